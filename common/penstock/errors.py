@@ -1,0 +1,65 @@
+"""Every error that Penstock raises, as one tree. A docstring says what it means and what to do."""
+
+from __future__ import annotations
+
+
+class PenstockError(Exception):
+    """Something that Penstock knows how to explain. `hint` says what to do next."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class ConfigurationError(PenstockError):
+    """A setting, or the relation between two of them, is wrong. The message names the setting."""
+
+
+class ConnectionFailed(PenstockError):
+    """PostgreSQL or RabbitMQ could not be reached within the deadline."""
+
+
+class DefinitionError(PenstockError):
+    """An action, trigger, rule, workflow, limit, route or schedule is wrong as written."""
+
+
+class ExpressionError(DefinitionError):
+    """A template or condition does not parse, failed, or went over its time or size limit."""
+
+
+class InvalidInput(PenstockError):
+    """A payload or parameters do not fit their schema, or are too large; nothing was stored."""
+
+
+class NotFound(PenstockError):
+    """No such action, rule, event, execution, schedule or limit."""
+
+
+class Conflict(PenstockError):
+    """The request contradicts what is already stored, such as an idempotency key with other parameters."""
+
+
+class IllegalMove(PenstockError):
+    """A status change that `penstock.moves` does not declare. The database refused it."""
+
+
+class ClaimLost(PenstockError):
+    """This attempt was given to another worker, or ended meanwhile. Its result was discarded."""
+
+
+class ResultNotStorable(PenstockError):
+    """A result that is not JSON, is too large, or holds NUL, NaN or Infinity."""
+
+
+class Undecodable(PenstockError):
+    """A message that is not in Penstock's wire format. It goes to the dead letters with this reason."""
+
+
+class ExecutionFailed(PenstockError):
+    """The execution that was waited for ended in another status than `completed`."""
+
+    def __init__(self, message: str, *, execution_id: object = None, status: str = "failed") -> None:
+        super().__init__(message)
+        self.execution_id = execution_id
+        self.status = status

@@ -1,0 +1,51 @@
+"""Statuses and the legal moves between them: declared here once, and nowhere else.
+
+The database holds the same table (`legal_move`) and refuses anything else; `docs/lifecycle.md` is drawn from it;
+a test holds the three together.
+"""
+
+from __future__ import annotations
+
+REQUESTED = "requested"
+"""Wants to run. With `not_before` in the future it waits for that instant (a retry, a delay)."""
+SCHEDULING = "scheduling"
+"""An executor asks an outside dispatcher about it. Carries its owner; reclaimed when stale."""
+QUEUED = "queued"
+"""Waits for a slot of a limit, in the `waiter` table, off the scheduling path."""
+SCHEDULED = "scheduled"
+"""Admitted, and its envelope is on a route."""
+RUNNING = "running"
+"""A worker owns an attempt of it; or, for a workflow, its tasks are under way."""
+WAITING = "waiting"
+"""Waits for the answer to an inquiry. No worker holds it."""
+CANCELING = "canceling"
+"""Somebody asked to cancel it while a worker has it. It still holds its slot."""
+COMPLETED = "completed"
+FAILED = "failed"
+TIMEOUT = "timeout"
+CANCELLED = "cancelled"
+ABANDONED = "abandoned"
+"""Lost by its workers more often than `max_recoveries` allows."""
+SKIPPED = "skipped"
+
+FINAL = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, ABANDONED, SKIPPED})
+"""No attempt will follow, and no final status ever changes (I9)."""
+
+MOVES: dict[str, frozenset[str]] = {
+    REQUESTED: frozenset(
+        {SCHEDULING, QUEUED, SCHEDULED, RUNNING, CANCELLED, FAILED, TIMEOUT, SKIPPED}
+    ),  # RUNNING: only a workflow, which no worker claims
+    SCHEDULING: frozenset({REQUESTED, QUEUED, SCHEDULED, CANCELLED, FAILED, TIMEOUT}),
+    QUEUED: frozenset({REQUESTED, SCHEDULED, RUNNING, CANCELLED, FAILED, TIMEOUT, SKIPPED}),
+    SCHEDULED: frozenset({REQUESTED, RUNNING, CANCELLED, FAILED, TIMEOUT, SKIPPED}),
+    RUNNING: frozenset(
+        {REQUESTED, WAITING, CANCELING, COMPLETED, FAILED, TIMEOUT, CANCELLED, ABANDONED, SKIPPED}
+    ),
+    WAITING: frozenset({REQUESTED, RUNNING, COMPLETED, FAILED, TIMEOUT, CANCELLED, SKIPPED}),
+    CANCELING: frozenset({CANCELLED, COMPLETED, FAILED, TIMEOUT}),
+}
+STATUSES = (*MOVES, *sorted(FINAL))
+
+
+def is_legal(old: str, new: str) -> bool:
+    return new in MOVES.get(old, ())

@@ -1,0 +1,97 @@
+"""What carries messages between the services. Two ways, one small interface, one contract test suite.
+
+A message is a hint: it carries ids, and PostgreSQL holds the truth. So a transport may deliver twice, late or
+out of order, but a message that `publish` confirmed is delivered at least once, or dead-lettered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message to publish. `queue` is the logical name (`execution.requested`, `work.default`)."""
+
+    queue: str
+    body: bytes
+    id: str
+    type: str
+    outbox_id: int | None = None
+    correlation_id: str | None = None
+    headers: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Delivery:
+    """A message that arrived. `attempts` counts earlier deliveries of it (0 the first time)."""
+
+    queue: str
+    body: bytes
+    tag: Any
+    id: str | None = None
+    type: str | None = None
+    app_id: str | None = None
+    content_type: str | None = None
+    routing_key: str | None = None
+    attempts: int = 0
+    headers: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Subscription(Protocol):
+    """A consumer of one queue. It survives lost connections: after one, unsettled deliveries come again,
+    and settling one from before is a no-op."""
+
+    queue: str
+
+    async def receive(self, limit: int) -> list[Delivery]:
+        """Wait for a delivery, then give what has arrived, at most `limit`. Never waits for more."""
+
+    async def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """Settle: each of these was handled and its transaction committed. Only exactly these."""
+
+    async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
+        """Settle: none of these can ever be handled. Each goes to the dead letters with `reason`."""
+
+    async def resize(self, prefetch: int) -> None:
+        """Hold at most `prefetch` unsettled deliveries from now on. 0 stops taking new ones; what was
+        received already can still be settled, and what was delivered but not received is given back."""
+
+    async def close(self) -> None:
+        """Stop. What is unsettled goes back to the queue at once."""
+
+
+class Transport(Protocol):
+    """Carries messages. `open` first; `close` at the end."""
+
+    name: str
+
+    async def open(self) -> None:
+        """Connect and declare (or check) the topology. Raises ConnectionFailed after the deadline."""
+
+    async def publish(self, messages: Sequence[Message]) -> list[bool]:
+        """Publish all, wait for the broker, say for each (in order) whether it is safely in a queue.
+        False: returned as unroutable, refused, or not confirmed in time; publish it again later."""
+
+    async def subscribe(self, queue: str, prefetch: int) -> Subscription:
+        """Consume `queue`, declaring it if need be, with at most `prefetch` unsettled deliveries."""
+
+    async def declare(self, queue: str) -> None:
+        """Make sure that `queue` exists."""
+
+    async def depth(self, queue: str) -> int:
+        """How many messages wait in `queue` (not counting delivered ones)."""
+
+    async def broadcast(self, body: bytes) -> None:
+        """Tell every process that listens now; best effort, at most once."""
+
+    async def listen(self) -> Subscription:
+        """What is broadcast from now on. Its deliveries need no ack."""
+
+    @property
+    def healthy(self) -> bool:
+        """False while a connection is down, or a queue has messages that do not reach its consumer."""
+
+    async def close(self) -> None: ...
