@@ -1,0 +1,185 @@
+"""Messages in, one transaction, messages out. The one place that settles deliveries: ack after commit.
+
+A handler takes whatever has arrived as one batch. A batch that fails is split until the culprit stands alone and goes
+to the dead letters with its reason; a transient fault keeps the batch and backs off here, in the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import structlog
+
+from penstock import messages
+from penstock.database import Database, Transaction, backoff
+from penstock.errors import PenstockError, Undecodable
+from penstock.outbox import Publisher
+from penstock.transports import Delivery, Message, Transport
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What has arrived: the ids of the envelopes, without doubles; or, for events from outside, the deliveries."""
+
+    ids: list[UUID]
+    deliveries: list[Delivery] = field(default_factory=list)
+
+
+Handler = Callable[[Batch, Transaction], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A queue and its handler. `raw`: its messages are not envelopes, the handler reads the deliveries."""
+
+    queue: str
+    handle: Handler
+    raw: bool = False
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a consumer did so far, for metrics."""
+
+    batches: int = 0
+    items: int = 0
+    dead: int = 0
+    retried: int = 0
+
+
+class Consumer:
+    """Consumes one queue with one handler, one batch at a time, on a session of its own."""
+
+    def __init__(
+        self, route: Route, transport: Transport, database: Database, publisher: Publisher, *, batch: int = 500
+    ) -> None:
+        self.route = route
+        self.tally = Tally()
+        self._transport = transport
+        self._session = database.session()
+        self._publisher = publisher
+        self._batch = batch
+        self._stopping = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until stopped. What was taken is finished first."""
+        self._subscription = await self._transport.subscribe(self.route.queue, self._batch)
+        try:
+            while not self._stopping.is_set():
+                receive = asyncio.ensure_future(self._subscription.receive(self._batch))
+                stop = asyncio.ensure_future(self._stopping.wait())
+                await asyncio.wait({receive, stop}, return_when=asyncio.FIRST_COMPLETED)
+                stop.cancel()
+                if not receive.done():
+                    receive.cancel()
+                    return
+                await self._take(receive.result())
+        finally:
+            await self._subscription.close()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def _take(self, deliveries: Sequence[Delivery]) -> None:
+        fresh: list[Delivery] = []
+        for delivery in deliveries:
+            if delivery.attempts:
+                # It failed, or its replica died, before: whatever is wrong with it shall not take others along.
+                await self._handle([delivery])
+            else:
+                fresh.append(delivery)
+        if fresh:
+            await self._handle(fresh)
+
+    async def _handle(self, deliveries: Sequence[Delivery]) -> None:
+        """Handle these as one batch, or split. Every delivery is settled when this returns."""
+        good, ids = await self._decode(deliveries)
+        if not good:
+            return
+        size = len(good) if self.route.raw else len(ids)
+        for start in range(0, size, self._batch):
+            part = (
+                Batch([], good[start : start + self._batch])
+                if self.route.raw
+                else Batch(ids[start : start + self._batch])
+            )
+            try:
+                await self._transact(part)
+            except Exception as error:
+                await self._split(good, error)
+                return
+        await self._subscription.ack(good)
+        self.tally.batches += 1
+        self.tally.items += size
+
+    async def _decode(self, deliveries: Sequence[Delivery]) -> tuple[list[Delivery], list[UUID]]:
+        if self.route.raw:
+            return list(deliveries), []
+        good: list[Delivery] = []
+        ids: dict[UUID, None] = {}
+        for delivery in deliveries:
+            try:
+                ids |= dict.fromkeys(messages.decode(delivery.body).ids)
+                good.append(delivery)
+            except Undecodable as error:
+                await self._bury(delivery, error)
+        return good, sorted(ids)
+
+    async def _transact(self, batch: Batch) -> None:
+        async for attempt in backoff():
+            with attempt:
+                if attempt.retry_state.attempt_number > 1:
+                    self.tally.retried += 1
+                    log.warning("handler.retried", queue=self.route.queue, tries=attempt.retry_state.attempt_number)
+                async with self._session.transaction() as tx:
+                    await self.route.handle(batch, tx)
+        self._publisher.publish(tx.staged)
+        if tx.cancelled:
+            await self._transport.broadcast(messages.CancelRequested(ids=tx.cancelled).model_dump_json().encode())
+
+    async def _split(self, deliveries: Sequence[Delivery], error: Exception) -> None:
+        if len(deliveries) > 1:
+            middle = len(deliveries) // 2
+            await self._handle(deliveries[:middle])
+            await self._handle(deliveries[middle:])
+            return
+        (delivery,) = deliveries
+        if self.route.raw:
+            await self._bury(delivery, error)
+            return
+        envelope = messages.decode(delivery.body)
+        for id in envelope.ids:
+            try:
+                await self._transact(Batch([id]))
+            except Exception as failure:
+                await self._put_aside(delivery, envelope.type, id, failure)
+        await self._subscription.ack([delivery])
+
+    async def _put_aside(self, delivery: Delivery, type: str, id: UUID, error: Exception) -> None:
+        """One id of an envelope cannot be handled: it becomes a dead letter of its own."""
+        single = Message(
+            queue=messages.DEAD,
+            body=messages.encode(type, [id]),
+            id=f"{delivery.id}-{id}",
+            type=type,
+            headers={"x-penstock-reason": _reason(error), "x-penstock-queue": self.route.queue},
+        )
+        log.error("handler.gave_up", queue=self.route.queue, id=str(id), reason=_reason(error), exc_info=error)
+        self.tally.dead += 1
+        while not (await self._transport.publish([single]))[0]:
+            await asyncio.sleep(1)
+
+    async def _bury(self, delivery: Delivery, error: Exception) -> None:
+        log.warning("message.dead", queue=self.route.queue, message=delivery.id, reason=_reason(error))
+        self.tally.dead += 1
+        await self._subscription.dead_letter([delivery], _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    text = error.message if isinstance(error, PenstockError) else str(error)
+    return f"{type(error).__name__}: {text}"[:500]

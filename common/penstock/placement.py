@@ -1,0 +1,135 @@
+"""Where executions of a namespace go: its queue, and the limits that apply. Kept in the database, so that replicas
+never disagree; worked out here, once for each namespace, and anew whenever routes, limits or actions change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from penstock.database import Row, Session, Transaction
+from penstock.messages import WORK, WORKFLOW_STARTED
+from penstock.routing import Router, RoutingRule
+
+FIND = "select id, name from namespace where name = any($1::text[])"
+LOCK = "select placement_version from cluster for update"
+INSERT = """
+insert into namespace (name, action, queue, limits)
+select n, a, q, l::integer[] from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as x (n, a, q, l)
+on conflict (name) do nothing
+"""
+RULES = """
+select c.kind, c.ref, d.body::text as body, l.id as limit_id
+from catalog c join definition d on d.id = c.definition_id
+left join concurrency_limit l on c.kind = 'limit' and l.ref = c.ref
+where c.kind in ('route', 'limit') and c.enabled
+order by c.kind, coalesce((d.body ->> 'position')::integer, 0), c.ref
+"""
+KINDS = "select ref, kind from catalog where kind in ('action', 'workflow')"
+ALL = "select id, name, action, queue, limits from namespace"
+MOVE = """
+update namespace n set queue = x.q, limits = x.l::integer[]
+from unnest($1::integer[], $2::text[], $3::text[]) as x (id, q, l) where n.id = x.id
+"""
+
+
+def name(tenant: str, ref: str) -> str:
+    """The namespace of a stand-alone action or workflow: `tenant::pack::action`."""
+    return f"{tenant}::{ref.replace('.', '::')}"
+
+
+def child_name(tenant: str, workflow: str, task: str) -> str:
+    """The namespace of a task of a workflow: `tenant::pack::workflow::task`."""
+    return f"{tenant}::{workflow.replace('.', '::')}::{task}"
+
+
+async def places(db: Session | Transaction, names: Mapping[str, str]) -> dict[str, int]:
+    """The ids of these namespaces (name -> ref of the action that runs there), placing those that are new."""
+    cached = {n: id for n in names if (id := db.cache.get(("namespace", n))) is not None}
+    missing = sorted(set(names) - set(cached))
+    if not missing:
+        return cached
+    found = {row["name"]: row["id"] for row in await db.fetch(FIND, missing)}
+    new = [n for n in missing if n not in found]
+    if new:
+        if isinstance(db, Session):
+            async with db.transaction() as tx:
+                found |= await _place(tx, names, new)
+        else:
+            found |= await _place(db, names, new)
+    if isinstance(db, Session):  # ids never change; inside a transaction they may still be rolled back
+        for n, id in found.items():
+            db.cache["namespace", n] = id
+    return cached | found
+
+
+async def _place(tx: Transaction, names: Mapping[str, str], new: Sequence[str]) -> dict[str, int]:
+    await tx.fetch(LOCK)
+    rules = await _Rules.load(tx)
+    await tx.fetch(
+        INSERT,
+        new,
+        [names[n] for n in new],
+        [rules.queue(n, names[n]) for n in new],
+        [_array(rules.limits(n, names[n])) for n in new],
+    )
+    return {row["name"]: row["id"] for row in await tx.fetch(FIND, new)}
+
+
+async def replace_all(tx: Transaction) -> None:
+    """Route every namespace by the rules as they are now. Call it in the transaction that changed the rules."""
+    await tx.fetch(LOCK)
+    rules = await _Rules.load(tx)
+    changed: list[tuple[int, str, str]] = []
+    for row in await tx.fetch(ALL):
+        queue, limits = rules.queue(row["name"], row["action"]), rules.limits(row["name"], row["action"])
+        if queue != row["queue"] or limits != list(row["limits"]):
+            changed.append((row["id"], queue, _array(limits)))
+    if changed:
+        await tx.fetch(MOVE, *(list(column) for column in zip(*changed, strict=True)))
+    await tx.fetch("update cluster set placement_version = placement_version + 1")
+
+
+class _Rules:
+    """Routes and limits as they are in the catalog."""
+
+    def __init__(self, rows: Sequence[Row], kinds: Mapping[str, str]) -> None:
+        routes: list[RoutingRule] = []
+        default = "default"
+        self._limits: list[tuple[int, str]] = []
+        self._kinds = kinds
+        for row in rows:
+            body: dict[str, Any] = orjson.loads(row["body"])
+            if row["kind"] == "limit":
+                self._limits.append((row["limit_id"], str(body.get("scope") or "*")))
+            else:
+                routes.append(RoutingRule(body["pattern"], body["route"]))
+        self._router = Router(routes, default)
+
+    @classmethod
+    async def load(cls, tx: Transaction) -> _Rules:
+        kinds = {row["ref"]: row["kind"] for row in await tx.fetch(KINDS)}
+        return cls(await tx.fetch(RULES), kinds)
+
+    def queue(self, namespace: str, action: str) -> str:
+        if self._kinds.get(action) == "workflow":
+            return WORKFLOW_STARTED
+        return WORK + self._router.route(namespace)
+
+    def limits(self, namespace: str, action: str) -> list[int]:
+        return sorted(id for id, scope in self._limits if _covers(scope, namespace, action))
+
+
+def _covers(scope: str, namespace: str, action: str) -> bool:
+    """`*` covers all; a pack covers its actions; an action, itself wherever it runs; a workflow, itself and its tasks."""
+    if scope == "*":
+        return True
+    if "." not in scope:
+        return action.split(".", 1)[0] == scope or namespace.split("::")[1] == scope
+    inside = "::" + scope.replace(".", "::")
+    return action == scope or namespace.endswith(inside) or f"{inside}::" in namespace
+
+
+def _array(ids: Sequence[int]) -> str:
+    return "{" + ",".join(map(str, ids)) + "}"

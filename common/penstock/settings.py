@@ -1,0 +1,125 @@
+"""Every setting, with its default and its unit. Read once, in `main`, from PENSTOCK_* variables, and passed down."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from penstock.errors import ConfigurationError
+
+
+def _identifier(value: str) -> str:
+    if not value.replace("_", "").replace(".", "").replace("-", "").isalnum():
+        raise ValueError("letters, digits, '_', '-' and '.' only")
+    return value
+
+
+Identifier = Annotated[str, Field(min_length=1, max_length=63), AfterValidator(_identifier)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Settings(BaseSettings):
+    """Settings of every service. The unit of every duration is the second."""
+
+    model_config = SettingsConfigDict(env_prefix="PENSTOCK_", frozen=True, extra="forbid")
+
+    database_url: SecretStr | None = None
+    """PostgreSQL, several hosts and TLS parameters allowed. Unset: the embedded server of this folder."""
+    database_schema: Identifier = "public"
+    database_pooler: bool = False
+    """True behind a transaction pooler such as PgBouncer: no session state, no named statements, no LISTEN."""
+    broker_url: SecretStr | None = None
+    """RabbitMQ, as amqp(s)://; several, separated by commas. Unset: PostgreSQL carries the messages too."""
+    prefix: Identifier = "penstock"
+    """Of every queue and exchange on the broker, so that installations can share one."""
+    declare_topology: bool = True
+    """False where the user may not configure the broker: queues are checked, not declared."""
+
+    name: Identifier = Field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
+    """What people call this process, in logs, history and `penstock worker list`."""
+    port: int = Field(default=0, ge=0, le=65535)
+    """Of /live, /ready and /metrics. 0: any free one (said in the log); see `host`."""
+    host: str = "127.0.0.1"
+    log_level: str = "info"
+    log_format: str = "auto"
+    """json, console, or auto: console on a terminal."""
+
+    batch: int = Field(default=500, ge=1, le=5000)
+    """Items that a handler takes in one transaction at the most."""
+    payload_cap: int = Field(default=256 * 1024, ge=1024)
+    """Bytes of a payload, of parameters, and of a result at the most."""
+
+    concurrency: int = Field(default=32, ge=1, le=10_000)
+    """Executions that a worker runs at once."""
+    routes: str = "default"
+    """Routes that a worker serves, separated by commas."""
+    grace: Seconds = 30.0
+    """How long a draining worker lets its work finish; how long cancelled work may take to end."""
+
+    heartbeat_interval: Seconds = 10.0
+    stale_threshold: Seconds = 60.0
+    """Without a heartbeat for this long a process is taken for dead."""
+    sweep_interval: Seconds = 30.0
+    relay_interval: Seconds = 5.0
+    """How often the relay looks for messages that were not confirmed."""
+    relay_age: Seconds = 5.0
+    """A staged message older than this was not published by whoever staged it."""
+    restage_age: Seconds = 60.0
+    """Work that is requested or scheduled for this long without moving is staged again, if no message of it waits."""
+    poll_interval: Seconds = 5.0
+    """PostgreSQL transport: how often to look for messages when no wake-up comes."""
+    lease: Seconds = 60.0
+    """PostgreSQL transport: a delivery that is not settled for this long comes again."""
+    delivery_limit: int = Field(default=20, ge=1)
+    """Deliveries of a message after which it is a dead letter."""
+
+    history_retention_days: int = Field(default=30, ge=1)
+    event_retention_days: int = Field(default=30, ge=1)
+    archive_retention_days: int = Field(default=90, ge=1)
+    archive_after: Seconds = 3600.0
+    """Finished executions are moved to the archive this long after they ended."""
+    key_retention_days: int = Field(default=30, ge=1)
+    """How long idempotency keys and message ids are remembered."""
+
+    @model_validator(mode="after")
+    def _relations(self) -> Self:
+        if self.stale_threshold < 3 * self.heartbeat_interval:
+            raise ValueError(
+                f"stale_threshold ({self.stale_threshold:g} s) must be at least 3 x heartbeat_interval "
+                f"({self.heartbeat_interval:g} s): one lost heartbeat must not cost a worker its work"
+            )
+        if self.sweep_interval >= self.stale_threshold:
+            raise ValueError(
+                f"sweep_interval ({self.sweep_interval:g} s) must be below stale_threshold "
+                f"({self.stale_threshold:g} s)"
+            )
+        return self
+
+    @property
+    def transport(self) -> str:
+        return "rabbitmq" if self.broker_url else "postgres"
+
+
+def load(**overrides: object) -> Settings:
+    """The settings of the environment. Raises ConfigurationError that names what is wrong."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    known = {f"PENSTOCK_{name.upper()}" for name in Settings.model_fields}
+    unknown = [name for name in os.environ if name.startswith("PENSTOCK_") and name not in known | FOREIGN]
+    if unknown:
+        raise ConfigurationError(
+            f"unknown setting {', '.join(sorted(unknown))}",
+            hint="See docs/configuration.md for every setting, or unset it.",
+        )
+    try:
+        return Settings(**given)  # type: ignore[arg-type]
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()]
+        raise ConfigurationError("; ".join(lines), hint="See docs/configuration.md.") from None
+
+
+FOREIGN = frozenset({"PENSTOCK_TEST_DATABASE_URL", "PENSTOCK_TEST_BROKER_URL", "PENSTOCK_HOME"})
+"""Variables that begin like settings and are not: of the tests, and the embedded server's folder."""

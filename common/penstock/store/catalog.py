@@ -1,0 +1,43 @@
+"""Definitions: immutable versions, and which of them is current."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import orjson
+
+from penstock.database import Row, Session, Transaction
+from penstock.schemas import Schema
+
+BODIES = "select id, body::text as body from definition where id = any($1::integer[])"
+
+
+async def bodies(db: Session | Transaction, ids: Collection[int]) -> dict[int, Any]:
+    """The bodies of definitions, which never change."""
+    return {row["id"]: orjson.loads(row["body"]) for row in await db.fetch(BODIES, list(ids))}
+
+
+async def parameter_schemas(db: Session | Transaction, ids: Collection[int | None]) -> dict[int, Schema]:
+    """What the actions of these definitions take. Compiled once for each definition."""
+    wanted = {id for id in ids if id is not None}
+    missing = [id for id in wanted if ("schema", id) not in db.cache]
+    if missing:
+        for id, body in (await bodies(db, missing)).items():
+            db.cache["schema", id] = Schema(body.get("parameters") or {})
+    return {id: db.cache["schema", id] for id in wanted if ("schema", id) in db.cache}
+
+
+CURRENT = """
+select c.kind, c.ref, c.definition_id, c.enabled, d.digest, d.body::text as body, c.updated_at
+from catalog c join definition d on d.id = c.definition_id
+where c.kind = any($1::text[]) and ($2::text[] is null or c.ref = any($2::text[]))
+order by c.kind, c.ref
+"""
+
+
+async def current(
+    db: Session | Transaction, kinds: Collection[str], refs: Collection[str] | None = None
+) -> list[Row]:
+    """The current definitions of these kinds (and refs), enabled or not."""
+    return await db.fetch(CURRENT, list(kinds), None if refs is None else list(refs))

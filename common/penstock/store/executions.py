@@ -1,0 +1,117 @@
+"""The steps in the life of an execution, each one call to the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from penstock.database import Row, Session, Transaction
+
+SCHEDULE = "select * from schedule_executions($1::uuid[])"
+
+
+async def schedule(tx: Transaction, ids: Sequence[UUID]) -> None:
+    """Claim, admit, route and stage those that are still requested. The whole transaction, in one round trip."""
+    await tx.stage_alone(SCHEDULE, ids)
+
+
+CANCEL = "select * from cancel_executions($1::uuid[], $2)"
+
+
+async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> list[Row]:
+    """Ask for executions to end: at once where no worker has them, else as soon as their worker hears of it."""
+    return await tx.stage(CANCEL, sorted(ids), reason)
+
+
+END = "select * from end_executions($1::uuid[], $2::text[], $3, $4, $5)"
+
+
+async def end(
+    tx: Transaction, ids: Sequence[UUID], from_: Sequence[str], to: str, reason: str, error: str | None = None
+) -> list[UUID]:
+    """End executions that are in one of the statuses `from_`. Returns the ids that were really moved."""
+    rows = await tx.stage(END, sorted(ids), list(from_), to, reason, error)
+    return [id for row in rows if row["queue"] == "moved" for id in row["ids"]]
+
+
+FIND = """
+select e.id, e.status, n.name as namespace, n.action, n.queue, e.attempt, e.failures, e.recoveries, e.priority,
+    e.parent, e.task, e.item, e.created_at, e.ready_at, e.not_before, e.finished_at, e.reason, e.definition_id,
+    p.params::text as params, p.options::text as options, p.origin::text as origin,
+    r.result::text as result, r.error::text as error, e.claim
+from execution e
+join namespace n on n.id = e.namespace_id
+left join payload p on p.execution_id = e.id
+left join result r on r.execution_id = e.id
+where e.id = any($1::uuid[])
+union all
+select a.id, a.status, a.namespace, a.action, null, a.attempt, a.failures, a.recoveries, a.priority,
+    a.parent, a.task, a.item, a.created_at, null, null, a.finished_at, a.reason, a.definition_id,
+    a.params::text, a.options::text, a.origin::text, a.result::text, a.error::text, null
+from archive a where a.id = any($1::uuid[])
+"""
+
+
+async def find(session: Session | Transaction, ids: Sequence[UUID]) -> list[Row]:
+    """Executions, open, finished or archived, with what they were given and what came of it."""
+    return await session.fetch(FIND, list(ids))
+
+
+FINISHED = """
+select e.id, e.status, r.result::text as result, r.error::text as error
+from execution e left join result r on r.execution_id = e.id
+where e.id = any($1::uuid[]) and e.finished_at is not null
+"""
+FINISHED_ARCHIVED = """
+select id, status, result::text as result, error::text as error from archive
+where id = any($1::uuid[]) and id <> all($2::uuid[])
+"""
+
+
+async def finished(session: Session, ids: Sequence[UUID]) -> list[Row]:
+    """Those of `ids` that have ended, with result or error."""
+    return await session.fetch(FINISHED, list(ids))
+
+
+PAGE = """
+select e.id, e.status, n.action, n.name as namespace, e.attempt, e.created_at, e.finished_at, e.parent, e.task, e.item
+from execution e join namespace n on n.id = e.namespace_id
+where ($1::text is null or e.status = $1) and ($2::text is null or n.action = $2) and ($3::uuid is null or e.id < $3)
+    and ($5::boolean or e.parent is null)
+order by e.id desc limit $4
+"""
+
+
+async def page(
+    session: Session,
+    *,
+    status: str | None = None,
+    action: str | None = None,
+    before: UUID | None = None,
+    limit: int = 50,
+    children: bool = False,
+) -> list[Row]:
+    """The newest executions that are not archived, newest first; `before` an id goes on from a page's end."""
+    return await session.fetch(PAGE, status, action, before, limit, children)
+
+
+HISTORY = """
+select at, old, new, attempt, actor, reason from history
+where execution_id = $1 and at >= $2 - interval '1 hour' and ($3::timestamptz is null or at <= $3 + interval '1 minute')
+order by at
+"""
+
+
+async def history(session: Session, row: Row) -> list[Row]:
+    """Every move of an execution (a row of `find`), oldest first, with who made it."""
+    return await session.fetch(HISTORY, row["id"], row["created_at"], row["finished_at"])
+
+
+ATTEMPTS = """
+select attempt, outcome, worker, at, error::text as error from attempt where execution_id = $1 order by attempt
+"""
+
+
+async def attempts(session: Session, id: UUID) -> list[Row]:
+    """The attempts that did not complete."""
+    return await session.fetch(ATTEMPTS, id)

@@ -1,0 +1,16 @@
+"""Runs the migrations on the connection that `penstock migrate` (or a test) hands over."""
+
+from __future__ import annotations
+
+from alembic import context
+
+options = context.config.attributes
+context.configure(
+    connection=options["connection"],
+    target_metadata=options.get("metadata"),
+    include_object=options.get("include_object"),
+    transaction_per_migration=True,
+    version_table="penstock_migration",
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,147 @@
+-- Ends executions that no worker reports on: cancelled, timed out, refused, dead-lettered, abandoned. Acts only on
+-- those in one of the statuses p_from, and frees slots, wakes waiters and workflows in the same transaction.
+-- Returns what it staged and, as `moved`, the ids that it really moved.
+create function end_executions(p_ids uuid[], p_from text[], p_to text, p_reason text, p_error text)
+returns setof staged
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    v_keys text[];
+    v_moved uuid[];
+    v_roots uuid[];
+    v_children uuid[];
+begin
+    select array_agg(distinct key) into v_keys from (
+        select key from slot where execution_id = any (p_ids)
+        union select key from waiter where execution_id = any (p_ids)) k;
+    if v_keys is not null then
+        perform lock_keys(v_keys);
+    end if;
+
+    with moved as (
+        update execution e
+        set status = p_to, reason = coalesce(p_reason, e.reason), finished_at = clock_timestamp()
+        where e.id = any (p_ids) and e.status = any (p_from)
+        returning e.id, e.parent, e.attempt, e.claim
+    ), told as (
+        insert into result (execution_id, error)
+        select id, coalesce(p_error::jsonb, jsonb_build_object('type', p_to, 'message', p_reason)) from moved
+    ), tried as (
+        insert into attempt (execution_id, attempt, outcome, worker, error)
+        select id, attempt, p_to, current_setting('application_name'), p_error::jsonb from moved where claim is not null
+        on conflict do nothing
+    )
+    select array_agg(id), array_agg(id) filter (where parent is null), array_agg(id) filter (where parent is not null)
+    into v_moved, v_roots, v_children from moved;
+    if v_moved is null then
+        return;
+    end if;
+    return query select null::bigint, 'moved', v_moved;
+
+    delete from live where execution_id = any (v_moved);
+    delete from timer where execution_id = any (v_moved);
+    delete from waiter where execution_id = any (v_moved);
+    if v_roots is not null then
+        insert into finished (ids) values (v_roots);
+    end if;
+    -- Whoever follows an execution that ended this way is told too: callbacks as well as workflows.
+    return query select * from stage('execution.completed', v_moved, 100);
+    if v_keys is not null then
+        delete from slot where execution_id = any (v_moved);
+        return query select * from promote(v_keys);
+    end if;
+end $$;
+
+-- Asks for executions to end. Those that no worker has are cancelled at once; those that run become canceling, keep
+-- their slots until their worker (or the sweeper) ends them, and are returned as `canceling`.
+create function cancel_executions(p_ids uuid[], p_reason text) returns setof staged
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+    v_running uuid[];
+begin
+    return query select * from end_executions(p_ids,
+        array['requested', 'scheduling', 'queued', 'scheduled', 'waiting'], 'cancelled', p_reason, null);
+    with moved as (
+        update execution e set status = 'canceling', reason = p_reason
+        from namespace n
+        where e.id = any (p_ids) and e.status = 'running' and n.id = e.namespace_id and n.queue like 'work.%'
+        returning e.id
+    )
+    select array_agg(id) into v_running from moved;
+    if v_running is not null then
+        return query select null::bigint, 'canceling', v_running;
+    end if;
+end $$;
+
+-- Takes attempts away from workers that are gone: they run again, or end as `abandoned` when they were lost too often,
+-- or as `failed` where the action must not run twice. Frees slots and promotes in the same transaction.
+create function recover_executions(p_worker uuid, p_ids uuid[], p_reason text) returns setof staged
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    v_keys text[];
+    v_moved uuid[];
+    v_again uuid[];
+    v_final uuid[];
+    v_roots uuid[];
+begin
+    select array_agg(distinct key) into v_keys from slot where execution_id = any (p_ids);
+    if v_keys is not null then
+        perform lock_keys(v_keys);
+    end if;
+    with moved as (
+        update execution e
+        set status = case
+                when e.status = 'canceling' then 'cancelled'
+                when coalesce(d.body #>> '{recovery,on_worker_loss}', 'rerun') = 'fail' then 'failed'
+                when e.recoveries >= coalesce((d.body #>> '{recovery,max_recoveries}')::integer, 3) then 'abandoned'
+                else 'requested' end,
+            recoveries = e.recoveries + 1,
+            claim = null,
+            ready_at = clock_timestamp(),
+            finished_at = case
+                when e.status = 'canceling' or coalesce(d.body #>> '{recovery,on_worker_loss}', 'rerun') = 'fail'
+                    or e.recoveries >= coalesce((d.body #>> '{recovery,max_recoveries}')::integer, 3)
+                then clock_timestamp() end,
+            reason = p_reason
+        from definition d
+        where e.id = any (p_ids) and e.claim = p_worker and e.status in ('running', 'canceling')
+            and d.id = e.definition_id
+        returning e.id, e.status, e.parent, e.attempt
+    ), told as (
+        insert into result (execution_id, error)
+        select id, jsonb_build_object('type', 'WorkerLost', 'message', p_reason) from moved where status <> 'requested'
+    ), tried as (
+        insert into attempt (execution_id, attempt, outcome, worker, error)
+        select id, attempt, 'lost', p_worker::text, jsonb_build_object('type', 'WorkerLost', 'message', p_reason)
+        from moved
+        on conflict do nothing
+    )
+    select array_agg(id), array_agg(id) filter (where status = 'requested'),
+        array_agg(id) filter (where status <> 'requested'),
+        array_agg(id) filter (where status <> 'requested' and parent is null)
+    into v_moved, v_again, v_final, v_roots from moved;
+    if v_moved is null then
+        return;
+    end if;
+    return query select null::bigint, 'moved', v_moved;
+    if v_again is not null then
+        return query select * from stage('execution.requested', v_again, 50);
+    end if;
+    if v_final is not null then
+        delete from live where execution_id = any (v_final);
+        delete from timer where execution_id = any (v_final);
+        return query select * from stage('execution.completed', v_final, 100);
+    end if;
+    if v_roots is not null then
+        insert into finished (ids) values (v_roots);
+    end if;
+    if v_keys is not null then
+        delete from slot where execution_id = any (v_moved);
+        return query select * from promote(v_keys);
+    end if;
+end $$;

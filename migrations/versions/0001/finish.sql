@@ -1,0 +1,85 @@
+-- A worker ends attempts: final, or requested again (a retry, a deferral), or waiting for an inquiry. The fence is the
+-- attempt and the claim (I2): what another owns by now is not moved and not in the answer `moved`.
+-- Slots are freed and the next waiters promoted in the same transaction (I5).
+create function finish_attempts(
+    p_worker uuid, p_ids uuid[], p_attempts smallint[], p_statuses text[], p_results text[], p_errors text[],
+    p_delays double precision[], p_reasons text[], p_limited uuid[], p_followed uuid[], p_claims uuid[]
+) returns setof staged
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    v_keys text[];
+    v_moved uuid[];
+    v_final uuid[];
+    v_again uuid[];
+    v_roots uuid[];
+    v_follow uuid[];
+begin
+    if p_limited <> '{}' then
+        select array_agg(distinct key) into v_keys from slot where execution_id = any (p_limited);
+        perform lock_keys(v_keys);
+    end if;
+
+    with moved as (
+        update execution e
+        set status = case when e.status = 'canceling' and d.status in ('requested', 'waiting', 'failed') then 'cancelled'
+                          else d.status end,
+            failures = e.failures + (d.error is not null)::integer,
+            claim = case when d.status in ('requested', 'waiting') then null else e.claim end,
+            ready_at = case when d.status = 'requested' then clock_timestamp() + make_interval(secs => d.delay) else e.ready_at end,
+            not_before = case when d.status = 'requested' and d.delay > 0
+                         then clock_timestamp() + make_interval(secs => d.delay) end,
+            finished_at = case when d.status in ('requested', 'waiting') and e.status <> 'canceling' then null
+                          else clock_timestamp() end,
+            reason = coalesce(d.reason, e.reason)
+        from unnest(p_ids, p_attempts, p_statuses, p_results, p_errors, p_delays, p_reasons)
+            as d (id, attempt, status, result, error, delay, reason)
+        where e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status in ('running', 'canceling')
+        returning e.id, e.status, e.parent, e.attempt, e.not_before, d.status as outcome, d.result, d.error
+    ), told as (
+        insert into result (execution_id, result, error)
+        select id, result::jsonb, error::jsonb from moved where status not in ('requested', 'waiting')
+    ), tried as (
+        insert into attempt (execution_id, attempt, outcome, worker, error)
+        select id, attempt, outcome, current_setting('application_name'), error::jsonb from moved
+        where status <> 'completed'
+        on conflict do nothing
+    ), timed as (
+        insert into timer (due_at, kind, execution_id)
+        select not_before, 'ready', id from moved where status = 'requested' and not_before is not null
+    )
+    select array_agg(id),
+        array_agg(id) filter (where status not in ('requested', 'waiting')),
+        array_agg(id) filter (where status = 'requested' and not_before is null),
+        array_agg(id) filter (where parent is null and status not in ('requested', 'waiting')),
+        array_agg(id) filter (where status not in ('requested', 'waiting')
+                              and (parent is not null or id = any (p_followed)))
+    into v_moved, v_final, v_again, v_roots, v_follow
+    from moved;
+
+    if p_claims <> '{}' then
+        delete from claim where id = any (p_claims);
+    end if;
+    if v_moved is null then
+        return;
+    end if;
+    return query select null::bigint, 'moved', v_moved;
+
+    if v_final is not null then
+        delete from live where execution_id = any (v_final);
+    end if;
+    if v_roots is not null then
+        insert into finished (ids) values (v_roots);
+    end if;
+    if v_follow is not null then
+        return query select * from stage('execution.completed', v_follow, 100);
+    end if;
+    if v_again is not null then
+        return query select * from stage('execution.requested', v_again, 50);
+    end if;
+    if v_keys is not null then
+        delete from slot where execution_id = any (v_moved);
+        return query select * from promote(v_keys);
+    end if;
+end $$;

@@ -1,0 +1,42 @@
+-- Refuses moves that are not declared, and writes the history: one join of the transition tables for both.
+-- The plan is made for each call, since a plan cached for a small batch is ruinous for a large one.
+create function execution_moved() returns trigger
+language plpgsql
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+    v_illegal text;
+begin
+    with moved as materialized (
+        select n.id, o.status as old, n.status as new, n.attempt, n.reason
+        from old_rows o join new_rows n using (id)
+        where o.status <> n.status
+    ), written as (
+        insert into history (execution_id, at, old, new, attempt, actor, reason)
+        select id, clock_timestamp(), old, new, attempt, current_setting('application_name'), reason from moved
+    )
+    select string_agg(format('%s: %s -> %s', id, old, new), ', ') into v_illegal
+    from moved m
+    where not exists (select from legal_move l where l.old = m.old and l.new = m.new);
+    if v_illegal is not null then
+        raise exception 'illegal move %', v_illegal using errcode = 'PN001';
+    end if;
+    return null;
+end $$;
+
+create trigger execution_moved after update on execution
+referencing old table as old_rows new table as new_rows
+for each statement execute function execution_moved();
+
+create function execution_inserted() returns trigger
+language plpgsql
+as $$
+begin
+    insert into history (execution_id, at, old, new, attempt, actor, reason)
+    select id, clock_timestamp(), null, status, attempt, current_setting('application_name'), reason from new_rows;
+    return null;
+end $$;
+
+create trigger execution_inserted after insert on execution
+referencing new table as new_rows
+for each statement execute function execution_inserted();

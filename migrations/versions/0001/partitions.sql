@@ -1,0 +1,100 @@
+-- Partitions by day (UTC) for what grows with time, and a default one that catches what no partition covers, so that
+-- a day without a partition stops nothing.
+create function make_partitions(p_ahead integer) returns integer
+language plpgsql
+as $$
+declare
+    v_parent text;
+    v_day date;
+    v_name text;
+    v_made integer := 0;
+begin
+    foreach v_parent in array array['event', 'history', 'archive'] loop
+        if to_regclass(v_parent || '_default') is null then
+            execute format('create table %I partition of %I default', v_parent || '_default', v_parent);
+        end if;
+        for v_day in select d::date from generate_series(
+            (now() at time zone 'utc')::date, (now() at time zone 'utc')::date + p_ahead, interval '1 day') d
+        loop
+            v_name := v_parent || to_char(v_day, '_YYYYMMDD');
+            if to_regclass(v_name) is null then
+                execute format('create table %I partition of %I for values from (%L) to (%L)', v_name, v_parent,
+                    v_day::timestamp at time zone 'utc', (v_day + 1)::timestamp at time zone 'utc');
+                v_made := v_made + 1;
+            end if;
+        end loop;
+    end loop;
+    return v_made;
+end $$;
+
+-- Drops the partitions of p_parent that ended more than p_keep ago. Returns their names.
+create function drop_partitions(p_parent text, p_keep interval) returns setof text
+language plpgsql
+as $$
+declare
+    v_name text;
+begin
+    for v_name in
+        select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent = p_parent::regclass and c.relname ~ '_[0-9]{8}$'
+            and to_date(right(c.relname, 8), 'YYYYMMDD') + 1 < (now() - p_keep) at time zone 'utc'
+        order by 1
+    loop
+        execute format('drop table %I', v_name);
+        return next v_name;
+    end loop;
+end $$;
+
+-- Moves finished trees to the archive, a few batches of roots at a time; only whole trees of which every execution
+-- is final. Returns how many executions were moved.
+create function archive_finished(p_older interval, p_batches integer) returns integer
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+    v_roots uuid[];
+    v_moved integer;
+begin
+    with gone as (
+        delete from finished f using (
+            select id from finished where at < clock_timestamp() - p_older order by id limit p_batches
+            for update skip locked
+        ) d where f.id = d.id
+        returning f.ids
+    )
+    select array_agg(distinct x) into v_roots from gone, unnest(ids) x;
+    if v_roots is null then
+        return 0;
+    end if;
+
+    with recursive tree as (
+        select e.id, e.id as root, e.finished_at from execution e where e.id = any (v_roots)
+        union all
+        select c.id, t.root, c.finished_at from tree t join execution c on c.parent = t.id
+    ), whole as (
+        select root from tree group by root having bool_and(finished_at is not null)
+    ), late as (
+        insert into finished (ids)
+        select array_agg(root) from (select distinct root from tree except select root from whole) x having count(*) > 0
+    ), gone as (
+        delete from execution e using tree t where e.id = t.id and t.root in (select root from whole)
+        returning e.*, t.root
+    ), given as (
+        delete from payload p using gone g where p.execution_id = g.id returning p.*
+    ), told as (
+        delete from result r using gone g where r.execution_id = g.id returning r.*
+    ), kept as (
+        insert into archive (id, finished_at, status, action, namespace, root, parent, task, item, created_at, attempt,
+            failures, recoveries, priority, definition_id, reason, params, options, origin, result, error)
+        select g.id, g.finished_at, g.status, n.action, n.name, g.root, g.parent, g.task, g.item, g.created_at,
+            g.attempt, g.failures, g.recoveries, g.priority, g.definition_id, g.reason,
+            p.params, p.options, p.origin, r.result, r.error
+        from gone g
+        join namespace n on n.id = g.namespace_id
+        left join given p on p.execution_id = g.id
+        left join told r on r.execution_id = g.id
+        returning 1
+    )
+    select count(*) into v_moved from kept;
+    return v_moved;
+end $$;

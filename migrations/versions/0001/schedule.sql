@@ -1,0 +1,38 @@
+-- Claim, admit, route and stage: requested -> scheduled, or queued where a limit is full (I1, I3).
+-- The guard on the status makes losers of a race simply not in it. Locks are taken in the order of ids.
+create function schedule_executions(p_ids uuid[]) returns setof staged
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    v_queue text;
+    v_size integer;
+    v_moved uuid[];
+    v_count integer := 0;
+    v_limited uuid[];
+begin
+    for v_queue, v_size, v_moved in
+        with moved as (
+            update execution e
+            set status = case when n.queue like 'work.%' then 'scheduled' else 'running' end
+            from namespace n
+            where e.id = any (p_ids) and e.status = 'requested' and n.id = e.namespace_id and n.limits = '{}'
+                and (e.not_before is null or e.not_before <= clock_timestamp())
+            returning e.id, n.queue, n.envelope
+        )
+        select queue, min(envelope), array_agg(id order by id) from moved group by queue
+    loop
+        v_count := v_count + cardinality(v_moved);
+        return query select * from stage(v_queue, v_moved, v_size);
+    end loop;
+
+    if v_count < cardinality(p_ids) then
+        select array_agg(e.id order by e.ready_at, e.id) into v_limited
+        from execution e join namespace n on n.id = e.namespace_id
+        where e.id = any (p_ids) and e.status = 'requested' and n.limits <> '{}'
+            and (e.not_before is null or e.not_before <= clock_timestamp());
+        if v_limited is not null then
+            return query select * from admit_executions(v_limited);
+        end if;
+    end if;
+end $$;

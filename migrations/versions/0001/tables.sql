@@ -1,0 +1,328 @@
+-- What is defined: content-addressed and immutable. A run keeps the version it started with.
+create table definition (
+    id integer generated always as identity primary key,
+    kind text not null,
+    ref text not null,
+    digest text not null,
+    body jsonb not null,
+    created_at timestamptz not null default now(),
+    unique (kind, ref, digest)
+);
+
+-- Which version of each definition is current. `trigger` is set for rules, which are looked up by it.
+create table catalog (
+    kind text not null,
+    ref text not null,
+    definition_id integer not null references definition (id),
+    enabled boolean not null default true,
+    trigger text,
+    updated_at timestamptz not null default now(),
+    primary key (kind, ref)
+);
+create index catalog_trigger on catalog (trigger) where trigger is not null;
+
+-- One row. Whoever changes routes, limits or namespaces locks it, so that replicas never disagree.
+create table cluster (
+    id integer primary key default 1 check (id = 1),
+    placement_version bigint not null default 0,
+    resumed_at timestamptz not null default '-infinity'
+);
+insert into cluster default values;
+
+-- Namespaces in use (tenant::pack::workflow::task), each with the queue it is routed to,
+-- how many share an envelope, and the limits that apply to it now.
+create table namespace (
+    id integer generated always as identity primary key,
+    name text not null unique,
+    action text not null,
+    queue text not null,
+    envelope smallint not null default 20,
+    limits integer[] not null default '{}'
+);
+
+-- The hot row of an execution. Narrow, and no index names a column that a move changes, so updates stay HOT.
+create table execution (
+    id uuid primary key,
+    status text not null,
+    attempt smallint not null default 0,
+    failures smallint not null default 0,
+    recoveries smallint not null default 0,
+    priority smallint not null default 0,
+    limited boolean not null default false,
+    item integer not null default -1,
+    namespace_id integer not null,
+    definition_id integer not null,
+    parent uuid,
+    claim uuid,
+    ready_at timestamptz not null default now(),
+    not_before timestamptz,
+    created_at timestamptz not null default now(),
+    finished_at timestamptz,
+    task text,
+    reason text
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_threshold = 500);
+create unique index execution_child on execution (parent, task, item) where parent is not null;
+
+-- What an execution was given. Insert only.
+create table payload (
+    execution_id uuid primary key,
+    params jsonb not null,
+    options jsonb,
+    origin jsonb
+);
+
+-- What came of it. Insert only; `error` is that of the last attempt.
+create table result (
+    execution_id uuid primary key,
+    result jsonb,
+    error jsonb
+);
+
+-- One row for each attempt that did not complete: failed, lost, timed out, deferred.
+create table attempt (
+    execution_id uuid not null,
+    attempt smallint not null,
+    outcome text not null,
+    worker text,
+    at timestamptz not null default clock_timestamp(),
+    error jsonb,
+    primary key (execution_id, attempt)
+);
+
+-- The executions that are open (not final) and not waiting for a slot. Insert and delete only: recovery looks here.
+create table live (
+    execution_id uuid primary key
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+
+-- Who holds running attempts: a row for each batch that a worker claimed. Insert and delete only.
+create table claim (
+    id uuid primary key,
+    worker uuid not null,
+    executions uuid[] not null,
+    claimed_at timestamptz not null default clock_timestamp()
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index claim_worker on claim (worker);
+
+-- Every executor and worker that lives, with its last heartbeat. `id` is random: a restart inherits nothing.
+create table process (
+    id uuid primary key,
+    kind text not null,
+    name text not null,
+    routes text[] not null default '{}',
+    actions text[] not null default '{}',
+    labels jsonb not null default '{}',
+    concurrency integer not null default 0,
+    state text not null default 'active',
+    holding uuid[] not null default '{}',
+    missing uuid[] not null default '{}',
+    started_at timestamptz not null default clock_timestamp(),
+    beat_at timestamptz not null default clock_timestamp()
+) with (fillfactor = 50);
+
+-- Limits on how many executions run at once, or how many start in a window.
+create table concurrency_limit (
+    id integer generated always as identity primary key,
+    ref text not null unique,
+    definition_id integer not null references definition (id),
+    scope text not null,
+    max integer not null,
+    by text[] not null default '{}',
+    fair text[] not null default '{}',
+    when_full text not null default 'enqueue',
+    max_waiting integer,
+    rate_count integer,
+    rate_seconds double precision,
+    active boolean not null default true
+);
+
+-- A slot held by an execution's attempt. Occupancy of a key is counted here, under the key's lock.
+create table slot (
+    execution_id uuid not null,
+    key text not null,
+    limit_id integer not null,
+    attempt smallint not null,
+    admitted_at timestamptz not null default clock_timestamp(),
+    primary key (execution_id, key)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index slot_key on slot (key);
+
+-- Executions that wait for a slot, a row for each key they need. First in, first out
+-- within a rank (minus the priority) and, where the limit is fair, within a turn.
+create table waiter (
+    key text not null,
+    rank smallint not null,
+    turn bigint not null default 0,
+    ready_at timestamptz not null,
+    execution_id uuid not null,
+    limit_id integer not null,
+    keys text[] not null,
+    fair_group text not null default '',
+    primary key (key, rank, turn, ready_at, execution_id)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index waiter_execution on waiter (execution_id);
+
+-- Keys to look at again: something freed a slot of theirs where the key's lock could not be taken in order.
+create table wake (
+    key text primary key,
+    at timestamptz not null default clock_timestamp()
+);
+
+-- In which order executions were admitted. Written under the key's lock; FIFO and limits are checked on it.
+create table admission (
+    seq bigint generated always as identity,
+    key text not null,
+    execution_id uuid not null,
+    attempt smallint not null,
+    priority smallint not null,
+    ready_at timestamptz not null,
+    admitted_at timestamptz not null default clock_timestamp(),
+    held integer not null,
+    allowed integer not null
+);
+create index admission_key on admission (key, admitted_at);
+
+-- Instants at which something must be looked at: retries, delays, deadlines.
+create table timer (
+    due_at timestamptz not null,
+    kind text not null,
+    execution_id uuid not null,
+    primary key (due_at, execution_id, kind)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index timer_execution on timer (execution_id);
+
+-- Messages staged by the transactions that caused them; an envelope a row. On the PostgreSQL transport also the queue.
+create table outbox (
+    id bigint generated always as identity primary key,
+    queue text not null,
+    ids uuid[] not null,
+    body bytea,
+    message_id text,
+    type text,
+    headers jsonb,
+    tries integer not null default 0,
+    due_at timestamptz not null default clock_timestamp(),
+    created_at timestamptz not null default clock_timestamp(),
+    error text
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index outbox_queue on outbox (queue, due_at);
+
+-- Messages that cannot be handled, with the reason.
+create table dead_letter (
+    id uuid primary key,
+    queue text not null,
+    reason text not null,
+    type text,
+    message_id text,
+    body bytea not null,
+    headers jsonb not null default '{}',
+    fingerprint text not null unique,
+    count integer not null default 1,
+    first_at timestamptz not null default clock_timestamp(),
+    last_at timestamptz not null default clock_timestamp()
+);
+
+-- Occurrences of triggers, by the database's time.
+create table event (
+    id uuid not null,
+    trigger text not null,
+    tenant text not null,
+    payload jsonb not null,
+    source text,
+    created_at timestamptz not null default now(),
+    primary key (id, created_at)
+) partition by range (created_at);
+
+-- Which messages were seen. Outlives the event's partition; has a retention of its own.
+create table event_key (
+    tenant text not null,
+    trigger text not null,
+    source text not null,
+    message_id text not null,
+    event_id uuid not null,
+    digest text not null,
+    created_at timestamptz not null default now(),
+    primary key (tenant, trigger, source, message_id)
+);
+create index event_key_created on event_key (created_at);
+
+-- One rule matched one event: at most one for each pair. Carries the id of the execution that it creates.
+create table enforcement (
+    event_id uuid not null,
+    rule text not null,
+    definition_id integer not null,
+    execution_id uuid not null unique,
+    status text not null,
+    namespace_id integer,
+    action_definition_id integer,
+    priority smallint not null default 0,
+    params jsonb,
+    options jsonb,
+    error text,
+    created_at timestamptz not null default now(),
+    primary key (event_id, rule)
+);
+create index enforcement_created on enforcement (created_at);
+
+-- Idempotency keys of clients.
+create table idempotency (
+    tenant text not null,
+    key text not null,
+    execution_id uuid not null,
+    digest text not null,
+    created_at timestamptz not null default now(),
+    primary key (tenant, key)
+);
+create index idempotency_created on idempotency (created_at);
+
+-- Every status an execution ever had, and who moved it. Written by a trigger, a batch at a time.
+create table history (
+    execution_id uuid not null,
+    at timestamptz not null,
+    old text,
+    new text not null,
+    attempt smallint not null,
+    actor text,
+    reason text
+) partition by range (at);
+create index history_at on history using brin (at) with (pages_per_range = 8, autosummarize = on);
+
+-- Finished trees, waiting to be moved to the archive: a row for each batch of roots that ended.
+create table finished (
+    id bigint generated always as identity primary key,
+    at timestamptz not null default clock_timestamp(),
+    ids uuid[] not null
+);
+
+-- Executions that ended a while ago, with all that belongs to them.
+create table archive (
+    id uuid not null,
+    finished_at timestamptz not null,
+    status text not null,
+    action text not null,
+    namespace text not null,
+    root uuid not null,
+    parent uuid,
+    task text,
+    item integer,
+    created_at timestamptz not null,
+    attempt smallint not null,
+    failures smallint not null,
+    recoveries smallint not null,
+    priority smallint not null,
+    definition_id integer not null,
+    reason text,
+    params jsonb,
+    options jsonb,
+    origin jsonb,
+    result jsonb,
+    error jsonb,
+    primary key (id, finished_at)
+) partition by range (finished_at);
+create index archive_root on archive (root);
+
+-- Statuses and the legal moves between them, as penstock.moves declares them.
+create table legal_move (
+    old text not null,
+    new text not null,
+    primary key (old, new)
+);

@@ -1,0 +1,1 @@
+"""The executor: turns events into executions, admits and routes them, advances workflows, recovers what was lost."""

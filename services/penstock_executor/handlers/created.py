@@ -1,0 +1,15 @@
+"""event.created -> enforcements of the rules that match, and their executions."""
+
+from __future__ import annotations
+
+from penstock.consumer import Batch
+from penstock.database import Transaction
+from penstock.store import events
+from penstock_executor import matching
+
+
+async def handle(batch: Batch, tx: Transaction) -> None:
+    found = await events.read(tx, batch.ids)
+    if len(found) < len(batch.ids):  # a message that was parked for days
+        found = await events.read(tx, batch.ids, days=3650)
+    await matching.match(tx, found)

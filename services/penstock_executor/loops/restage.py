@@ -1,0 +1,43 @@
+"""Stages lost work again: requested or scheduled for a while, with no message of it anywhere.
+
+A message can only be lost with the broker itself (its disk, a purged queue). So only queues that are empty are looked
+at, oldest executions first, a bounded step each turn.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import structlog
+
+from penstock.database import Session
+from penstock.messages import EXECUTION_REQUESTED
+from penstock.service import Parts
+from penstock_executor.loops.loop import Loop
+
+log = structlog.get_logger()
+
+QUEUES = "select distinct queue from namespace where queue like 'work.%'"
+OLDEST = "select min(execution_id::text) from live"
+RESTAGE = "select * from restage_lost(make_interval(secs => $1), $2, 1000, $3::text[])"
+NOBODY = UUID(int=0)
+
+
+async def turn(parts: Parts, session: Session) -> bool:
+    after = session.cache.get("restage.after", NOBODY)
+    if after == NOBODY and not await session.fetch("select from live limit 1"):
+        return False
+    queues = [EXECUTION_REQUESTED, *(row["queue"] for row in await session.fetch(QUEUES))]
+    empty = [queue for queue in queues if await parts.transport.depth(queue) == 0]
+    async with session.transaction() as tx:
+        rows = await tx.stage_alone(RESTAGE, parts.settings.restage_age, after, empty)
+    parts.publisher.publish(tx.staged)
+    count = sum(len(row["ids"]) for row in tx.staged)
+    if count:
+        log.warning("restage.lost_messages", executions=count)
+    onward = [row["ids"][0] for row in rows if row["queue"] == "next"]
+    session.cache["restage.after"] = onward[0] if onward else NOBODY
+    return bool(onward)
+
+
+LOOP = Loop("restage", lambda settings: settings.restage_age / 2, turn)

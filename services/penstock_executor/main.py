@@ -1,0 +1,56 @@
+"""An executor replica: consumers of the handlers' queues, and the loops. Any number of identical ones compete."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from penstock.consumer import Consumer
+from penstock.heartbeat import Heartbeat, Identity
+from penstock.ids import new_id
+from penstock.observe import Observed, serve_health
+from penstock.service import Parts, Stop, assembled, cancel, supervise
+from penstock.settings import Settings
+from penstock_executor.handlers import ROUTES
+from penstock_executor.loops import LOOPS
+from penstock_executor.loops import loop as looping
+
+log = structlog.get_logger()
+
+
+async def serve(settings: Settings, stop: Stop) -> None:
+    """Run a replica until `stop` is asked."""
+    async with assembled(settings, role="executor") as parts:
+        await work(parts, stop)
+
+
+async def work(parts: Parts, stop: Stop) -> None:
+    settings = parts.settings
+    identity = Identity(new_id(), "executor", settings.name)
+    heartbeat = Heartbeat(settings, identity)
+    await heartbeat.start()
+    consumers = [
+        Consumer(route, parts.transport, parts.database, parts.publisher, batch=settings.batch) for route in ROUTES
+    ]
+    running = [
+        asyncio.create_task(supervise(c.route.queue, c.run), name=f"consume {c.route.queue}") for c in consumers
+    ]
+    running += [
+        asyncio.create_task(looping.run(loop, parts, stop.asked), name=f"loop {loop.name}") for loop in LOOPS
+    ]
+    health = await serve_health(
+        settings, Observed("executor", parts.transport, tallies={c.route.queue: c.tally for c in consumers})
+    )
+    log.info("executor.started", id=str(identity.id), transport=parts.transport.name, port=health.port)
+    try:
+        await stop.asked.wait()
+        for consumer in consumers:
+            consumer.stop()
+        await asyncio.wait(running, timeout=settings.grace)
+        await parts.publisher.flush()
+    finally:
+        await cancel(*running)
+        await health.close()
+        await heartbeat.stop()
+    log.info("executor.stopped")
