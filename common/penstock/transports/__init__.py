@@ -10,6 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+STATUS = "execution.status."
+"""A message to a queue that begins so tells whoever listens of a status change. Nobody listening is fine."""
+
+REASON_HEADER = "x-penstock-reason"
+"""On a delivery of the queue `dead`: why it is there, such as `delivery_limit`, or what a handler said."""
+
+QUEUE_HEADER = "x-penstock-queue"
+"""On a delivery of the queue `dead`: the logical queue that it comes from."""
+
+UNREADABLE = "x-penstock-unreadable"
+"""On a delivery whose metadata could not be read: why. Only its body and queue are to be relied on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -47,17 +59,20 @@ class Subscription(Protocol):
     queue: str
 
     async def receive(self, limit: int) -> list[Delivery]:
-        """Wait for a delivery, then give what has arrived, at most `limit`. Never waits for more."""
+        """Wait for a delivery, then give what has arrived, at most `limit`. Never waits for more.
+        An empty list says that the subscription is closed."""
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Settle: each of these was handled and its transaction committed. Only exactly these."""
 
     async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
-        """Settle: none of these can ever be handled. Each goes to the dead letters with `reason`."""
+        """Settle: none of these can ever be handled. Each goes to the dead letters with `reason`.
+        Raises ConnectionFailed if some could not be put there: those stay unsettled, and calling again
+        with the same deliveries goes on with them."""
 
     async def resize(self, prefetch: int) -> None:
-        """Hold at most `prefetch` unsettled deliveries from now on. 0 stops taking new ones; what was
-        received already can still be settled, and what was delivered but not received is given back."""
+        """Hold at most `prefetch` unsettled deliveries from now on. 0 stops taking new ones: once it returns
+        no more arrive, and `receive` gives what had arrived before, which can be settled as ever."""
 
     async def close(self) -> None:
         """Stop. What is unsettled goes back to the queue at once."""

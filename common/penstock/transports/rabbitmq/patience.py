@@ -1,0 +1,101 @@
+"""How long the broker may take to answer, and how often it is tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Awaitable
+
+import structlog
+from aiormq.abc import AbstractChannel as Channel
+from aiormq.exceptions import AMQPError
+from penstock.errors import ConfigurationError, ConnectionFailed
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    stop_after_delay,
+    stop_never,
+    wait_random_exponential,
+)
+
+log = structlog.get_logger(__name__)
+
+CALL_TIMEOUT = 10.0
+"""Seconds that RabbitMQ has to answer a declare, a consume, or a new connection."""
+
+
+def persistently(
+    what: str, *, deadline: float | None = None, also: type[BaseException] | None = None, quiet: bool = False
+) -> AsyncRetrying:
+    """Try until it works, or for `deadline` seconds; ConnectionFailed (and `also`) mean try again."""
+
+    def tell(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        if not quiet or isinstance(error, ConfigurationError):
+            hint = getattr(error, "hint", None)
+            log.warning(
+                "rabbitmq_retry", what=what, attempt=state.attempt_number, reason=str(error), hint=hint
+            )
+
+    return AsyncRetrying(
+        retry=retry_if_exception_type((ConnectionFailed, also) if also else ConnectionFailed),
+        wait=wait_random_exponential(multiplier=0.2, max=5),
+        stop=stop_after_delay(deadline) if deadline is not None else stop_never,
+        before_sleep=tell,
+        reraise=True,
+    )
+
+
+@contextlib.asynccontextmanager
+async def answered(timeout: float = CALL_TIMEOUT) -> AsyncIterator[None]:
+    """Calls inside are answered within `timeout` seconds, or ConnectionFailed is raised.
+
+    A connection that dies makes aiormq raise CancelledError in whoever waits for an answer. Taken for a
+    cancellation of ours, it would end the loop that should reconnect, and leave the process a zombie.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    cancels = task.cancelling()
+    try:
+        async with asyncio.timeout(timeout):
+            yield
+    except asyncio.CancelledError:
+        if task.cancelling() > cancels:
+            raise
+        raise ConnectionFailed("the connection closed while a call waited for its answer") from None
+    except TimeoutError as error:
+        raise ConnectionFailed(f"no answer within {timeout:g} seconds") from error
+    except (AMQPError, OSError, RuntimeError) as error:
+        raise ConnectionFailed(reason(error)) from error
+
+
+async def quietly(closing: Awaitable[object]) -> None:
+    """Close something that may be gone already; never longer than a few seconds."""
+    with contextlib.suppress(ConnectionFailed):
+        async with answered(5):
+            await closing
+
+
+async def close_channel(channel: Channel) -> None:
+    if not channel.is_closed:
+        await quietly(channel.close())
+
+
+async def stop(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+def pause() -> float:
+    """Seconds before the first try after a loss, so that replicas do not come back in step."""
+    return random.uniform(0.05, 0.3)
+
+
+def reason(error: BaseException | None) -> str:
+    """An error of the AMQP libraries in words. None of them carries credentials."""
+    text = ", ".join(str(arg) for arg in error.args) if error is not None and error.args else ""
+    if "OpenOk" in text:
+        return "the broker refused the virtual host (it does not exist, or is not up yet)"
+    return text or type(error).__name__
