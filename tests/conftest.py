@@ -1,0 +1,106 @@
+"""Servers for every test: one PostgreSQL and one RabbitMQ a run, a fresh database and vhost a test.
+
+Nothing starts before a test asks for it, and everything ends with the run (see `servers/choose.py`
+for where the servers come from, and `servers/reaper.py` for runs that are killed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from tests.servers import choose, databases
+from tests.servers.pgbouncer import PgBouncer
+from tests.servers.postgres import Postgres
+from tests.servers.rabbitmq import RabbitMQ
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    """The run's PostgreSQL. Do not stop it: other tests use it too."""
+    server = choose.shared_postgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_server() -> Iterator[RabbitMQ]:
+    """The run's RabbitMQ. Do not stop it: other tests use it too."""
+    server = choose.shared_rabbitmq()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+async def template(postgres_server: Postgres) -> AsyncIterator[str]:
+    """The name of the database that every test's own is copied from. Nobody may stay connected to it."""
+    name = databases.new_name()
+    await databases.create(postgres_server, name)
+    yield name
+    await databases.drop(postgres_server, name)
+
+
+@pytest.fixture
+async def database(postgres_server: Postgres, template: str) -> AsyncIterator[str]:
+    """The address of a fresh database: a copy of the template."""
+    name = databases.new_name()
+    yield await databases.create(postgres_server, name, template=template)
+    await databases.drop(postgres_server, name)
+
+
+@pytest.fixture
+async def empty_database(postgres_server: Postgres) -> AsyncIterator[str]:
+    """The address of a database with nothing in it."""
+    name = databases.new_name()
+    yield await databases.create(postgres_server, name)
+    await databases.drop(postgres_server, name)
+
+
+@pytest.fixture
+def vhost(rabbitmq_server: RabbitMQ) -> Iterator[str]:
+    """The address of a fresh vhost."""
+    name = databases.new_name()
+    yield rabbitmq_server.add_vhost(name)
+    rabbitmq_server.drop_vhost(name)
+
+
+@pytest.fixture(scope="session")
+def pgbouncer(postgres_server: Postgres) -> Iterator[PgBouncer]:
+    """PgBouncer in transaction mode before the run's PostgreSQL: `pgbouncer.dsn(name of a database)`."""
+    pooler = choose.private_pgbouncer(postgres_server.dsn())
+    yield pooler
+    pooler.close()
+
+
+@pytest.fixture
+def private_postgres() -> Iterator[Callable[[], Postgres]]:
+    """Makes a PostgreSQL that belongs to one test, to be stopped and killed at will."""
+    servers: list[Postgres] = []
+
+    def make() -> Postgres:
+        servers.append(choose.private_postgres())
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def private_rabbitmq() -> Iterator[Callable[[], RabbitMQ]]:
+    """Makes a RabbitMQ that belongs to one test, to be stopped, killed and wiped at will."""
+    servers: list[RabbitMQ] = []
+
+    def make() -> RabbitMQ:
+        servers.append(choose.private_rabbitmq())
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in dict.fromkeys(choose.chosen):
+        terminalreporter.write_line(f"used {line}")

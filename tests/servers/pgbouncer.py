@@ -1,0 +1,82 @@
+"""PgBouncer in transaction mode before a PostgreSQL of the tests, as large installations have it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from penstock.embedded import account
+from penstock.embedded.cluster import environment
+from tests.servers.containers import wait_until
+from tests.servers.errors import NoServer
+from tests.servers.process import Process, free_port, new_folder, remove
+
+# Sent by drivers when they connect; PgBouncer refuses what it neither tracks nor is told to ignore.
+IGNORED = (
+    "extra_float_digits, options, jit, statement_timeout, lock_timeout, idle_in_transaction_session_timeout"
+)
+
+
+def find_program() -> str | None:
+    beside = "/usr/sbin/pgbouncer"  # not on an ordinary user's path in Debian
+    return shutil.which("pgbouncer") or (beside if Path(beside).exists() else None)
+
+
+class PgBouncer:
+    """Pools connections to the server behind `dsn`; takes any user without a password."""
+
+    def __init__(self, dsn: str) -> None:
+        program = find_program()
+        if program is None:
+            raise NoServer("PgBouncer is not installed.")
+        self._port = free_port()
+        self._folder = new_folder("pgbouncer")
+        runner = account.for_server(self._folder)  # like PostgreSQL, it refuses to run as root
+        configuration = self._folder / "pgbouncer.ini"
+        configuration.write_text(_configuration(dsn, self._port))
+        configuration.chmod(0o600)
+        runner.own(configuration)
+        process = Process(
+            [program, str(configuration)], log=self._folder / "log", env=environment(), spawn=runner.spawn
+        )
+        self._process = process
+        wait_until(self._listens, "PgBouncer", 20)
+
+    def dsn(self, database: str) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self._port}/{database}"
+
+    def close(self) -> None:
+        self._process.end(signal.SIGTERM, 5)
+        remove(self._folder)
+
+    def _listens(self) -> bool:
+        log = (self._folder / "log").read_text(errors="replace")
+        if not self._process.alive():
+            raise RuntimeError(f"PgBouncer ended while it started.\n{log[-4000:]}")
+        return "process up" in log
+
+
+def _configuration(dsn: str, port: int) -> str:
+    server = urlsplit(dsn)
+    login = {
+        "host": server.hostname or "127.0.0.1",
+        "port": str(server.port or 5432),
+        "user": unquote(server.username or "postgres"),
+        "password": unquote(server.password or ""),
+    }
+    target = " ".join(f"{name}='{value}'" for name, value in login.items() if value)
+    return f"""[databases]
+* = {target}
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+max_client_conn = 500
+default_pool_size = 20
+ignore_startup_parameters = {IGNORED}
+"""
