@@ -23,7 +23,7 @@ log = structlog.get_logger()
 REGISTER = """
 insert into process (id, kind, name, routes, actions, labels, concurrency)
 values ($1, $2, $3, $4, $5, $6::jsonb, $7)
-on conflict (id) do update set beat_at = clock_timestamp(), state = 'active'
+on conflict (id) do update set beat_at = clock_timestamp(), state = 'active', holding = '{}', missing = '{}'
 """
 BEAT = "select * from beat($1, $2::uuid[], $3::smallint[], make_interval(secs => $4))"
 LEAVE = """
@@ -58,6 +58,7 @@ class Pulse:
     canceling: Sequence[UUID] = ()
     missing: Sequence[UUID] = ()
     known: bool = True
+    cordoned: bool = False
 
 
 class Heartbeat:
@@ -125,15 +126,16 @@ class Heartbeat:
                         await session.fetch(STATE, me.id, state)
                 self.last, told = time.monotonic(), False
                 verdicts = {row["verdict"]: row["ids"] for row in rows}
-                if "unknown" in verdicts:
-                    registered = False
+                known = "active" in verdicts or "cordoned" in verdicts
+                registered = known
                 self._call(
                     self._answer,
                     Pulse(
                         lost=verdicts.get("lost", ()),
                         canceling=verdicts.get("canceling", ()),
                         missing=verdicts.get("missing", ()),
-                        known="unknown" not in verdicts,
+                        known=known,
+                        cordoned="cordoned" in verdicts,
                     ),
                 )
                 wait = interval * random.uniform(0.9, 1.0)

@@ -43,7 +43,7 @@ class Publisher:
     """Publishes what a commit has staged, without keeping the handler waiting for the confirm."""
 
     def __init__(self, transport: Transport, database: Database, *, delete_every: float = 0.1) -> None:
-        self._transport = transport
+        self.transport = transport
         self._stores = getattr(transport, "stores", False)
         self._session = database.session(relaxed=True)
         self._delete_every = delete_every
@@ -63,7 +63,7 @@ class Publisher:
     async def _publish(self, staged: Sequence[Row]) -> None:
         async with self._room:
             try:
-                confirmed = await self._transport.publish(
+                confirmed = await self.transport.publish(
                     [messages.message(row["outbox_id"], row["queue"], row["ids"]) for row in staged]
                 )
             except Exception as error:
@@ -90,7 +90,7 @@ class Publisher:
         rows = await self._session.fetch(LEASE, age, limit, 30.0)
         if not rows:
             return 0
-        confirmed = await self._transport.publish(
+        confirmed = await self.transport.publish(
             [messages.message(row["outbox_id"], row["queue"], row["ids"]) for row in rows]
         )
         done = [row["outbox_id"] for row, ok in zip(rows, confirmed, strict=True) if ok]

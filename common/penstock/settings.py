@@ -55,6 +55,8 @@ class Settings(BaseSettings):
 
     concurrency: int = Field(default=32, ge=1, le=10_000)
     """Executions that a worker runs at once."""
+    modules: str = ""
+    """What a worker runs: Python modules or files, or folders of YAML packs, separated by commas."""
     routes: str = "default"
     """Routes that a worker serves, separated by commas."""
     grace: Seconds = 30.0

@@ -1,74 +1,19 @@
-"""Which rules match an event, and with which parameters they start their actions."""
+"""Matches events against the rules of their triggers, and enforces what matches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
 from penstock import placement
 from penstock.database import Row, Transaction
-from penstock.errors import ExpressionError, InvalidInput
-from penstock.expressions import compile_template, condition
+from penstock.errors import InvalidInput
 from penstock.ids import new_id
+from penstock.rules import CompiledRule, Match, compile_rule, evaluate
 from penstock.schemas import Schema
 from penstock.store import catalog, events
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledRule:
-    """A version of a rule, ready to be evaluated."""
-
-    tenant: str | None
-    when: Callable[[Mapping[str, Any]], bool]
-    params: Callable[[Mapping[str, Any]], Any]
-    priority: int
-    options: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """What a rule made of an event: the parameters for its action, or why there are none."""
-
-    matched: bool
-    params: Any = None
-    error: str | None = None
-
-
-def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
-    when = body.get("when")
-    options = {name: body[name] for name in ("expires",) if body.get(name)}
-    return CompiledRule(
-        tenant=body.get("tenant"),
-        when=(lambda _: True) if when in (None, "", True) else condition(when),
-        params=compile_template(body.get("params") or {}),
-        priority=int(body.get("priority") or 0),
-        options=orjson.dumps(options).decode() if options else None,
-    )
-
-
-def evaluate(rule: CompiledRule, event: Row, payload: Any) -> Match:
-    """The rule against the event. A condition or template that fails is a match with an error: somebody must see it."""
-    if rule.tenant is not None and rule.tenant != event["tenant"]:
-        return Match(False)
-    namespace = {
-        "event": {
-            "id": str(event["id"]),
-            "trigger": event["trigger"],
-            "tenant": event["tenant"],
-            "payload": payload,
-            "created_at": event["created_at"].isoformat(),
-        },
-        "payload": payload,
-    }
-    try:
-        if not rule.when(namespace):
-            return Match(False)
-        return Match(True, rule.params(namespace))
-    except ExpressionError as error:
-        return Match(True, error=f"{type(error).__name__}: {error.message}")
 
 
 async def compiled(tx: Transaction, rows: Sequence[Row]) -> dict[int, CompiledRule]:

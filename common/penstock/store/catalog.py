@@ -24,7 +24,7 @@ async def parameter_schemas(db: Session | Transaction, ids: Collection[int | Non
     missing = [id for id in wanted if ("schema", id) not in db.cache]
     if missing:
         for id, body in (await bodies(db, missing)).items():
-            db.cache["schema", id] = Schema(body.get("parameters") or {})
+            db.cache["schema", id] = Schema(body.get("parameters"))
     return {id: db.cache["schema", id] for id in wanted if ("schema", id) in db.cache}
 
 

@@ -3,7 +3,7 @@
 -- Slots are freed and the next waiters promoted in the same transaction (I5).
 create function finish_attempts(
     p_worker uuid, p_ids uuid[], p_attempts smallint[], p_statuses text[], p_results text[], p_errors text[],
-    p_delays double precision[], p_reasons text[], p_limited uuid[], p_followed uuid[], p_claims uuid[]
+    p_delays double precision[], p_untils timestamptz[], p_reasons text[], p_limited uuid[], p_followed uuid[], p_claims uuid[]
 ) returns setof staged
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -27,22 +27,29 @@ begin
                           else d.status end,
             failures = e.failures + (d.error is not null)::integer,
             claim = case when d.status in ('requested', 'waiting') then null else e.claim end,
-            ready_at = case when d.status = 'requested' then clock_timestamp() + make_interval(secs => d.delay) else e.ready_at end,
-            not_before = case when d.status = 'requested' and d.delay > 0
-                         then clock_timestamp() + make_interval(secs => d.delay) end,
+            ready_at = case when d.status <> 'requested' then e.ready_at
+                       else greatest(d.until, clock_timestamp() + make_interval(secs => d.delay)) end,
+            not_before = case when d.status <> 'requested' or e.status = 'canceling' then null
+                         when d.until > clock_timestamp() then d.until
+                         when d.delay > 0 then clock_timestamp() + make_interval(secs => d.delay) end,
             finished_at = case when d.status in ('requested', 'waiting') and e.status <> 'canceling' then null
                           else clock_timestamp() end,
             reason = coalesce(d.reason, e.reason)
-        from unnest(p_ids, p_attempts, p_statuses, p_results, p_errors, p_delays, p_reasons)
-            as d (id, attempt, status, result, error, delay, reason)
+        from unnest(p_ids, p_attempts, p_statuses, p_results, p_errors, p_delays, p_untils, p_reasons)
+            as d (id, attempt, status, result, error, delay, until, reason)
         where e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status in ('running', 'canceling')
         returning e.id, e.status, e.parent, e.attempt, e.not_before, d.status as outcome, d.result, d.error
     ), told as (
         insert into result (execution_id, result, error)
-        select id, result::jsonb, error::jsonb from moved where status not in ('requested', 'waiting')
+        select id, case when outcome not in ('requested', 'waiting') then result::jsonb end, error::jsonb
+        from moved where status not in ('requested', 'waiting')
     ), tried as (
         insert into attempt (execution_id, attempt, outcome, worker, error)
-        select id, attempt, outcome, current_setting('application_name'), error::jsonb from moved
+        select id, attempt, outcome, current_setting('application_name'),
+            -- what a deferral carries over to the next attempt, and what an inquiry asks, are kept here
+            coalesce(error::jsonb, case when outcome in ('requested', 'waiting') and result is not null
+                                   then jsonb_build_object('carry', result::jsonb) end)
+        from moved
         where status <> 'completed'
         on conflict do nothing
     ), timed as (

@@ -40,9 +40,8 @@ begin
     if v_again is not null then
         return query select 'missing', v_again;
     end if;
-    if not v_known then
-        return query select 'unknown', '{}'::uuid[];
-    end if;
+    return query select case when p.state = 'cordoned' then 'cordoned' else 'active' end, '{}'::uuid[]
+    from process p where p.id = p_process and p.state <> 'dead';
 end $$;
 
 -- Takes everything away from processes whose last heartbeat is older than p_stale; a few workers at a time. Does

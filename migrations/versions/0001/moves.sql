@@ -1,23 +1,24 @@
 -- Refuses moves that are not declared, and writes the history: one join of the transition tables for both.
--- The plan is made for each call, since a plan cached for a small batch is ruinous for a large one.
+-- Hash joins only: a nested loop that was planned for a small batch is ruinous for a large one, and callers set
+-- planner options of their own, which would hold in here too.
 create function execution_moved() returns trigger
 language plpgsql
-set plan_cache_mode = force_custom_plan
+set enable_nestloop = off set enable_hashjoin = on set enable_seqscan = on
 as $$
 declare
     v_illegal text;
 begin
     with moved as materialized (
-        select n.id, o.status as old, n.status as new, n.attempt, n.reason
+        select n.id, o.status as was, n.status as becomes, n.attempt, n.reason
         from old_rows o join new_rows n using (id)
         where o.status <> n.status
     ), written as (
         insert into history (execution_id, at, old, new, attempt, actor, reason)
-        select id, clock_timestamp(), old, new, attempt, current_setting('application_name'), reason from moved
+        select id, clock_timestamp(), was, becomes, attempt, current_setting('application_name'), reason from moved
     )
-    select string_agg(format('%s: %s -> %s', id, old, new), ', ') into v_illegal
+    select string_agg(format('%s: %s -> %s', id, was, becomes), ', ') into v_illegal
     from moved m
-    where not exists (select from legal_move l where l.old = m.old and l.new = m.new);
+    where not exists (select from legal_move l where l.old = m.was and l.new = m.becomes);
     if v_illegal is not null then
         raise exception 'illegal move %', v_illegal using errcode = 'PN001';
     end if;

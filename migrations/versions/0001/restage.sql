@@ -1,7 +1,7 @@
 -- Stages work again whose message was lost with the broker (a purged queue, a lost disk): what has been requested,
 -- scheduling or scheduled for longer than p_age with no envelope of it in the outbox. Oldest first, a bounded batch
 -- from p_after on, so that callers go round a deep backlog in steps. Returns also `next`, the id to go on after.
-create function restage_lost(p_age interval, p_after uuid, p_limit integer) returns setof staged
+create function restage_lost(p_age interval, p_after uuid, p_limit integer, p_queues text[]) returns setof staged
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$

@@ -326,3 +326,14 @@ create table legal_move (
     new text not null,
     primary key (old, new)
 );
+
+-- What actions print and log.
+create table log_line (
+    execution_id uuid not null,
+    attempt smallint not null,
+    seq bigint not null,
+    stream text not null,
+    line text not null,
+    at timestamptz not null default clock_timestamp(),
+    primary key (execution_id, attempt, seq, at)
+) partition by range (at);

@@ -68,7 +68,7 @@ def _checked(delivery: Delivery, triggers: Mapping[str, Schema]) -> bytes:
     except orjson.JSONDecodeError as error:
         raise Undecodable(f"the body is not JSON: {error}") from None
     try:
-        return schema.check(payload)
+        return schema.check(payload, what="payload")
     except InvalidInput as error:
         raise InvalidInput(f"payload of {delivery.routing_key}: {error.message}", hint=error.hint) from None
 
@@ -78,7 +78,7 @@ async def _schemas(tx: Transaction, refs: set[str]) -> dict[str, Schema]:
     for row in await catalog.current(tx, ["trigger"], refs):
         key = ("trigger", row["definition_id"])
         if key not in tx.cache:
-            tx.cache[key] = Schema(orjson.loads(row["body"]).get("schema") or {})
+            tx.cache[key] = Schema(orjson.loads(row["body"]).get("schema"))
         if row["enabled"]:
             found[row["ref"]] = tx.cache[key]
     return found

@@ -1,0 +1,126 @@
+"""`penstock apply`: makes definitions current. Applying the same ones twice changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from penstock import placement
+from penstock.database import Row, Session, Transaction
+
+
+class Document(Protocol):
+    """A definition as it is stored."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def ref(self) -> str: ...
+    @property
+    def body(self) -> dict[str, Any]: ...
+    @property
+    def digest(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What applying did to a definition: `new`, `changed`, `unchanged` or `enabled`."""
+
+    kind: str
+    ref: str
+    what: str
+
+
+LOCK = "select from cluster for update"
+STORE = """
+insert into definition (kind, ref, digest, body)
+select k, r, d, b::jsonb from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as x (k, r, d, b)
+on conflict (kind, ref, digest) do nothing
+"""
+IDS = """
+select d.id, d.kind, d.ref, c.definition_id as current
+from definition d
+join unnest($1::text[], $2::text[], $3::text[]) as x (kind, ref, digest) using (kind, ref, digest)
+left join catalog c on c.kind = d.kind and c.ref = d.ref
+"""
+MAKE_CURRENT = """
+insert into catalog as c (kind, ref, definition_id, trigger)
+select k, r, d, t from unnest($1::text[], $2::text[], $3::integer[], $4::text[]) as x (k, r, d, t)
+on conflict (kind, ref) do update
+set definition_id = excluded.definition_id, trigger = excluded.trigger, updated_at = clock_timestamp()
+where c.definition_id <> excluded.definition_id
+"""
+SET_LIMIT = """
+insert into concurrency_limit as l (ref, definition_id, scope, max, by, fair, when_full, max_waiting, rate_count,
+    rate_seconds, active)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, true)
+on conflict (ref) do update set definition_id = excluded.definition_id, scope = excluded.scope, max = excluded.max,
+    by = excluded.by, fair = excluded.fair, when_full = excluded.when_full, max_waiting = excluded.max_waiting,
+    rate_count = excluded.rate_count, rate_seconds = excluded.rate_seconds, active = true
+returning id
+"""
+KEYS_OF_LIMIT = "select distinct key from waiter where limit_id = $1"
+WAKE = "insert into wake (key) select unnest($1::text[]) on conflict do nothing"
+NO_MAXIMUM = 2_147_483_647
+
+
+async def apply(session: Session, documents: Sequence[Document]) -> list[Change]:
+    """Store these versions and make them current, all in one transaction."""
+    async with session.transaction() as tx:
+        await tx.fetch(LOCK)
+        changes = await _apply(tx, documents)
+        if any(change.what != "unchanged" for change in changes):
+            await placement.replace_all(tx)
+    session.cache.clear()
+    return changes
+
+
+async def _apply(tx: Transaction, documents: Sequence[Document]) -> list[Change]:
+    kinds = [d.kind for d in documents]
+    refs = [d.ref for d in documents]
+    digests = [d.digest for d in documents]
+    await tx.fetch(STORE, kinds, refs, digests, [orjson.dumps(d.body).decode() for d in documents])
+    ids = {(row["kind"], row["ref"]): row for row in await tx.fetch(IDS, kinds, refs, digests)}
+    changes = [Change(d.kind, d.ref, _what(ids[d.kind, d.ref])) for d in documents]
+    moved = [d for d, change in zip(documents, changes, strict=True) if change.what != "unchanged"]
+    await tx.fetch(
+        MAKE_CURRENT,
+        [d.kind for d in moved],
+        [d.ref for d in moved],
+        [ids[d.kind, d.ref]["id"] for d in moved],
+        [d.body.get("trigger") if d.kind == "rule" else None for d in moved],
+    )
+    for document in moved:
+        if document.kind == "limit":
+            await _set_limit(tx, document.ref, ids[document.kind, document.ref]["id"], document.body)
+    return changes
+
+
+def _what(row: Row) -> str:
+    if row["current"] is None:
+        return "new"
+    return "unchanged" if row["current"] == row["id"] else "changed"
+
+
+async def _set_limit(tx: Transaction, ref: str, definition: int, body: dict[str, Any]) -> None:
+    """The limit as admission reads it. Its waiters are looked at again: a raised limit fills at once."""
+    rate = body.get("rate") or {}
+    rows = await tx.fetch(
+        SET_LIMIT,
+        ref,
+        definition,
+        body.get("scope") or "*",
+        body.get("max") or NO_MAXIMUM,
+        list(body.get("by") or ()),
+        list(body.get("fair") or ()),
+        body.get("when_full") or "enqueue",
+        body.get("max_waiting"),
+        rate.get("count"),
+        rate.get("seconds"),
+    )
+    keys = [row["key"] for row in await tx.fetch(KEYS_OF_LIMIT, rows[0]["id"])]
+    if keys:
+        await tx.fetch(WAKE, keys)

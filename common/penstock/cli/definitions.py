@@ -1,0 +1,130 @@
+"""Commands about definitions: apply, actions, triggers, rules."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import orjson
+import typer
+
+from penstock.apply import apply as apply_documents
+from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.running import with_session
+from penstock.database import Row, Session
+from penstock.definitions import load_all
+from penstock.errors import NotFound
+from penstock.store import catalog
+
+rules = typer.Typer(help="List, enable, disable, delete and try rules.", no_args_is_help=True)
+
+SET_ENABLED = "update catalog set enabled = $3, updated_at = clock_timestamp() where kind = $1 and ref = $2 returning ref"
+DELETE = "delete from catalog where kind = $1 and ref = $2 returning ref"
+
+
+def apply(
+    source: Annotated[list[str], typer.Argument(help="Python files or modules, or folders of YAML packs.")],
+    json: Json = False,
+) -> None:
+    """Register what modules and packs define. Doing it twice changes nothing."""
+    documents = load_all(",".join(source)).documents()
+    changes = with_session(lambda session: apply_documents(session, documents))
+    if json:
+        for change in changes:
+            json_line({"kind": change.kind, "ref": change.ref, "what": change.what})
+        return
+    table(["kind", "ref", ""], [(c.kind, c.ref, c.what) for c in changes if c.what != "unchanged"], empty="No changes.")
+    out.print(f"{sum(c.what != 'unchanged' for c in changes)} changed, {len(changes)} in all.")
+
+
+def _listed(kinds: list[str], json: bool, *columns: str) -> None:
+    rows = with_session(lambda session: catalog.current(session, kinds))
+    found = [_shown(row) for row in rows]
+    if json:
+        for one in found:
+            json_line(one)
+        return
+    table(
+        ["ref", "enabled", *columns],
+        [(one["ref"], one["enabled"], *(_said(one["definition"].get(c)) for c in columns)) for one in found],
+        empty="None yet. Register some with `penstock apply FILE`.",
+    )
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    return {
+        "kind": row["kind"],
+        "ref": row["ref"],
+        "enabled": row["enabled"],
+        "digest": row["digest"],
+        "definition": orjson.loads(row["body"]),
+    }
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, str):
+        return value.strip().split("\n", 1)[0]
+    return "" if value is None else orjson.dumps(value).decode()
+
+
+def actions(json: Json = False) -> None:
+    """List actions and workflows."""
+    _listed(["action", "workflow"], json, "executor", "description")
+
+
+def triggers(json: Json = False) -> None:
+    """List triggers."""
+    _listed(["trigger"], json, "description")
+
+
+@rules.command("list")
+def list_rules(json: Json = False) -> None:
+    """List rules."""
+    _listed(["rule"], json, "trigger", "when", "action")
+
+
+def _change(statement: str, done: str, ref: str, *args: Any) -> None:
+    async def work(session: Session) -> list[Row]:
+        return await session.fetch(statement, "rule", ref, *args)
+
+    if not with_session(work):
+        raise NotFound(f"no rule {ref!r}", hint="`penstock rules list` shows the rules there are.")
+    out.print(f"Rule {ref} is {done}.")
+
+
+@rules.command()
+def enable(ref: str) -> None:
+    """Let a rule match again."""
+    _change(SET_ENABLED, "enabled", ref, True)
+
+
+@rules.command()
+def disable(ref: str) -> None:
+    """Let a rule match nothing until it is enabled again."""
+    _change(SET_ENABLED, "disabled", ref, False)
+
+
+@rules.command()
+def delete(ref: str) -> None:
+    """Remove a rule. What it has started goes on."""
+    _change(DELETE, "deleted", ref)
+
+
+@rules.command()
+def test(event: UUID, json: Json = False) -> None:
+    """Try all rules of an event's trigger on it, starting nothing: which match, which do not, and why."""
+    from penstock.cli.events import tried
+
+    verdicts = with_session(lambda session: tried(session, event))
+    if json:
+        for verdict in verdicts:
+            json_line(verdict)
+        return
+    table(["rule", "verdict", "why"], [(v["rule"], v["verdict"], v["why"]) for v in verdicts], empty="No rules.")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(apply)
+    app.command()(actions)
+    app.command()(triggers)
+    app.add_typer(rules, name="rules")

@@ -1,0 +1,107 @@
+"""Commands about events: publish, and `show`, which takes an event or an execution."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import orjson
+import typer
+
+from penstock.cli.executions import described, parse_params, print_execution
+from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.running import with_client, with_session
+from penstock.client import Client
+from penstock.database import Session
+from penstock.errors import NotFound
+from penstock.rules import compile_rule, evaluate
+from penstock.store import events as store
+
+
+def publish(
+    trigger: Annotated[str, typer.Argument(help="The trigger, such as shop.order_placed.")],
+    payload: Annotated[list[str] | None, typer.Argument(help="name=value (JSON, or plain text), or @FILE.json")] = None,
+    key: Annotated[str | None, typer.Option(help="The same key gives the same event.")] = None,
+    tenant: str = "public",
+    json: Json = False,
+) -> None:
+    """Publish an event."""
+    given = parse_params(payload or [])
+
+    async def work(client: Client) -> UUID:
+        return await client.publish(trigger, given, key=key, tenant=tenant)
+
+    id = with_client(work)
+    if json:
+        json_line({"id": id})
+    else:
+        out.print(f"Event {id} is stored. See what came of it with: penstock show {id}")
+
+
+async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
+    """Every rule of the event's trigger against the event: which match, which do not, and why. Raises NotFound."""
+    found = await store.read(session, [id], days=3650)
+    if not found:
+        raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
+    event = found[0]
+    payload = orjson.loads(event["payload"])
+    enforced = {row["rule"]: row for row in await store.enforcements(session, id)}
+    verdicts = []
+    for row in await store.rules(session, [event["trigger"]], disabled=True, bodies=True):
+        body = orjson.loads(row["body"])
+        verdict = evaluate(compile_rule(body), event, payload)
+        if verdict.error:
+            said, why = "failed", verdict.error
+        elif not row["enabled"]:
+            said, why = "disabled", "the rule is disabled"
+        elif verdict.matched:
+            said, why = "matched", "its condition holds" if body.get("when") else "it has no condition"
+        else:
+            said, why = "no match", f"its condition does not hold: {body.get('when')}"
+        past = enforced.get(row["ref"])
+        verdicts.append(
+            {
+                "rule": row["ref"],
+                "verdict": said,
+                "why": why,
+                "action": row["action"],
+                "execution": past["execution_id"] if past and past["status"] == "executed" else None,
+                "enforcement": past["status"] if past else None,
+                "error": past["error"] if past else None,
+            }
+        )
+    return verdicts
+
+
+def show(id: Annotated[UUID, typer.Argument(help="An execution or an event.")], json: Json = False) -> None:
+    """Everything about an execution; or about an event, and which rules matched it and why the others did not."""
+
+    async def work(session: Session) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+        found = await described(session, id)
+        if found is not None:
+            return found, []
+        events = await store.read(session, [id], days=3650)
+        if not events:
+            raise NotFound(f"no execution and no event {id}", hint="`penstock executions` lists the newest.")
+        event = {**dict(events[0]), "payload": orjson.loads(events[0]["payload"])}
+        return event, await tried(session, id)
+
+    found, verdicts = with_session(work)
+    assert found is not None
+    if json:
+        json_line({**found, "rules": verdicts} if "trigger" in found else found)
+    elif "trigger" in found:
+        table(["", ""], [(k, orjson.dumps(v).decode() if isinstance(v, dict) else v) for k, v in found.items()])
+        out.print()
+        table(
+            ["rule", "verdict", "why", "execution"],
+            [(v["rule"], v["verdict"], v["error"] or v["why"], v["execution"]) for v in verdicts],
+            empty="No rule listens to this trigger.",
+        )
+    else:
+        print_execution(found)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(publish)
+    app.command()(show)

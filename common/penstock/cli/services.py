@@ -1,0 +1,130 @@
+"""Commands that run services: executor, worker, dev, migrate."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock import migrate as migrations
+from penstock import settings as settings_
+from penstock.cli.output import Json, err, json_line, out
+from penstock.cli.running import found, run
+from penstock.errors import ConfigurationError
+from penstock.service import Stop, configure_logging, stop_on_signals
+from penstock.service import run as run_service
+from penstock.settings import Settings
+
+Modules = Annotated[
+    list[str] | None,
+    typer.Option("--module", "-m", help="A Python file or module, or a folder of YAML packs. May be repeated."),
+]
+
+
+def service(name: str) -> Callable[[Settings, Stop], Awaitable[None]]:
+    """A service that is installed, by name."""
+    for entry in entry_points(group="penstock.services"):
+        if entry.name == name:
+            loaded: Callable[[Settings, Stop], Awaitable[None]] = entry.load()
+            return loaded
+    raise ConfigurationError(f"the {name} service is not installed", hint="Install Penstock again with pip.")
+
+
+def _serve(name: str, **overrides: Any) -> None:
+    async def start() -> None:
+        given = {k: v for k, v in overrides.items() if v is not None}
+        current = await found()
+        settings = settings_.load(**{**_given(current), **given})
+        configure_logging(settings, service=name)
+        await service(name)(settings, stop_on_signals())
+
+    run_service(start)
+
+
+def _given(settings: Settings) -> dict[str, Any]:
+    return {"database_url": settings.database_url} if settings.database_url is not None else {}
+
+
+def executor(
+    name: Annotated[str | None, typer.Option(help="What people call this replica.")] = None,
+    port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
+) -> None:
+    """Run an executor replica. Run as many as you like: they are identical and compete."""
+    _serve("executor", name=name, port=port)
+
+
+def worker(
+    module: Modules = None,
+    routes: Annotated[str | None, typer.Option(help="Routes to serve, separated by commas.")] = None,
+    concurrency: Annotated[int | None, typer.Option(help="Executions at once.")] = None,
+    name: Annotated[str | None, typer.Option(help="What people call this worker.")] = None,
+    port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
+) -> None:
+    """Run a worker for the actions of some modules or packs."""
+    _serve(
+        "worker",
+        modules=",".join(module) if module else None,
+        routes=routes,
+        concurrency=concurrency,
+        name=name,
+        port=port,
+    )
+
+
+def migrate(
+    check: Annotated[bool, typer.Option("--check", help="Only say whether something is to be done.")] = False,
+    json: Json = False,
+) -> None:
+    """Create or update the schema. Safe to run any time, by several at once."""
+
+    async def work() -> tuple[str | None, str]:
+        from penstock.database import Database
+
+        settings = await found()
+        database = Database(settings, role="migrate")
+        try:
+            before = await migrations.current(database)
+        finally:
+            await database.close()
+        return before, migrations.newest() if check else await migrations.upgrade(settings)
+
+    before, after = run(work())
+    if json:
+        json_line({"before": before, "after": after, "changed": before != after and not check})
+    elif before == after:
+        out.print(f"The schema is up to date ({after}).")
+    elif check:
+        out.print(f"The schema is at {before or 'nothing'}, this code needs {after}: run `penstock migrate`.")
+        raise typer.Exit(1)
+    else:
+        out.print(f"The schema is now at {after} (it was at {before or 'nothing'}).")
+
+
+def dev(
+    module: Modules = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs stored.")] = False,
+    concurrency: Annotated[int | None, typer.Option(help="Executions at once.")] = None,
+    home: Annotated[Path, typer.Option(help="Where the embedded database lives.")] = Path(".penstock"),
+) -> None:
+    """Run everything in this one process: an embedded PostgreSQL (unless PENSTOCK_DATABASE_URL names one), an
+    executor and, given modules, a worker for them."""
+    from penstock.cli.local import Local
+
+    async def start() -> None:
+        async with Local.started(
+            home, modules=module or [], fresh=fresh, overrides={"concurrency": concurrency}
+        ) as local:
+            err.print(f"[green]ready[/green]  {local.describe()}")
+            err.print("[dim]stop with Ctrl-C; in another terminal: penstock executions[/dim]")
+            await stop_on_signals().asked.wait()
+
+    run_service(start)
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (dev, executor, worker, migrate):
+        app.command()(command)
+

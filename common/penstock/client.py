@@ -1,0 +1,356 @@
+"""The client: publish events, start executions, wait for results, read what happened.
+
+    async with Client.connect() as client:
+        id = await client.start("shop.charge", {"order": 7}, key="order-7")
+        result = await client.result(id)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock import placement
+from penstock.coalesce import Coalescer
+from penstock.database import Database, Row, Session, Transaction, backoff
+from penstock.errors import Conflict, DefinitionError, NotFound
+from penstock.ids import new_id
+from penstock.outbox import Publisher
+from penstock.schemas import Schema
+from penstock.service import make_transport
+from penstock.settings import Settings, load
+from penstock.store import catalog, events, executions
+from penstock.watch import Watch
+
+SUBMIT = """
+select * from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::text[],
+    $7::smallint[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A checked request to run something, ready to join a group."""
+
+    id: UUID
+    ref: str
+    namespace: int
+    definition: int
+    params: str
+    tenant: str
+    options: str | None = None
+    priority: int = 0
+    not_before: datetime | None = None
+    expires: datetime | None = None
+    key: str | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A version of an action or workflow: what a start checks its parameters against."""
+
+    definition: int
+    schema: Schema
+
+
+class Client:
+    """Talks to one installation. Safe to share between tasks; make one for each process."""
+
+    def __init__(self, settings: Settings, database: Database, publisher: Publisher) -> None:
+        self.settings = settings
+        self.database = database
+        self.session: Session = database.session()
+        self._publisher = publisher
+        self._submit_sessions = [database.session(), database.session()]
+        self._turn = 0
+        self._submissions: Coalescer[Submission, UUID] = Coalescer(self._write, writers=2)
+        self._events: Coalescer[tuple[Any, ...], UUID] = Coalescer(self._write_events)
+        self._targets: dict[str, Target] = {}
+        self._triggers: dict[str, tuple[Schema, float]] = {}
+        self._watch = Watch(database.session())
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, settings: Settings | None = None) -> AsyncIterator[Client]:
+        """A client for the installation that the settings (by default: the environment) name. Raises
+        ConnectionFailed when PostgreSQL or the broker does not answer."""
+        settings = settings or load()
+        database = Database(settings, role="client")
+        transport = make_transport(settings, role="client")
+        publisher = Publisher(transport, database)
+        client = cls(settings, database, publisher)
+        try:
+            await transport.open()
+            yield client
+        finally:
+            await client._watch.close()
+            await publisher.close()
+            await transport.close()
+            await database.close()
+
+    # -- starting ------------------------------------------------------------------------------------------------
+
+    async def start(
+        self,
+        ref: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        key: str | None = None,
+        tenant: str = "public",
+        priority: int = 0,
+        delay: float | timedelta | None = None,
+        at: datetime | None = None,
+        expires_at: datetime | None = None,
+        options: Mapping[str, Any] | None = None,
+        connection: Any = None,
+    ) -> UUID:
+        """Start an action or workflow; returns the id of its execution once it is durably stored.
+
+        `key`: the same key again gives the same execution (Conflict if the parameters differ). `delay` (seconds) or
+        `at` put the start off; an execution that has not started by `expires_at` ends as timeout. `connection`: an
+        open asyncpg transaction of yours to submit in; it is published when a relay finds it after your commit.
+        Raises NotFound, InvalidInput, Conflict."""
+        submission = await self._prepare(ref, params, key, tenant, priority, delay, at, expires_at, options)
+        if connection is not None:
+            answers = await self._write_in(_Borrowed(connection), [submission])
+            answer = answers[0]
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+        try:
+            return await self._submissions.submit(submission)
+        except _Stale:
+            self._targets.clear()
+            submission = await self._prepare(ref, params, key, tenant, priority, delay, at, expires_at, options)
+            return await self._submissions.submit(submission)
+
+    async def start_many(
+        self, ref: str, params: Sequence[Mapping[str, Any]], *, tenant: str = "public", priority: int = 0
+    ) -> list[UUID]:
+        """Start one execution for each of `params`, all in one transaction. Raises as `start`; then none started."""
+        for _ in range(2):
+            group = [await self._prepare(ref, p, None, tenant, priority, None, None, None, None) for p in params]
+            try:
+                answers = await self._write(group)
+            except _Stale:
+                self._targets.clear()
+                continue
+            return [_unwrap(answer) for answer in answers]
+        raise Conflict(f"{ref} is being redefined again and again", hint="Try again in a moment.")
+
+    async def _prepare(
+        self,
+        ref: str,
+        params: Mapping[str, Any] | None,
+        key: str | None,
+        tenant: str,
+        priority: int,
+        delay: float | timedelta | None,
+        at: datetime | None,
+        expires_at: datetime | None,
+        options: Mapping[str, Any] | None,
+    ) -> Submission:
+        target = self._targets.get(ref) or await self._look_up(ref)
+        body = target.schema.check(dict(params or {}), cap=self.settings.payload_cap).decode()
+        name = placement.name(tenant, ref)
+        namespace = self.session.cache.get(("namespace", name))
+        if namespace is None:
+            namespace = (await placement.places(self.session, {name: ref}))[name]
+        if delay is not None:
+            seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
+            at = (await self.session.fetch("select clock_timestamp() + make_interval(secs => $1)", seconds))[0][0]
+        return Submission(
+            id=new_id(),
+            ref=ref,
+            namespace=namespace,
+            definition=target.definition,
+            params=body,
+            tenant=tenant,
+            options=orjson.dumps(options).decode() if options else None,
+            priority=priority,
+            not_before=at,
+            expires=expires_at,
+            key=key,
+            digest=hashlib.sha256(f"{ref}\0{body}".encode()).hexdigest() if key is not None else None,
+        )
+
+    async def _look_up(self, ref: str) -> Target:
+        rows = await catalog.current(self.session, ["action", "workflow"], [ref])
+        if not rows:
+            raise NotFound(
+                f"no action or workflow {ref!r}",
+                hint="Register it with `penstock apply FILE`; `penstock actions` lists what there is.",
+            )
+        row = rows[0]
+        if not row["enabled"]:
+            raise NotFound(f"{ref} is disabled", hint=f"Enable it with `penstock apply`, or ask who disabled {ref}.")
+        target = Target(
+            row["definition_id"], Schema(orjson.loads(row["body"]).get("parameters"))
+        )
+        self._targets[ref] = target
+        return target
+
+    async def _write(self, group: Sequence[Submission]) -> Sequence[UUID | Exception]:
+        self._turn = (self._turn + 1) % len(self._submit_sessions)
+        session = self._submit_sessions[self._turn]
+        async for attempt in backoff(deadline=30):
+            with attempt:
+                async with session.transaction() as tx:
+                    answers = await self._write_in(tx, group)
+        self._publisher.publish(tx.staged)
+        return answers
+
+    async def _write_in(self, tx: Transaction | _Borrowed, group: Sequence[Submission]) -> list[UUID | Exception]:
+        keyed = any(s.key is not None for s in group)
+        timed = any(s.expires is not None for s in group)
+        rows = await tx.stage_alone(
+            SUBMIT,
+            [s.id for s in group],
+            [s.namespace for s in group],
+            [s.definition for s in group],
+            [s.params for s in group],
+            [s.options for s in group],
+            None,
+            [s.priority for s in group],
+            [s.not_before for s in group],
+            [s.expires for s in group] if timed else None,
+            [s.tenant for s in group] if keyed else None,
+            [s.key for s in group] if keyed else None,
+            [s.digest for s in group] if keyed else None,
+        )
+        winners: dict[UUID, UUID | Exception] = {}
+        for row in rows:
+            if row["queue"] == "stale":
+                raise _Stale("a definition changed meanwhile")
+            if row["queue"] == "existing":
+                given, winner = row["ids"]
+                winners[given] = winner
+            elif row["queue"] == "conflict":
+                given, winner = row["ids"]
+                winners[given] = Conflict(
+                    f"this idempotency key belongs to execution {winner}, which was started with other parameters",
+                    hint="Use a new key for a new request.",
+                )
+        return [winners.get(s.id, s.id) for s in group]
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    async def publish(
+        self,
+        trigger: str,
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        tenant: str = "public",
+        source: str = "client",
+    ) -> UUID:
+        """Publish an event; returns its id once it is durably stored. The same `key` again gives the same event.
+        Raises NotFound for an unknown trigger, InvalidInput for a payload that does not fit, Conflict."""
+        schema = await self._trigger(trigger)
+        body = schema.check({} if payload is None else payload, what="payload", cap=self.settings.payload_cap)
+        digest = hashlib.sha256(body).hexdigest() if key is not None else None
+        return await self._events.submit((new_id(), trigger, tenant, body.decode(), source, key, digest))
+
+    async def _trigger(self, ref: str) -> Schema:
+        loop = asyncio.get_running_loop()
+        known = self._triggers.get(ref)
+        if known is not None and loop.time() - known[1] < 5:
+            return known[0]
+        rows = await catalog.current(self.session, ["trigger"], [ref])
+        if not rows:
+            raise NotFound(
+                f"no trigger {ref!r}", hint="Register it with `penstock apply FILE`; `penstock triggers` lists them."
+            )
+        schema = Schema(orjson.loads(rows[0]["body"]).get("schema"))
+        self._triggers[ref] = (schema, loop.time())
+        return schema
+
+    async def _write_events(self, group: Sequence[tuple[Any, ...]]) -> Sequence[UUID | Exception]:
+        async for attempt in backoff(deadline=30):
+            with attempt:
+                async with self.session.transaction() as tx:
+                    columns = [list(column) for column in zip(*group, strict=True)]
+                    rows = await events.store(tx, *columns, matched=False)
+        self._publisher.publish(tx.staged)
+        winners: dict[UUID, UUID | Exception] = {}
+        for row in rows:
+            if row["queue"] == "existing":
+                winners[row["ids"][0]] = row["ids"][1]
+            elif row["queue"] == "conflict":
+                winners[row["ids"][0]] = Conflict(
+                    f"this key belongs to event {row['ids'][1]}, which has another payload",
+                    hint="Give a different event a different key.",
+                )
+        return [winners.get(item[0], item[0]) for item in group]
+
+    # -- results -------------------------------------------------------------------------------------------------
+
+    async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
+        """Wait for an execution to end; its result. Raises ExecutionFailed with its error, TimeoutError, NotFound."""
+        return await self._watch.result(id, timeout=timeout)
+
+    async def run(self, ref: str, params: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        """Start and wait: the result. Takes what `start` takes."""
+        return await self.result(await self.start(ref, params, **options))
+
+    async def get(self, id: UUID) -> Row:
+        """The execution as it is now (see `penstock.store.executions.find`). Raises NotFound."""
+        rows = await executions.find(self.session, [id])
+        if not rows:
+            raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
+        return rows[0]
+
+    async def history(self, id: UUID) -> list[Row]:
+        """Every status it ever had, oldest first. Raises NotFound."""
+        return await executions.history(self.session, await self.get(id))
+
+    async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
+        """Ask for executions to end; returns how many were told. Those that have ended are left alone."""
+        from penstock import messages
+
+        async with self.session.transaction() as tx:
+            rows = await executions.cancel(tx, ids, reason)
+        self._publisher.publish(tx.staged)
+        if tx.cancelled:
+            await self._publisher.transport.broadcast(
+                messages.CancelRequested(ids=tx.cancelled).model_dump_json().encode()
+            )
+        return sum(len(row["ids"]) for row in rows if row["queue"] in ("moved", "canceling"))
+
+    async def flush(self) -> None:
+        """Wait until all that was submitted is published."""
+        await self._publisher.flush()
+
+
+class _Stale(DefinitionError):
+    """A submit named a version that is not current any more."""
+
+
+class _Borrowed:
+    """A caller's own open transaction."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
+        if not self._connection.is_in_transaction():
+            raise Conflict(
+                "connection= needs an open transaction", hint="Wrap the call in `async with connection.transaction():`."
+            )
+        rows: list[Row] = await self._connection.fetch(sql, *args)
+        return rows
+
+
+def _unwrap(answer: UUID | Exception) -> UUID:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

@@ -1,0 +1,63 @@
+"""Group commit: callers that submit at the same time share one transaction, and each waits for just that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+Write = Callable[[Sequence[Item]], Awaitable[Sequence[Answer | Exception]]]
+
+
+class Coalescer(Generic[Item, Answer]):
+    """Collects what is submitted while a write is under way and writes it together; nobody waits for more to come.
+
+    `write` answers for each item, in order, with its answer or its error. If it raises, the group is halved until
+    the culprit stands alone. A caller that is cancelled leaves the others alone."""
+
+    def __init__(self, write: Write[Item, Answer], *, most: int = 500, writers: int = 1) -> None:
+        self._write = write
+        self._most = most
+        self._pending: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
+        self._writers = writers
+        self._busy: set[asyncio.Task[None]] = set()
+
+    async def submit(self, item: Item) -> Answer:
+        """The answer for `item`, once it is committed."""
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._pending.append((item, future))
+        if len(self._busy) < self._writers:
+            task = asyncio.create_task(self._drain(), name="coalesce")
+            self._busy.add(task)
+            task.add_done_callback(self._busy.discard)
+        return await future
+
+    async def _drain(self) -> None:
+        await asyncio.sleep(0)  # whoever is ready in this turn of the loop comes along
+        while self._pending:
+            group = [self._pending.popleft() for _ in range(min(self._most, len(self._pending)))]
+            await self._settle(group)
+
+    async def _settle(self, group: list[tuple[Item, asyncio.Future[Answer]]]) -> None:
+        try:
+            answers = await self._write([item for item, _ in group])
+        except Exception as error:
+            if len(group) == 1:
+                if not group[0][1].done():
+                    group[0][1].set_exception(error)
+                return
+            middle = len(group) // 2
+            await self._settle(group[:middle])
+            await self._settle(group[middle:])
+            return
+        for (_, future), answer in zip(group, answers, strict=True):
+            if future.done():
+                continue  # its caller was cancelled; the work is stored all the same
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)

@@ -1,0 +1,139 @@
+"""A version of a workflow, compiled: its graph, and the templates of each task the first time it is met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.expressions import Condition, Render, compile_template, condition
+from penstock.workflows.graph import EXIT, Graph, Node
+from penstock.workflows.model import Workflow
+from penstock.workflows.templates import NOTHING, Slot, Stage, Uses, context_rules, of_workflow, slots, uses
+from penstock_executor.workflow.loading import EVERYTHING, WORKFLOW, Variables
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What templates read, with tasks as indexes. `own`: the result of the task itself."""
+
+    results: frozenset[int] = frozenset()
+    tasks: frozenset[int] = frozenset()
+    variables: frozenset[str] | None = frozenset()
+    parameters: bool = False
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A transition, compiled."""
+
+    when: Condition
+    always: bool
+    publish: Render | None
+    do: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The templates of a task, by field, and what they read when it is decided, starts, and has ended."""
+
+    node: Node
+    render: Mapping[str, Render]
+    ways: tuple[Way, ...]
+    reads: Mapping[Stage, Reads]
+
+
+class Plan:
+    """`plan[index]` is the task with its templates. Build one for each definition and keep it: it is immutable."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        self.workflow = workflow
+        self.graph = Graph(workflow)
+        self._compiled: dict[int, Compiled] = {}
+        self.vars: Render = compile_template(workflow.vars)
+        self.output: Render = compile_template(workflow.output)
+        self.vars_read, self.output_read = (
+            self._reads(uses(slot.names)) for slot in of_workflow(workflow)
+        )
+
+    def __getitem__(self, index: int) -> Compiled:
+        found = self._compiled.get(index)
+        if found is None:
+            found = self._compiled[index] = self._compile(self.graph[index])
+        return found
+
+    def index(self, name: str) -> int:
+        return self.graph.index[name]
+
+    @property
+    def exit(self) -> int | None:
+        return None if self.graph.exit is None else self.graph.exit.index
+
+    def variables(self, reader: int, names: frozenset[str] | None) -> Variables | None:
+        """The request for variables of these names (None: all) as `reader` sees them, or None if there are none."""
+        if names == frozenset():
+            return None
+        publishers = self.graph.publishers
+        after_all = reader in (EVERYTHING, self.exit)
+        found = publishers.before(None if after_all else reader, names)
+        begun = self.workflow.vars if names is None else [name for name in names if name in self.workflow.vars]
+        if not found and not begun:
+            return None
+        everybody = publishers.all if after_all else [p for p in publishers.all if p < reader]
+        below = len(self.graph) if after_all else reader
+        return Variables(names, None if found == everybody else tuple(found), below)
+
+    def sees(self, reader: int, writer: int) -> bool:
+        """Whether what `writer` publishes is for `reader` to see."""
+        if writer == WORKFLOW or reader in (EVERYTHING, self.exit):
+            return True
+        return self.graph.publishers.sees(reader, writer)
+
+    def _reads(self, used: Uses) -> Reads:
+        return Reads(
+            frozenset(self.graph.index[name] for name in used.results),
+            frozenset(self.graph.index[name] for name in used.tasks),
+            used.variables,
+            used.parameters,
+            used.own_result,
+        )
+
+    def _compile(self, node: Node) -> Compiled:
+        reads: dict[Stage, Uses] = {"decide": context_rules(node.rule), "start": NOTHING, "settle": NOTHING}
+        render: dict[str, Render] = {}
+        for slot in slots(node.step):
+            reads[slot.stage] |= uses(slot.names)
+            if slot.path[0] not in ("when", "next", "wait_for_event") and slot.template not in (None, {}):
+                render[".".join(str(part) for part in slot.path)] = _placed(node.name, slot)
+        ways = tuple(
+            Way(
+                condition(way.when),
+                way.when is True,
+                _placed(node.name, Slot(("next", number, "publish"), "settle", way.publish)) if way.publish else None,
+                tuple(self.graph.index[name] for name in way.do),
+            )
+            for number, way in enumerate(node.transitions)
+        )
+        return Compiled(node, render, ways, {stage: self._reads(used) for stage, used in reads.items()})
+
+
+def _placed(task: str, slot: Slot) -> Render:
+    """The template of a slot. Its errors name the task and the field."""
+    return naming(f"task `{task}`, {'.'.join(str(part) for part in slot.path)}", compile_template(slot.template))
+
+
+def naming(place: str, render: Callable[[Mapping[str, Any]], Any]) -> Render:
+    """`render`, whose ExpressionErrors say where they come from."""
+    from penstock.errors import ExpressionError
+
+    def placed(namespace: Mapping[str, Any]) -> Any:
+        try:
+            return render(namespace)
+        except ExpressionError as error:
+            raise ExpressionError(f"{place}: {error.message}", hint=error.hint) from None
+
+    return placed
+
+
+__all__ = ["EXIT", "Compiled", "Plan", "Reads", "Way", "naming"]

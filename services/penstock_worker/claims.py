@@ -1,0 +1,158 @@
+"""Claiming: what a worker takes from an envelope, and what it needs to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+import structlog
+
+from penstock.database import Row, Session, Transaction, backoff
+from penstock.ids import new_id
+from penstock.policies import RetryPolicy
+from penstock.store import catalog
+from penstock.task_executors import RunnableAction, TaskReadyEvent
+
+log = structlog.get_logger()
+
+CLAIM = "select * from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[])"
+NAMESPACES = "select id, name from namespace where id = any($1::integer[])"
+CARRIED = """
+select distinct on (execution_id) execution_id, error::text as carry from attempt
+where execution_id = any($1::uuid[]) and outcome = 'requested' and error ? 'carry'
+order by execution_id, attempt desc
+"""
+DEFAULT_TIMEOUT = 300.0
+"""Seconds an attempt may take where its action says nothing (the field's usual five minutes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A version of an action, and what its definition says about running it."""
+
+    action: RunnableAction
+    retry: RetryPolicy
+    timeout: float | None
+    followed: bool
+
+
+@dataclass(slots=True)
+class Claimed:
+    """An attempt that is ours."""
+
+    event: TaskReadyEvent
+    plan: Plan
+    failures: int
+    limited: bool
+    claim: UUID
+    params: Mapping[str, Any]
+    carry: Mapping[str, Any]
+
+
+class Claims:
+    """Claims for one worker. Knows which definitions it has the code for."""
+
+    def __init__(self, session: Session, worker: UUID, actions: Callable[[str], RunnableAction | None]) -> None:
+        self._session = session
+        self._worker = worker
+        self._actions = actions
+        self._plans: dict[int, Plan] = {}
+        self._lacking: set[int] = set()
+        self._known: list[int] = []
+        self._namespaces: dict[int, str] = {}
+
+    async def claim(self, queue: str, ids: Sequence[UUID], take: int) -> tuple[list[Claimed], list[Row]]:
+        """Claim at most `take` of `ids`. Returns them, and what was staged to go back on its route."""
+        claimed: list[Claimed] = []
+        staged: list[Row] = []
+        wanted = list(ids)
+        while wanted:
+            claim = new_id()
+            rows = await self._call(claim, wanted, take - len(claimed), queue)
+            staged += [row for row in rows if row["outbox_id"] is not None]
+            taken = [row for row in rows if row["execution_id"] is not None]
+            claimed += await self._read(claim, taken)
+            unknown = [row["definition_id"] for row in rows if row["execution_id"] is None and row["definition_id"]]
+            if not unknown:
+                break
+            await self._learn(unknown)
+            gone = {row["execution_id"] for row in taken}
+            wanted = [id for id in wanted[:take] if id not in gone]
+        return claimed, staged
+
+    async def _call(self, claim: UUID, ids: Sequence[UUID], take: int, queue: str) -> list[Row]:
+        async for attempt in backoff():
+            with attempt:
+                return await self._session.fetch(
+                    CLAIM, self._worker, claim, ids, take, queue, self._known, list(self._lacking)
+                )
+        raise AssertionError("backoff without a deadline never gives up")
+
+    async def _read(self, claim: UUID, rows: Sequence[Row]) -> list[Claimed]:
+        missing = {row["namespace_id"] for row in rows} - self._namespaces.keys()
+        if missing:
+            for row in await self._session.fetch(NAMESPACES, list(missing)):
+                self._namespaces[row["id"]] = row["name"]
+        again = [row["execution_id"] for row in rows if row["attempt"] > 1]
+        carried: dict[UUID, Any] = {}
+        if again:
+            for row in await self._session.fetch(CARRIED, again):
+                carried[row["execution_id"]] = orjson.loads(row["carry"])["carry"]
+        return [self._claimed(claim, row, carried.get(row["execution_id"])) for row in rows]
+
+    def _claimed(self, claim: UUID, row: Row, carry: Mapping[str, Any] | None) -> Claimed:
+        plan = self._plans[row["definition_id"]]
+        if row["options"] is not None:
+            plan = _with_options(plan, orjson.loads(row["options"]))
+        return Claimed(
+            event=TaskReadyEvent(
+                execution_id=row["execution_id"],
+                attempt=row["attempt"],
+                max_attempts=plan.retry.max_attempts,
+                namespace=self._namespaces[row["namespace_id"]],
+                action=plan.action.ref,
+            ),
+            plan=plan,
+            failures=row["failures"],
+            limited=row["limited"],
+            claim=claim,
+            params=orjson.loads(row["params"]),
+            carry=carry or {},
+        )
+
+    async def _learn(self, ids: Sequence[int]) -> None:
+        """Look up definitions that were not seen before: which of them this worker has the code for."""
+        bodies = await catalog.bodies(self._session, ids)
+        for id in ids:
+            body = bodies.get(id)
+            action = self._actions(body["ref"]) if body else None
+            if body is None or action is None:
+                self._lacking.add(id)
+                log.warning("worker.lacks_action", definition=id, action=body and body.get("ref"))
+            else:
+                self._plans[id] = _plan(action, body)
+        self._known = sorted(self._plans)
+
+
+def _plan(action: RunnableAction, body: Mapping[str, Any]) -> Plan:
+    timeouts = body.get("timeouts") or {}
+    return Plan(
+        action=action,
+        retry=RetryPolicy.model_validate(body.get("retry") or {}),
+        timeout=timeouts.get("attempt", DEFAULT_TIMEOUT),
+        followed=bool(body.get("on_success") or body.get("on_failure")),
+    )
+
+
+def _with_options(plan: Plan, options: Mapping[str, Any]) -> Plan:
+    """The plan with what this one execution (or its task in the workflow) says otherwise."""
+    retry, timeouts = options.get("retry"), options.get("timeouts") or {}
+    return Plan(
+        action=plan.action,
+        retry=RetryPolicy.model_validate(retry) if retry else plan.retry,
+        timeout=timeouts.get("attempt", plan.timeout),
+        followed=plan.followed or bool(options.get("followed")),
+    )

@@ -1,0 +1,97 @@
+"""A worker process: its actions, its task executors, its routes, its heartbeat."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from penstock import messages
+from penstock.definitions import Definitions, load_all
+from penstock.errors import ConfigurationError
+from penstock.heartbeat import Heartbeat, Identity
+from penstock.ids import new_id
+from penstock.observe import Observed, serve_health
+from penstock.service import Parts, Stop, assembled, cancel, supervise
+from penstock.settings import Settings
+from penstock_worker.executors import executors
+from penstock_worker.logs import RunLogs
+from penstock_worker.runner import Runner
+
+log = structlog.get_logger()
+
+
+async def serve(settings: Settings, stop: Stop) -> None:
+    """Run a worker until `stop` is asked. Raises ConfigurationError if there is nothing that it could run."""
+    definitions = load_all(settings.modules)
+    if not definitions.actions:
+        raise ConfigurationError(
+            "a worker needs actions to run",
+            hint="Name them: `penstock worker --module FILE.py` (or a folder of YAML packs), or PENSTOCK_MODULES.",
+        )
+    async with assembled(settings, role="worker") as parts:
+        await work(parts, definitions, stop)
+
+
+async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
+    settings = parts.settings
+    routes = [route.strip() for route in settings.routes.split(",") if route.strip()]
+    identity = Identity(
+        new_id(), "worker", settings.name, routes, sorted(definitions.actions), concurrency=settings.concurrency
+    )
+    logs = RunLogs(parts.database.session(relaxed=True))
+    async with executors(settings) as found:
+        runner = Runner(parts, identity.id, definitions.actions.get, found, sink=logs.add)
+        heartbeat = Heartbeat(
+            settings, identity, holding=runner.holding, answer=runner.pulse, silent=runner.silent
+        )
+        await heartbeat.start()
+        running = [
+            asyncio.create_task(supervise("reports", runner.reports), name="reports"),
+            asyncio.create_task(supervise("logs", logs.run), name="logs"),
+            asyncio.create_task(supervise("control", lambda: _control(parts, runner)), name="control"),
+        ]
+        consuming = [
+            asyncio.create_task(supervise(route, lambda route=route: runner.consume(route)), name=f"consume {route}")
+            for route in routes
+        ]
+        health = await serve_health(
+            settings,
+            Observed(
+                "worker",
+                parts.transport,
+                gauges={
+                    "running": lambda: len(runner.running),
+                    "free_slots": lambda: runner.free,
+                    "started": lambda: runner.started,
+                    "claims_lost": lambda: runner.lost,
+                },
+            ),
+        )
+        log.info("worker.started", id=str(identity.id), routes=routes, actions=len(definitions.actions), port=health.port)
+        try:
+            await stop.asked.wait()
+            heartbeat.say("draining")
+            await runner.drain(settings.grace, stop.at_once)
+            await logs.flush()
+            await parts.publisher.flush()
+        finally:
+            await cancel(*consuming, *running)
+            await health.close()
+            await heartbeat.stop()
+    log.info("worker.stopped")
+
+
+async def _control(parts: Parts, runner: Runner) -> None:
+    """Hear at once of cancellations; what is missed here comes with the heartbeat."""
+    subscription = await parts.transport.listen()
+    try:
+        while True:
+            for delivery in await subscription.receive(100):
+                try:
+                    runner.cancel(messages.CancelRequested.model_validate_json(delivery.body).ids)
+                except ValueError:
+                    log.debug("worker.unknown_broadcast")
+    finally:
+        await subscription.close()
+

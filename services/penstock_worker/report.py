@@ -1,0 +1,162 @@
+"""Reporting: attempts that have ended are written down together, as many as ended meanwhile, in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from uuid import UUID
+
+import orjson
+import structlog
+
+from penstock.database import Row, Session, backoff
+from penstock.moves import FAILED
+from penstock.outbox import Publisher
+from penstock_worker.claims import Claimed
+from penstock_worker.decide import Ending
+
+log = structlog.get_logger()
+
+FINISH = """
+select * from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::float8[],
+    $8::timestamptz[], $9::text[], $10::uuid[], $11::uuid[], $12::uuid[])
+"""
+REFUSED = "the database refused its result"
+OURS = """
+select id from execution where id = any($1::uuid[]) and claim = $2 and finished_at is not null
+"""
+
+
+class Reports:
+    """Takes endings, writes them. `settled` is called with each attempt once it is written or known to be lost."""
+
+    def __init__(
+        self,
+        session: Session,
+        worker: UUID,
+        publisher: Publisher,
+        settled: Callable[[Claimed], None],
+        *,
+        batch: int = 500,
+    ) -> None:
+        self._session = session
+        self._worker = worker
+        self._publisher = publisher
+        self._settled = settled
+        self._batch = batch
+        self._pending: deque[tuple[Claimed, Ending]] = deque()
+        self._arrived = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._open_claims: dict[UUID, int] = {}
+        self.lost = 0
+
+    def opened(self, claim: UUID, size: int) -> None:
+        """A claim of `size` attempts was made; its row goes when the last of them is reported."""
+        self._open_claims[claim] = self._open_claims.get(claim, 0) + size
+
+    def add(self, claimed: Claimed, ending: Ending) -> None:
+        self._pending.append((claimed, ending))
+        self._empty.clear()
+        self._arrived.set()
+
+    def drop(self, claimed: Claimed) -> None:
+        """The attempt is not ours any more: nothing to report."""
+        self.lost += 1
+        self._close(claimed)
+        self._settled(claimed)
+
+    def _close(self, claimed: Claimed) -> UUID | None:
+        left = self._open_claims[claimed.claim] - 1
+        if left:
+            self._open_claims[claimed.claim] = left
+            return None
+        del self._open_claims[claimed.claim]
+        return claimed.claim
+
+    async def run(self) -> None:
+        while True:
+            await self._arrived.wait()
+            batch = [self._pending.popleft() for _ in range(min(self._batch, len(self._pending)))]
+            if not self._pending:
+                self._arrived.clear()
+            if not batch:
+                continue
+            batch.sort(key=_by_id)
+            claims = [claim for claimed, _ in batch if (claim := self._close(claimed)) is not None]
+            await self._write(batch, claims)
+            if not self._pending:
+                self._empty.set()
+
+    async def drained(self) -> None:
+        """Wait until nothing is left to write."""
+        await self._empty.wait()
+
+    async def _write(self, batch: list[tuple[Claimed, Ending]], claims: list[UUID]) -> None:
+        tries = 0
+        try:
+            async for attempt in backoff():
+                with attempt:
+                    tries += 1
+                    rows = await self._finish(batch, claims)
+        except Exception as error:
+            await self._split(batch, claims, error)
+            return
+        self._publisher.publish([row for row in rows if row["outbox_id"] is not None])
+        moved = {id for row in rows if row["queue"] == "moved" for id in row["ids"]}
+        if len(moved) < len(batch):
+            await self._account(batch, moved, unknown=tries > 1)
+        for claimed, _ in batch:
+            self._settled(claimed)
+
+    async def _finish(self, batch: list[tuple[Claimed, Ending]], claims: list[UUID]) -> list[Row]:
+        return await self._session.fetch(
+            FINISH,
+            self._worker,
+            [claimed.event.execution_id for claimed, _ in batch],
+            [claimed.event.attempt for claimed, _ in batch],
+            [ending.status for _, ending in batch],
+            [ending.result for _, ending in batch],
+            [ending.error for _, ending in batch],
+            [ending.delay for _, ending in batch],
+            [ending.until for _, ending in batch],
+            [ending.reason for _, ending in batch],
+            [claimed.event.execution_id for claimed, _ in batch if claimed.limited],
+            [claimed.event.execution_id for claimed, _ in batch if claimed.plan.followed],
+            claims,
+        )
+
+    async def _split(self, batch: list[tuple[Claimed, Ending]], claims: list[UUID], error: Exception) -> None:
+        """The database refused the batch: halve it until the culprit stands alone, which then fails."""
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            await self._write(batch[:middle], [])
+            await self._write(batch[middle:], claims)
+            return
+        claimed, ending = batch[0]
+        log.error("worker.result_refused", execution=str(claimed.event.execution_id), error=str(error))
+        if ending.error is not None and ending.result is None and ending.reason == REFUSED:
+            self._settled(claimed)  # nothing more can be said of it; the sweeper will find it missing
+            return
+        told = {"type": "ResultNotStorable", "message": str(error)[:500].replace(chr(0), "")}
+        await self._write([(claimed, Ending(FAILED, error=orjson.dumps(told).decode(), reason=REFUSED))], claims)
+
+    async def _account(self, batch: list[tuple[Claimed, Ending]], moved: set[UUID], *, unknown: bool) -> None:
+        """Some attempts were not moved. After a commit of unknown outcome they may be ours and final already, which
+        is success; else the claim is lost, and the result with it."""
+        left = [claimed for claimed, _ in batch if claimed.event.execution_id not in moved]
+        ours: set[UUID] = set()
+        if unknown:
+            rows = await self._session.fetch(OURS, [c.event.execution_id for c in left], self._worker)
+            ours = {row["id"] for row in rows}
+        for claimed in left:
+            if claimed.event.execution_id not in ours:
+                self.lost += 1
+                log.warning(
+                    "worker.claim_lost", execution=str(claimed.event.execution_id), attempt=claimed.event.attempt
+                )
+
+
+def _by_id(item: tuple[Claimed, Ending]) -> UUID:
+    return item[0].event.execution_id

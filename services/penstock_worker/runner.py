@@ -1,0 +1,273 @@
+"""One worker: takes work from its routes while it has free slots, runs it, and hands the endings to the reports."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from penstock import messages
+from penstock.attempts import Outcome
+from penstock.errors import Undecodable
+from penstock.heartbeat import Pulse
+from penstock.run_log import RunLog
+from penstock.service import Parts
+from penstock.task_executors import Run, RunnableAction, TaskExecutor, attempt
+from penstock.transports import Delivery, Subscription
+from penstock_worker.claims import Claimed, Claims
+from penstock_worker.decide import Ending, decide
+from penstock_worker.report import Reports
+
+log = structlog.get_logger()
+
+ENVELOPE = 20
+BUSY = 0.1
+"""Seconds that a worker without a free slot keeps what it was delivered, before it hands it to others."""
+
+Sink = Callable[[Claimed, str, str], None]
+
+
+@dataclass(slots=True)
+class Running:
+    claimed: Claimed
+    task: asyncio.Task[None]
+    cancelled: bool = False
+    lost: bool = False
+
+
+class Runner:
+    """`slots` executions at a time. What is held in excess of them goes back at once."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        worker: UUID,
+        actions: Callable[[str], RunnableAction | None],
+        executors: Mapping[str, TaskExecutor],
+        *,
+        sink: Sink | None = None,
+    ) -> None:
+        self._parts = parts
+        self._settings = parts.settings
+        self._executors = executors
+        self._sink = sink
+        self._claims = Claims(parts.database.session(), worker, actions)
+        self._reports = Reports(parts.database.session(), worker, parts.publisher, self._settled)
+        self.slots = parts.settings.concurrency
+        self.running: dict[UUID, Running] = {}
+        self._held: dict[UUID, int] = {}
+        self._free = asyncio.Event()
+        self._free.set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._claiming = asyncio.Lock()
+        self._stopping = asyncio.Event()
+        self._cordoned = False
+        self.started = 0
+
+    @property
+    def free(self) -> int:
+        return 0 if self._cordoned else max(0, self.slots - len(self._held))
+
+    @property
+    def lost(self) -> int:
+        return self._reports.lost
+
+    def holding(self) -> Mapping[UUID, int]:
+        """What this worker holds, for the heartbeat's thread: a copy, made in one step."""
+        return self._held.copy()
+
+    async def reports(self) -> None:
+        await self._reports.run()
+
+    async def consume(self, route: str) -> None:
+        """Take work of a route until told to stop."""
+        queue = messages.WORK + route
+        prefetch = max(1, self.slots // ENVELOPE)
+        subscription = await self._parts.transport.subscribe(queue, prefetch)
+        try:
+            while not self._stopping.is_set():
+                if not await self._wait_for_slot(subscription, prefetch):
+                    continue
+                deliveries = await self._receive(subscription, prefetch)
+                if deliveries:
+                    await self._take(queue, subscription, deliveries)
+        finally:
+            await subscription.close()
+
+    async def _receive(self, subscription: Subscription, limit: int) -> Sequence[Delivery]:
+        receive = asyncio.ensure_future(subscription.receive(limit))
+        stop = asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait({receive, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if receive.done():
+            return receive.result()
+        receive.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            return await receive
+        return ()
+
+    async def _wait_for_slot(self, subscription: Subscription, prefetch: int) -> bool:
+        """True with a free slot. Without one for a moment the consumer stops, and what it holds goes back: nothing
+        waits here while another worker of the route has a free slot."""
+        if self.free:
+            return True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(BUSY):
+                await self._free.wait()
+        if self.free:
+            return True
+        await subscription.resize(0)
+        while not self.free and not self._stopping.is_set():
+            await self._hand_back(subscription)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._free.wait()
+        await subscription.resize(prefetch)
+        return False
+
+    async def _hand_back(self, subscription: Subscription) -> None:
+        """What was delivered before the consumer stopped goes back on its route."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.02):
+                while True:
+                    deliveries = await subscription.receive(100)
+                    await asyncio.shield(self._take(subscription.queue, subscription, deliveries))
+
+    async def _take(self, queue: str, subscription: Subscription, deliveries: Sequence[Delivery]) -> None:
+        ids: dict[UUID, None] = {}
+        good: list[Delivery] = []
+        for delivery in deliveries:
+            try:
+                ids |= dict.fromkeys(messages.decode(delivery.body).ids)
+                good.append(delivery)
+            except Undecodable as error:
+                await subscription.dead_letter([delivery], f"Undecodable: {error.message}")
+        if not good:
+            return
+        async with self._claiming:  # two routes must not fill the same slots
+            claimed, staged = await self._claims.claim(queue, list(ids), self.free)
+            sizes: dict[UUID, int] = {}
+            for one in claimed:
+                sizes[one.claim] = sizes.get(one.claim, 0) + 1
+            for claim, size in sizes.items():
+                self._reports.opened(claim, size)
+            for one in claimed:
+                self._start(one)
+        self._parts.publisher.publish(staged)
+        await subscription.ack(good)
+
+    def _start(self, claimed: Claimed) -> None:
+        id = claimed.event.execution_id
+        self.started += 1
+        self._held[id] = claimed.event.attempt
+        if len(self._held) >= self.slots:
+            self._free.clear()
+        self._idle.clear()
+        self.running[id] = Running(claimed, asyncio.create_task(self._run(claimed)))
+
+    async def _run(self, claimed: Claimed) -> None:
+        event, plan = claimed.event, claimed.plan
+        run = Run(
+            event=event,
+            params=claimed.params,
+            action=plan.action,
+            log=RunLog(lambda stream, line: self._log(claimed, stream, line)),
+            timeout=plan.timeout,
+            grace=self._settings.grace,
+            carry=claimed.carry,
+            result_limit=self._settings.payload_cap,
+        )
+        try:
+            outcome = await attempt(self._executor(plan.action), run)
+        except asyncio.CancelledError:
+            self._cancelled(claimed)
+            return
+        except Exception as error:
+            outcome = Outcome.failed(error)
+        mine = self.running.pop(event.execution_id, None)
+        if mine is not None and mine.lost:
+            self._reports.drop(claimed)
+        else:
+            self._reports.add(claimed, decide(outcome, plan.retry, claimed.failures))
+
+    def _executor(self, action: RunnableAction) -> TaskExecutor:
+        name = action.executor or ("async" if action.is_coroutine else "thread")
+        return self._executors[name]
+
+    def _cancelled(self, claimed: Claimed) -> None:
+        mine = self.running.pop(claimed.event.execution_id)
+        if mine.lost:
+            self._reports.drop(claimed)
+        elif mine.cancelled:
+            self._reports.add(claimed, Ending("cancelled"))
+        else:  # draining: hand it back, at no cost to its attempts that failed
+            self._reports.add(claimed, Ending("requested", reason="handed back by a draining worker"))
+
+    def _settled(self, claimed: Claimed) -> None:
+        self._held.pop(claimed.event.execution_id, None)
+        if self.free:
+            self._free.set()
+        if not self._held:
+            self._idle.set()
+
+    def _log(self, claimed: Claimed, stream: str, line: str) -> None:
+        if self._sink is not None:
+            self._sink(claimed, stream, line)
+
+    def cancel(self, ids: Sequence[UUID]) -> None:
+        """Somebody asked to cancel these: end those that run here."""
+        for id in ids:
+            running = self.running.get(id)
+            if running is not None and not running.cancelled:
+                running.cancelled = True
+                running.task.cancel()
+
+    def lose(self, ids: Sequence[UUID]) -> None:
+        """These are not ours any more (ClaimLost): end them, and discard what they report."""
+        for id in ids:
+            running = self.running.get(id)
+            if running is not None and not running.lost:
+                running.lost = True
+                running.task.cancel()
+                log.warning("worker.claim_lost", execution=str(id), attempt=running.claimed.event.attempt)
+
+    def pulse(self, pulse: Pulse) -> None:
+        """What a heartbeat was answered."""
+        if not pulse.known:
+            self.lose(list(self.running))
+            return
+        self.lose(pulse.lost)
+        self.cancel(pulse.canceling)
+        if pulse.cordoned != self._cordoned:
+            self.cordon(pulse.cordoned)
+
+    def silent(self) -> None:
+        """No heartbeat got through for so long that others take over: end everything of ours first."""
+        self.lose(list(self.running))
+
+    def cordon(self, cordoned: bool) -> None:
+        """Take no new work, or take it again."""
+        self._cordoned = cordoned
+        if self.free:
+            self._free.set()
+        else:
+            self._free.clear()
+
+    async def drain(self, grace: float, at_once: asyncio.Event) -> None:
+        """Take nothing more, let what runs finish within `grace` seconds, hand back the rest."""
+        self._stopping.set()
+        waits = [asyncio.ensure_future(self._idle.wait()), asyncio.ensure_future(at_once.wait())]
+        await asyncio.wait(waits, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        for running in list(self.running.values()):
+            running.task.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.grace):
+                await self._idle.wait()
+                await self._reports.drained()
