@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class PenstockError(Exception):
     """Something that Penstock knows how to explain. `hint` says what to do next."""
@@ -63,3 +65,27 @@ class ExecutionFailed(PenstockError):
         super().__init__(message)
         self.execution_id = execution_id
         self.status = status
+
+
+class NoExecutor(PenstockError):
+    """No task executor of this name is registered on this worker. The work stays ready for another one."""
+
+
+class NoCapacity(PenstockError):
+    """The task executor runs as much as it may. The work stays ready; nothing was started."""
+
+
+class OutsideRun(PenstockError):
+    """Something that only makes sense inside a running action was asked for outside of one."""
+
+
+class AddressRefused(PenstockError):
+    """An HTTP action names an address that is private to this network and not on the allow-list."""
+
+
+class InvalidWorkflow(DefinitionError):
+    """A workflow is wrong as written. `problems` lists all that is wrong with it, each with its place and a hint."""
+
+    def __init__(self, message: str, *, hint: str | None = None, problems: Sequence[object] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.problems = tuple(problems)

@@ -1,0 +1,89 @@
+"""What can be stored as a result: JSON that PostgreSQL takes and gives back unchanged (EDGES 6)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+
+from penstock.errors import ResultNotStorable
+
+RESULT_LIMIT = 1024 * 1024
+"""Bytes of JSON. Larger results belong in an object store, with a link to them as the result."""
+
+NULL = b"null"
+_EXTREME_NUMBER = re.compile(rb"[eE]-\d{3}|\d{400}")
+"""May be a number that PostgreSQL's numeric cannot hold (1e-20000); such JSON is written anew, as doubles."""
+_HINT = "Return JSON: dicts with string keys, lists, strings, finite numbers, booleans, None."
+
+
+def encode(value: object, limit: int = RESULT_LIMIT) -> bytes:
+    """`value` as JSON. Dataclasses, pydantic models, datetimes, UUIDs and enums are understood.
+
+    Raises ResultNotStorable if it is not JSON, larger than `limit` bytes, or holds NUL, NaN or Infinity."""
+    if value is None:
+        return NULL
+    try:
+        encoded = orjson.dumps(value, default=_model)
+    except (TypeError, ValueError, RecursionError) as error:  # orjson's own error is a TypeError
+        raise ResultNotStorable(f"the result is not JSON: {error}", hint=_HINT) from None
+    # orjson writes NaN and Infinity as null. Only a result that holds a null can have lost a number that way.
+    if NULL in encoded and any(isinstance(x, float) and not math.isfinite(x) for x in _leaves(value)):
+        raise ResultNotStorable("the result holds NaN or Infinity, which JSON has no word for", hint=_HINT)
+    return _within(encoded, limit)
+
+
+def check(encoded: bytes, limit: int = RESULT_LIMIT) -> bytes:
+    """JSON that came from elsewhere (a command, an HTTP response), once it is known to be storable."""
+    encoded = encoded.strip()
+    try:
+        decoded = orjson.loads(encoded)
+    except orjson.JSONDecodeError as error:
+        raise ResultNotStorable(f"the result is not JSON: {error}", hint=_HINT) from None
+    if _EXTREME_NUMBER.search(encoded):
+        encoded = orjson.dumps(decoded)
+    return _within(encoded, limit)
+
+
+def _within(encoded: bytes, limit: int) -> bytes:
+    if len(encoded) > limit:
+        raise ResultNotStorable(
+            f"the result has {len(encoded):,} bytes; at most {limit:,} are stored",
+            hint="Put large results in an object store and return a link, or raise the limit on results.",
+        )
+    # An escaped backslash before u0000 is harmless text, so a hit is looked at again, decoded.
+    nul = b"\\u0000" in encoded and orjson.loads(encoded)
+    if nul and any(isinstance(x, str) and "\0" in x for x in _leaves(nul)):
+        raise ResultNotStorable(
+            "the result holds a NUL character, which PostgreSQL refuses", hint="Remove it, or use base64."
+        )
+    return encoded
+
+
+def _model(value: object) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__qualname__} is not JSON")
+
+
+def _leaves(value: object) -> Iterator[object]:
+    """Every scalar inside `value`, keys included, without recursion."""
+    pending = [value]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Mapping):
+            pending.extend(node)
+            pending.extend(node.values())
+        elif isinstance(node, list | tuple):
+            pending.extend(node)
+        elif isinstance(node, BaseModel):
+            pending.append(node.model_dump(mode="json"))
+        elif dataclasses.is_dataclass(node) and not isinstance(node, type):
+            pending.extend(getattr(node, field.name) for field in dataclasses.fields(node))
+        else:
+            yield node

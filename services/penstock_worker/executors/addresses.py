@@ -1,0 +1,151 @@
+"""Which addresses an HTTP action may reach: the public ones, and those that the operator allows.
+
+Whoever may define an action must not be able to make a worker talk to what only the worker can reach: its own
+machine, the private network, the metadata service of the cloud (server-side request forgery). A name is
+resolved once, every address it has is judged, and the connection goes to exactly an address that was judged,
+so that a name that resolves differently the second time gains nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterable
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+import httpcore
+from httpcore import AsyncNetworkStream
+
+from penstock.errors import AddressRefused, ConfigurationError
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+# IANA's special-purpose registries (RFC 6890 and later). Not `is_global`: versions of Python differ.
+REFUSED: tuple[Network, ...] = tuple(
+    ip_network(each)
+    for each in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+        "168.63.129.16/32",  # Azure's platform service, on a public address
+    )
+)
+REACHABLE_V6 = ip_network("2000::/3")
+"""All that has been given out as global unicast. Whatever else IPv6 has is local, reserved or multicast."""
+REFUSED_V6: tuple[Network, ...] = tuple(
+    ip_network(each) for each in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+)
+NAT64 = ip_network("64:ff9b::/96")
+
+
+class Addresses:
+    """`allowed`: host names (exactly, or `*.example.org`), addresses and networks that may be reached though
+    they are private. Raises ConfigurationError if one of them is none of that."""
+
+    def __init__(self, allowed: Iterable[str] = ()) -> None:
+        self._networks: list[Network] = []
+        self._names: set[str] = set()
+        for each in allowed:
+            try:
+                self._networks.append(ip_network(each, strict=False))
+            except ValueError:
+                if not each or "/" in each or ":" in each:
+                    raise ConfigurationError(
+                        f"{each!r} on the http executor's allow-list is no host, address or network",
+                        hint="Write it like internal.example.org, *.example.org, 10.1.2.3 or 10.0.0.0/8.",
+                    ) from None
+                self._names.add(each.lower())
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        """The addresses to connect to, best first. Raises AddressRefused, or OSError for an unknown name."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = [str(entry[4][0]) for entry in found]
+        if not self._named(host):
+            for each in addresses:
+                self.check(host, ip_address(each.partition("%")[0]))
+        return addresses
+
+    def check(self, host: str, address: Address) -> None:
+        """Raises AddressRefused if `address` is one that must not be reached."""
+        inner = _embedded(address)
+        if any(inner in network or address in network for network in self._networks):
+            return
+        if isinstance(inner, IPv6Address):
+            refused = inner not in REACHABLE_V6 or any(inner in network for network in REFUSED_V6)
+        else:
+            refused = any(inner in network for network in REFUSED)
+        if refused:
+            raise AddressRefused(
+                f"{host} is {address}, which is not a public address",
+                hint="If actions are to reach it, put it or its network on the http executor's allow-list.",
+            )
+
+    def _named(self, host: str) -> bool:
+        host = host.lower().rstrip(".")
+        parents = host.split(".")
+        return host in self._names or any(
+            "*." + ".".join(parents[level:]) in self._names for level in range(1, len(parents))
+        )
+
+
+class GuardedNetwork(httpcore.AsyncNetworkBackend):
+    """Opens connections only where `addresses` says, and to the very address that was judged."""
+
+    def __init__(self, addresses: Addresses) -> None:
+        self._addresses = addresses
+        self._network = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> AsyncNetworkStream:
+        try:
+            found = await asyncio.wait_for(self._addresses.resolve(host, port), timeout)
+        except TimeoutError:
+            raise httpcore.ConnectTimeout(f"the name {host} was not resolved in time") from None
+        except OSError as error:
+            raise httpcore.ConnectError(f"the name {host} does not resolve: {error}") from error
+        for address in found[:-1]:
+            with suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
+                return await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
+        return await self._network.connect_tcp(found[-1], port, timeout, local_address, socket_options)
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> AsyncNetworkStream:
+        raise AddressRefused(f"{path} is a socket of this machine")
+
+    async def sleep(self, seconds: float) -> None:
+        await self._network.sleep(seconds)
+
+
+def _embedded(address: Address) -> Address:
+    """The IPv4 address inside an IPv6 one that only wraps it (mapped, NAT64), else the address itself."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address in NAT64:
+            return IPv4Address(address.packed[-4:])
+    return address

@@ -1,0 +1,127 @@
+"""Runs a program in any language.
+
+The parameters are JSON on its standard input, its result is the JSON that it prints last, and what it writes
+to standard error is its log, line by line. What its exit status means is in program_result.py. It runs in a
+process group of its own: when the attempt is cancelled or times out the group gets SIGTERM, and after the
+grace SIGKILL; when the program has ended, or the worker dies, whatever it left behind in its group is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from typing import IO, Annotated, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.errors import DefinitionError
+from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
+from penstock_worker.executors import environment, program_result
+from penstock_worker.executors.options import options_of
+from penstock_worker.executors.pipes import PipeReader, Tail, Text
+from penstock_worker.executors.process_group import ProcessGroup
+
+
+class CommandOptions(BaseModel):
+    """The `options` of an action that is a command."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    command: Annotated[list[str], Field(min_length=1)]
+    """The program and its arguments. No shell is involved."""
+    cwd: str | None = None
+    env: dict[str, str] = Field(default_factory=dict)
+    pass_env: list[str] = Field(default_factory=list)
+    """Variables of the worker's own environment that the program needs."""
+    output: Literal["json", "text", "none"] = "json"
+    """`text`: the whole standard output is the result, as one string. `none`: the result is null."""
+
+
+class CommandExecutor:
+    Options = CommandOptions
+
+    def __init__(self, *, capacity: int = 2 * (os.cpu_count() or 1)) -> None:
+        """`capacity`: programs at a time."""
+        self.name = "command"
+        self._tally = Tally(self.name, capacity)
+        self.has_capacity = self._tally.has_capacity
+
+    async def open(self) -> None:
+        """Nothing to make ready."""
+
+    async def execute(self, run: Run) -> Outcome:
+        started, outcome = self._tally.start(), None
+        try:
+            outcome = await _run(run)
+            return outcome
+        finally:
+            self._tally.end(started, outcome)
+
+    def metrics(self) -> ExecutorMetrics:
+        return self._tally.metrics()
+
+    async def close(self, grace: float) -> None:
+        """Nothing to let go of: programs live in the tasks that await them, and end with those."""
+
+
+async def _run(run: Run) -> Outcome:
+    try:
+        options = options_of(run, CommandOptions)
+    except DefinitionError as error:
+        return Outcome.raised(error, retryable=False)
+    env = {**environment.inherited(options.pass_env), **options.env, **environment.of_run(run)}
+    try:
+        with _input(run) as stdin:
+            group = ProcessGroup(_resolved(options, env), stdin=stdin, env=env, cwd=options.cwd)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
+        said = f"{options.command[0]} cannot be started on this worker: {error}"
+        return Outcome.failed(TaskError("CommandNotStarted", said))
+    out, err = group.take_output()
+    tail, said_text = Tail(run.result_limit), Text(lambda text: run.log.write("stderr", text))
+    readers = PipeReader(out, tail), PipeReader(err, said_text)
+    try:
+        try:
+            status = await group.ended()
+        except asyncio.CancelledError:
+            run.cancelled = True
+            await group.end(run.grace)
+            raise
+        finally:
+            for reader in readers:
+                reader.drain()
+    finally:
+        for reader in readers:
+            reader.close()
+    return _outcome(run, options, status, tail, said_text.last)
+
+
+def _outcome(run: Run, options: CommandOptions, status: int, tail: Tail, said: str) -> Outcome:
+    output = tail.read()
+    if status != 0:
+        outcome, rest = program_result.failure(status, said), output
+    elif options.output == "none":
+        outcome, rest = Outcome.returned(None), output
+    elif options.output == "text":
+        outcome, rest = Outcome.returned(output.decode("utf-8", "replace"), run.result_limit), b""
+    else:
+        outcome, rest = program_result.success(output, run.result_limit, cut=tail.cut)
+    if rest:
+        run.log.write("stdout", rest.decode("utf-8", "replace"))
+    return outcome
+
+
+def _resolved(options: CommandOptions, env: dict[str, str]) -> list[str]:
+    """The command with its program looked up on the PATH that it will run with."""
+    program, *arguments = options.command
+    return [shutil.which(program, path=env.get("PATH")) or program, *arguments]
+
+
+def _input(run: Run) -> IO[bytes]:
+    """The parameters in a file without a name: a program need not read them."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
+    file.write(orjson.dumps(run.params))
+    file.seek(0)
+    return file

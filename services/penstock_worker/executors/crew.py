@@ -1,0 +1,57 @@
+"""Daemon threads that take calls one by one.
+
+Not `concurrent.futures`: its threads are joined when the interpreter ends, so that one function that hangs
+would keep a worker from ever stopping.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Crew:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._busy = 0
+        self._threads = 0
+
+    def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
+        """Call `function`, which must not raise, in a thread of the crew. The future completes when the
+        thread is done with it; cancelling the future does not stop the thread."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def settle(result: T) -> None:
+            self._busy -= 1
+            if not future.done():
+                future.set_result(result)
+
+        def work() -> None:
+            result = function()
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(settle, result)
+
+        self._busy += 1
+        if self._busy > self._threads:
+            self._threads += 1
+            threading.Thread(target=self._serve, name=f"{self._name}-{self._threads}", daemon=True).start()
+        self._calls.put(work)
+        return future
+
+    def dismiss(self) -> None:
+        """Let the threads go, each once it is done with what it does now."""
+        for _ in range(self._threads):
+            self._calls.put(None)
+        self._threads = 0
+
+    def _serve(self) -> None:
+        while (work := self._calls.get()) is not None:
+            work()

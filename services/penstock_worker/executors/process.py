@@ -1,0 +1,183 @@
+"""Runs functions in child processes, kept warm and used again: for code that hangs, leaks, crashes or blocks.
+
+Cancelled work gets SIGTERM, which raises inside the function so that its `finally` blocks run, and after the
+grace SIGKILL, with everything that it has started. A crash, `os._exit` or a segmentation fault fails only its
+own attempt. Children die with the worker, even by kill -9. Between attempts a child is an ordinary process:
+what an action leaves running in threads or subprocesses of its own stays until the child is replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, PositiveInt
+
+from penstock.errors import ConfigurationError, DefinitionError
+from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
+from penstock_worker.executors import frames
+from penstock_worker.executors.children import Child
+from penstock_worker.executors.options import options_of
+
+
+class ProcessOptions(BaseModel):
+    """The `options` of an action that runs in a child process."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    memory_limit: PositiveInt | None = None
+    """Bytes that an attempt may map beyond what an idle child has mapped; over it the function meets a
+    MemoryError. None: the executor's own limit. Linux only."""
+
+
+class ProcessExecutor:
+    Options = ProcessOptions
+
+    def __init__(
+        self,
+        *,
+        capacity: int = os.cpu_count() or 1,
+        warm: int = 0,
+        jobs_per_child: int = 200,
+        memory_limit: int | None = None,
+    ) -> None:
+        """`capacity`: children at a time. `warm`: children that are kept ready from the start; others start
+        when first needed and stay. `jobs_per_child`: attempts after which a child is replaced, so that leaks
+        end. `memory_limit`: for actions that name none themselves."""
+        if memory_limit is not None and sys.platform != "linux":
+            raise ConfigurationError("memory_limit of the process executor needs Linux", hint="Leave it out.")
+        self.name = "process"
+        self._tally = Tally(self.name, capacity)
+        self.has_capacity = self._tally.has_capacity
+        self._warm = min(warm, capacity)
+        self._jobs_per_child = jobs_per_child
+        self._memory_limit = memory_limit
+        self._idle: list[Child] = []
+        self._busy: set[Child] = set()
+        self._chores: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def open(self) -> None:
+        """Start the warm children. Raises OSError if there can be no more processes."""
+        while len(self._idle) < self._warm:
+            self._idle.append(await Child.start())
+
+    async def execute(self, run: Run) -> Outcome:
+        started, outcome = self._tally.start(), None
+        try:
+            outcome = await self._run(run)
+            return outcome
+        finally:
+            self._tally.end(started, outcome)
+
+    def metrics(self) -> ExecutorMetrics:
+        return self._tally.metrics()
+
+    async def close(self, grace: float) -> None:
+        """Retire idle children at once and busy ones after `grace` seconds; their attempts fail as
+        ProcessDied."""
+        self._closed = True
+        for child in self._idle:
+            self._do(child.end(0))
+        self._idle.clear()
+        waited = 0.0
+        while self._busy and waited < grace:
+            await asyncio.sleep(0.05)
+            waited += 0.05
+        await asyncio.gather(*(child.end(0) for child in self._busy), *self._chores)
+
+    async def _run(self, run: Run) -> Outcome:
+        try:
+            job = self._job(run)
+        except Exception as error:  # bad options, bad parameters, or a function that no child can find
+            return Outcome.raised(error, retryable=False)
+        try:
+            child = self._take() or await Child.start()
+        except OSError as error:
+            return Outcome.failed(TaskError("ProcessNotStarted", f"no process could be started: {error}"))
+        self._busy.add(child)
+        spent = True
+        try:
+            outcome = await child.perform(job, run)
+            # After a MemoryError much of what was allocated is still mapped, and fragmented.
+            spent = child.jobs >= self._jobs_per_child or _ran_out_of_memory(outcome) or not child.alive
+            return outcome
+        except asyncio.CancelledError:
+            run.cancelled = True
+            await child.end(run.grace)
+            raise
+        finally:
+            self._busy.discard(child)
+            if spent or self._closed:
+                self._do(child.end(0))
+                self._do(self._refill())
+            else:
+                self._idle.append(child)
+
+    def _take(self) -> Child | None:
+        while self._idle:
+            child = self._idle.pop()
+            if child.alive:
+                return child
+            self._do(child.end(0))
+        return None
+
+    async def _refill(self) -> None:
+        with suppress(OSError):  # then the next attempt tries again, and says what is wrong
+            while not self._closed and len(self._idle) + len(self._busy) < self._warm:
+                self._idle.append(await Child.start())
+
+    def _do(self, chore: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(chore)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+
+    def _job(self, run: Run) -> bytes:
+        options = options_of(run, ProcessOptions)
+        function = run.action.function
+        module = getattr(function, "__module__", None)
+        qualname = getattr(function, "__qualname__", "<unknown>")
+        if module is None or "<" in qualname:
+            raise DefinitionError(
+                f"{run.action.ref} cannot run in another process: {qualname} has no name to import it by",
+                hint="Define the function at the top level of a module.",
+            )
+        try:
+            arguments = pickle.dumps(run.action.bind(run.params), pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            raise DefinitionError(
+                f"the parameters of {run.action.ref} cannot be sent to another process: {error}",
+                hint="Give the function parameters that can be pickled.",
+            ) from error
+        job = frames.Job(
+            event=run.event,
+            params=dict(run.params),
+            carry=dict(run.carry),
+            ref=run.action.ref,
+            module=module,
+            qualname=qualname,
+            is_coroutine=run.action.is_coroutine,
+            main=_main() if module == "__main__" else None,
+            arguments=arguments,
+            log_limit=run.log.left,
+            result_limit=run.result_limit,
+            memory_limit=options.memory_limit or self._memory_limit,
+        )
+        return frames.job_frame(job)
+
+
+def _main() -> dict[str, str]:
+    """How a child can import the script that this process runs, as multiprocessing does it."""
+    main = sys.modules["__main__"]
+    if getattr(main, "__spec__", None) is not None:
+        return {"init_main_from_name": main.__spec__.name}  # type: ignore[union-attr]
+    return {"init_main_from_path": os.path.abspath(main.__file__ or "")}
+
+
+def _ran_out_of_memory(outcome: Outcome) -> bool:
+    return outcome.error is not None and "MemoryError" in outcome.error.kinds

@@ -1,0 +1,73 @@
+"""Runs plain functions in threads of its own: the default for `def`.
+
+A thread cannot be killed. When an attempt is cancelled or times out, `current().cancelled` turns true for the
+function to see; if it does not return within the grace it is **leaked**: its log and its result are dropped,
+the claim's fence keeps it from changing anything, and it counts against the capacity until it ends, so that a
+worker never runs more than it may. Functions that can hang belong in the process executor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import os
+from functools import partial
+
+from penstock.calls import call_plain
+from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally
+from penstock_worker.executors.crew import Crew
+
+logger = logging.getLogger(__name__)
+
+
+class ThreadExecutor:
+    def __init__(self, *, capacity: int = min(32, 4 * (os.cpu_count() or 1))) -> None:
+        """`capacity`: threads."""
+        self.name = "thread"
+        self._tally = Tally(self.name, capacity)
+        self._crew = Crew("penstock-action")
+        self.has_capacity = self._tally.has_capacity
+
+    async def open(self) -> None:
+        """Nothing to make ready: threads start as they are needed."""
+
+    async def execute(self, run: Run) -> Outcome:
+        started = self._tally.start()
+        done = self._crew.call(partial(contextvars.copy_context().run, call_plain, run))
+        try:
+            outcome = await asyncio.shield(done)
+        except asyncio.CancelledError:
+            run.cancelled = True
+            try:
+                await asyncio.wait([done], timeout=run.grace)
+            finally:
+                self._give_up(run, started, done)
+            raise
+        self._tally.end(started, outcome)
+        return outcome
+
+    def _give_up(self, run: Run, started: float, done: asyncio.Future[Outcome]) -> None:
+        if done.done():
+            self._tally.end(started, None)
+            return
+        logger.warning(
+            "%s (execution %s, attempt %d) goes on after its end; it keeps its place until its thread ends",
+            run.action.ref,
+            run.event.execution_id,
+            run.event.attempt,
+        )
+        self._tally.leaked += 1
+
+        def ended(_: asyncio.Future[Outcome]) -> None:
+            self._tally.leaked -= 1
+            self._tally.end(started, None)
+
+        done.add_done_callback(ended)
+
+    def metrics(self) -> ExecutorMetrics:
+        return self._tally.metrics()
+
+    async def close(self, grace: float) -> None:
+        """Let the threads go. Leaked ones are daemons and end with the process."""
+        self._crew.dismiss()
