@@ -47,8 +47,8 @@ join unnest($1::text[], $2::text[], $3::text[]) as x (kind, ref, digest) using (
 left join catalog c on c.kind = d.kind and c.ref = d.ref
 """
 MAKE_CURRENT = """
-insert into catalog as c (kind, ref, definition_id, trigger)
-select k, r, d, t from unnest($1::text[], $2::text[], $3::integer[], $4::text[]) as x (k, r, d, t)
+insert into catalog as c (kind, ref, definition_id, trigger, enabled)
+select k, r, d, t, e from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::boolean[]) as x (k, r, d, t, e)
 on conflict (kind, ref) do update
 set definition_id = excluded.definition_id, trigger = excluded.trigger, updated_at = clock_timestamp()
 where c.definition_id <> excluded.definition_id
@@ -92,6 +92,7 @@ async def _apply(tx: Transaction, documents: Sequence[Document]) -> list[Change]
         [d.ref for d in moved],
         [ids[d.kind, d.ref]["id"] for d in moved],
         [d.body.get("trigger") if d.kind == "rule" else None for d in moved],
+        [d.body.get("enabled", True) for d in moved],
     )
     for document in moved:
         if document.kind == "limit":

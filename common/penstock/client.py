@@ -298,9 +298,12 @@ class Client:
         """Wait for an execution to end; its result. Raises ExecutionFailed with its error, TimeoutError, NotFound."""
         return await self._watch.result(id, timeout=timeout)
 
-    async def run(self, ref: str, params: Mapping[str, Any] | None = None, **options: Any) -> Any:
-        """Start and wait: the result. Takes what `start` takes."""
-        return await self.result(await self.start(ref, params, **options))
+    async def run(
+        self, ref: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None, **options: Any
+    ) -> Any:
+        """Start and wait `timeout` seconds at the most: the result. Takes what `start` takes, raises what `result`
+        raises."""
+        return await self.result(await self.start(ref, params, **options), timeout=timeout)
 
     async def get(self, id: UUID) -> Row:
         """The execution as it is now (see `penstock.store.executions.find`). Raises NotFound."""

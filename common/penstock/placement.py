@@ -26,7 +26,10 @@ left join concurrency_limit l on c.kind = 'limit' and l.ref = c.ref
 where c.kind in ('route', 'limit') and c.enabled
 order by c.kind, coalesce((d.body ->> 'position')::integer, 0), c.ref
 """
-KINDS = "select ref, kind from catalog where kind in ('action', 'workflow')"
+TARGETS = """
+select c.ref, c.kind, d.body ->> 'route' as route
+from catalog c join definition d on d.id = c.definition_id where c.kind in ('action', 'workflow')
+"""
 ALL = "select id, name, action, queue, limits from namespace"
 MOVE = """
 update namespace n set queue = x.q, limits = x.l::integer[]
@@ -94,11 +97,11 @@ async def replace_all(tx: Transaction) -> None:
 class _Rules:
     """Routes and limits as they are in the catalog."""
 
-    def __init__(self, rows: Sequence[Row], kinds: Mapping[str, str]) -> None:
+    def __init__(self, rows: Sequence[Row], targets: Mapping[str, Row]) -> None:
         routes: list[RoutingRule] = []
         default = "default"
         self._limits: list[tuple[int, str]] = []
-        self._kinds = kinds
+        self._targets = targets
         for row in rows:
             body: dict[str, Any] = orjson.loads(row["body"])
             if row["kind"] == "limit":
@@ -109,12 +112,15 @@ class _Rules:
 
     @classmethod
     async def load(cls, tx: Transaction) -> _Rules:
-        kinds = {row["ref"]: row["kind"] for row in await tx.fetch(KINDS)}
-        return cls(await tx.fetch(RULES), kinds)
+        targets = {row["ref"]: row for row in await tx.fetch(TARGETS)}
+        return cls(await tx.fetch(RULES), targets)
 
     def queue(self, namespace: str, action: str) -> str:
-        if self._kinds.get(action) == "workflow":
+        target = self._targets.get(action)
+        if target is not None and target["kind"] == "workflow":
             return WORKFLOW_STARTED
+        if target is not None and target["route"]:
+            return WORK + str(target["route"])  # what an action says of itself goes before the routes
         return WORK + self._router.route(namespace)
 
     def limits(self, namespace: str, action: str) -> list[int]:

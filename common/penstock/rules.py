@@ -39,7 +39,7 @@ def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
     options = {name: body[name] for name in ("expires",) if body.get(name)}
     return CompiledRule(
         tenant=body.get("tenant"),
-        when=(lambda _: True) if when in (None, "", True) else condition(when),
+        when=(lambda _: True) if when is None else condition(when),
         params=compile_template(body.get("params") or {}),
         priority=int(body.get("priority") or 0),
         options=orjson.dumps(options).decode() if options else None,

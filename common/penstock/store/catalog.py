@@ -10,12 +10,13 @@ import orjson
 from penstock.database import Row, Session, Transaction
 from penstock.schemas import Schema
 
-BODIES = "select id, body::text as body from definition where id = any($1::integer[])"
+BODIES = "select id, kind, ref, body::text as body from definition where id = any($1::integer[])"
 
 
 async def bodies(db: Session | Transaction, ids: Collection[int]) -> dict[int, Any]:
-    """The bodies of definitions, which never change."""
-    return {row["id"]: orjson.loads(row["body"]) for row in await db.fetch(BODIES, list(ids))}
+    """The bodies of definitions, which never change, with their `kind` and `ref`."""
+    rows = await db.fetch(BODIES, list(ids))
+    return {row["id"]: {**orjson.loads(row["body"]), "kind": row["kind"], "ref": row["ref"]} for row in rows}
 
 
 async def parameter_schemas(db: Session | Transaction, ids: Collection[int | None]) -> dict[int, Schema]:

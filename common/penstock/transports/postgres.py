@@ -104,7 +104,9 @@ class PostgresTransport:
         await self._database.close()
 
     async def publish(self, messages: Sequence[Message]) -> list[bool]:
-        known = [m.outbox_id is not None or m.queue in QUEUES or m.queue.startswith("work.") for m in messages]
+        known = [
+            m.outbox_id is not None or m.queue in QUEUES or m.queue.startswith("work.") for m in messages
+        ]
         fresh = [m for m, ok in zip(messages, known, strict=True) if ok and m.outbox_id is None]
         if fresh:
             await self._put.fetch(
@@ -179,7 +181,9 @@ class PostgresTransport:
         return subscription
 
     def forget(self, subscription: _Subscription) -> None:
-        self._subscriptions[subscription.queue].remove(subscription)
+        known = self._subscriptions.get(subscription.queue, [])
+        if subscription in known:
+            known.remove(subscription)
 
     async def declare(self, queue: str) -> None:
         """Every queue exists: it is a value in a column."""
@@ -199,7 +203,13 @@ class PostgresTransport:
 
 class _Subscription:
     def __init__(
-        self, transport: PostgresTransport, queue: str, prefetch: int, take: Session, put: Session, settings: Settings
+        self,
+        transport: PostgresTransport,
+        queue: str,
+        prefetch: int,
+        take: Session,
+        put: Session,
+        settings: Settings,
     ) -> None:
         self.queue = queue
         self.wake = asyncio.Event()

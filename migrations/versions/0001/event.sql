@@ -88,6 +88,10 @@ begin
         update enforcement set status = 'executed'
         where execution_id = any (p_ids) and status = 'created'
         returning *
+    ), timed as (
+        insert into timer (due_at, kind, execution_id)
+        select clock_timestamp() + make_interval(secs => (options ->> 'expires')::double precision), 'expire', execution_id
+        from moved where options ? 'expires'
     ), all_of as (
         select array_agg(execution_id) as ids, array_agg(namespace_id) as namespaces,
             array_agg(action_definition_id) as definitions, array_agg(params::text) as params,
