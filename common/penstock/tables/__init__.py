@@ -1,0 +1,11 @@
+"""The columns, once: what alembic is checked against. The statements are in penstock.store and in migrations/.
+
+What each table is for stands beside its columns in the first migration (migrations/versions/0001/tables.sql).
+"""
+
+from __future__ import annotations
+
+from penstock.tables import admissions, definitions, events, executions, messages, processes
+from penstock.tables.metadata import METADATA
+
+__all__ = ["METADATA", "admissions", "definitions", "events", "executions", "messages", "processes"]
