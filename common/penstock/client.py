@@ -1,8 +1,8 @@
 """The client: publish events, start executions, wait for results, read what happened.
 
-    async with Client.connect() as client:
-        id = await client.start("shop.charge", {"order": 7}, key="order-7")
-        result = await client.result(id)
+async with Client.connect() as client:
+    id = await client.start("shop.charge", {"order": 7}, key="order-7")
+    result = await client.result(id)
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ class Client:
             return await self._submissions.submit(submission)
         except _Stale:
             self._targets.clear()
-            submission = await self._prepare(ref, params, key, tenant, priority, delay, at, expires_at, options)
+            submission = await self._prepare(
+                ref, params, key, tenant, priority, delay, at, expires_at, options
+            )
             return await self._submissions.submit(submission)
 
     async def start_many(
@@ -138,7 +140,9 @@ class Client:
     ) -> list[UUID]:
         """Start one execution for each of `params`, all in one transaction. Raises as `start`; then none started."""
         for _ in range(2):
-            group = [await self._prepare(ref, p, None, tenant, priority, None, None, None, None) for p in params]
+            group = [
+                await self._prepare(ref, p, None, tenant, priority, None, None, None, None) for p in params
+            ]
             try:
                 answers = await self._write(group)
             except _Stale:
@@ -167,7 +171,9 @@ class Client:
             namespace = (await placement.places(self.session, {name: ref}))[name]
         if delay is not None:
             seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
-            at = (await self.session.fetch("select clock_timestamp() + make_interval(secs => $1)", seconds))[0][0]
+            at = (await self.session.fetch("select clock_timestamp() + make_interval(secs => $1)", seconds))[
+                0
+            ][0]
         return Submission(
             id=new_id(),
             ref=ref,
@@ -192,10 +198,10 @@ class Client:
             )
         row = rows[0]
         if not row["enabled"]:
-            raise NotFound(f"{ref} is disabled", hint=f"Enable it with `penstock apply`, or ask who disabled {ref}.")
-        target = Target(
-            row["definition_id"], Schema(orjson.loads(row["body"]).get("parameters"))
-        )
+            raise NotFound(
+                f"{ref} is disabled", hint=f"Enable it with `penstock apply`, or ask who disabled {ref}."
+            )
+        target = Target(row["definition_id"], Schema(orjson.loads(row["body"]).get("parameters")))
         self._targets[ref] = target
         return target
 
@@ -209,7 +215,9 @@ class Client:
         self._publisher.publish(tx.staged)
         return answers
 
-    async def _write_in(self, tx: Transaction | _Borrowed, group: Sequence[Submission]) -> list[UUID | Exception]:
+    async def _write_in(
+        self, tx: Transaction | _Borrowed, group: Sequence[Submission]
+    ) -> list[UUID | Exception]:
         keyed = any(s.key is not None for s in group)
         timed = any(s.expires is not None for s in group)
         rows = await tx.stage_alone(
@@ -268,7 +276,8 @@ class Client:
         rows = await catalog.current(self.session, ["trigger"], [ref])
         if not rows:
             raise NotFound(
-                f"no trigger {ref!r}", hint="Register it with `penstock apply FILE`; `penstock triggers` lists them."
+                f"no trigger {ref!r}",
+                hint="Register it with `penstock apply FILE`; `penstock triggers` lists them.",
             )
         schema = Schema(orjson.loads(rows[0]["body"]).get("schema"))
         self._triggers[ref] = (schema, loop.time())
@@ -299,7 +308,12 @@ class Client:
         return await self._watch.result(id, timeout=timeout)
 
     async def run(
-        self, ref: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None, **options: Any
+        self,
+        ref: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        **options: Any,
     ) -> Any:
         """Start and wait `timeout` seconds at the most: the result. Takes what `start` takes, raises what `result`
         raises."""
@@ -347,7 +361,8 @@ class _Borrowed:
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
         if not self._connection.is_in_transaction():
             raise Conflict(
-                "connection= needs an open transaction", hint="Wrap the call in `async with connection.transaction():`."
+                "connection= needs an open transaction",
+                hint="Wrap the call in `async with connection.transaction():`.",
             )
         rows: list[Row] = await self._connection.fetch(sql, *args)
         return rows

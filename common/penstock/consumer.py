@@ -56,7 +56,13 @@ class Consumer:
     """Consumes one queue with one handler, one batch at a time, on a session of its own."""
 
     def __init__(
-        self, route: Route, transport: Transport, database: Database, publisher: Publisher, *, batch: int = 500
+        self,
+        route: Route,
+        transport: Transport,
+        database: Database,
+        publisher: Publisher,
+        *,
+        batch: int = 500,
     ) -> None:
         self.route = route
         self.tally = Tally()
@@ -135,12 +141,16 @@ class Consumer:
             with attempt:
                 if attempt.retry_state.attempt_number > 1:
                     self.tally.retried += 1
-                    log.warning("handler.retried", queue=self.route.queue, tries=attempt.retry_state.attempt_number)
+                    log.warning(
+                        "handler.retried", queue=self.route.queue, tries=attempt.retry_state.attempt_number
+                    )
                 async with self._session.transaction() as tx:
                     await self.route.handle(batch, tx)
         self._publisher.publish(tx.staged)
         if tx.cancelled:
-            await self._transport.broadcast(messages.CancelRequested(ids=tx.cancelled).model_dump_json().encode())
+            await self._transport.broadcast(
+                messages.CancelRequested(ids=tx.cancelled).model_dump_json().encode()
+            )
 
     async def _split(self, deliveries: Sequence[Delivery], error: Exception) -> None:
         if len(deliveries) > 1:
@@ -169,7 +179,9 @@ class Consumer:
             type=type,
             headers={"x-penstock-reason": _reason(error), "x-penstock-queue": self.route.queue},
         )
-        log.error("handler.gave_up", queue=self.route.queue, id=str(id), reason=_reason(error), exc_info=error)
+        log.error(
+            "handler.gave_up", queue=self.route.queue, id=str(id), reason=_reason(error), exc_info=error
+        )
         self.tally.dead += 1
         while not (await self._transport.publish([single]))[0]:
             await asyncio.sleep(1)

@@ -61,8 +61,10 @@ class Undecodable(PenstockError):
 class ExecutionFailed(PenstockError):
     """The execution that was waited for ended in another status than `completed`."""
 
-    def __init__(self, message: str, *, execution_id: object = None, status: str = "failed") -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, hint: str | None = None, execution_id: object = None, status: str = "failed"
+    ) -> None:
+        super().__init__(message, hint=hint)
         self.execution_id = execution_id
         self.status = status
 

@@ -145,7 +145,9 @@ class Heartbeat:
                 wait = min(1.0, interval / 4)
                 if not told and time.monotonic() - self.last > margin:
                     told = True
-                    log.error("heartbeat.silent", process=me.name, seconds=round(time.monotonic() - self.last))
+                    log.error(
+                        "heartbeat.silent", process=me.name, seconds=round(time.monotonic() - self.last)
+                    )
                     self._call(self._silent)
             await asyncio.to_thread(self._ended.wait, wait)
         try:

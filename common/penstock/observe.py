@@ -49,7 +49,9 @@ class _Collected(Collector):
             gauge = GaugeMetricFamily(f"penstock_{name}", name.replace("_", " "), labels=["service"])
             gauge.add_metric([self._observed.service], read())
             yield gauge
-        healthy = GaugeMetricFamily("penstock_ready", "1 while messages are really consumed", labels=["service"])
+        healthy = GaugeMetricFamily(
+            "penstock_ready", "1 while messages are really consumed", labels=["service"]
+        )
         healthy.add_metric([self._observed.service], float(self._observed.transport.healthy))
         yield healthy
 
@@ -77,7 +79,11 @@ async def serve_health(settings: Settings, observed: Observed) -> Health:
         if path == "/live":
             return ("200 OK", "text/plain", b"live\n") if observed.live() else _unwell(b"not live\n")
         if path == "/ready":
-            return ("200 OK", "text/plain", b"ready\n") if observed.transport.healthy else _unwell(b"not consuming\n")
+            return (
+                ("200 OK", "text/plain", b"ready\n")
+                if observed.transport.healthy
+                else _unwell(b"not consuming\n")
+            )
         if path == "/metrics":
             return "200 OK", "text/plain; version=0.0.4", generate_latest(registry)
         return "404 Not Found", "text/plain", b"try /live, /ready or /metrics\n"

@@ -36,7 +36,9 @@ class Watch:
             return orjson.loads(row["result"]) if row["result"] is not None else None
         error = orjson.loads(row["error"]) if row["error"] is not None else {}
         raise ExecutionFailed(
-            f"execution {id} ended as {row['status']}: {error.get('type', '')}: {error.get('message', '')}".rstrip(": "),
+            f"execution {id} ended as {row['status']}: {error.get('type', '')}: {error.get('message', '')}".rstrip(
+                ": "
+            ),
             hint=f"`penstock show {id}` tells what happened.",
             execution_id=id,
             status=row["status"],

@@ -31,10 +31,12 @@ async def work(parts: Parts, stop: Stop) -> None:
     heartbeat = Heartbeat(settings, identity)
     await heartbeat.start()
     consumers = [
-        Consumer(route, parts.transport, parts.database, parts.publisher, batch=settings.batch) for route in ROUTES
+        Consumer(route, parts.transport, parts.database, parts.publisher, batch=settings.batch)
+        for route in ROUTES
     ]
     running = [
-        asyncio.create_task(supervise(c.route.queue, c.run), name=f"consume {c.route.queue}") for c in consumers
+        asyncio.create_task(supervise(c.route.queue, c.run), name=f"consume {c.route.queue}")
+        for c in consumers
     ]
     running += [
         asyncio.create_task(looping.run(loop, parts, stop.asked), name=f"loop {loop.name}") for loop in LOOPS

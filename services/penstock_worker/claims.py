@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 import structlog
 
-from penstock.database import Row, Session, Transaction, backoff
+from penstock.database import Row, Session, backoff
 from penstock.ids import new_id
 from penstock.policies import RetryPolicy
 from penstock.store import catalog
@@ -55,7 +55,9 @@ class Claimed:
 class Claims:
     """Claims for one worker. Knows which definitions it has the code for."""
 
-    def __init__(self, session: Session, worker: UUID, actions: Callable[[str], RunnableAction | None]) -> None:
+    def __init__(
+        self, session: Session, worker: UUID, actions: Callable[[str], RunnableAction | None]
+    ) -> None:
         self._session = session
         self._worker = worker
         self._actions = actions
@@ -75,7 +77,9 @@ class Claims:
             staged += [row for row in rows if row["outbox_id"] is not None]
             taken = [row for row in rows if row["execution_id"] is not None]
             claimed += await self._read(claim, taken)
-            unknown = [row["definition_id"] for row in rows if row["execution_id"] is None and row["definition_id"]]
+            unknown = [
+                row["definition_id"] for row in rows if row["execution_id"] is None and row["definition_id"]
+            ]
             if not unknown:
                 break
             await self._learn(unknown)

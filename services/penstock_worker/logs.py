@@ -34,7 +34,9 @@ class RunLogs:
         event = claimed.event
         with self._lock:
             self._seq += 1
-            self._lines.append((event.execution_id, event.attempt, self._seq, stream, line.replace("\0", "�")))
+            self._lines.append(
+                (event.execution_id, event.attempt, self._seq, stream, line.replace("\0", "�"))
+            )
             first = len(self._lines) == 1
         if first:
             self._loop.call_soon_threadsafe(self._arrived.set)

@@ -37,7 +37,12 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
     settings = parts.settings
     routes = [route.strip() for route in settings.routes.split(",") if route.strip()]
     identity = Identity(
-        new_id(), "worker", settings.name, routes, sorted(definitions.actions), concurrency=settings.concurrency
+        new_id(),
+        "worker",
+        settings.name,
+        routes,
+        sorted(definitions.actions),
+        concurrency=settings.concurrency,
     )
     logs = RunLogs(parts.database.session(relaxed=True))
     async with executors(settings) as found:
@@ -52,7 +57,9 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             asyncio.create_task(supervise("control", lambda: _control(parts, runner)), name="control"),
         ]
         consuming = [
-            asyncio.create_task(supervise(route, lambda route=route: runner.consume(route)), name=f"consume {route}")
+            asyncio.create_task(
+                supervise(route, lambda route=route: runner.consume(route)), name=f"consume {route}"
+            )
             for route in routes
         ]
         health = await serve_health(
@@ -68,7 +75,13 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
                 },
             ),
         )
-        log.info("worker.started", id=str(identity.id), routes=routes, actions=len(definitions.actions), port=health.port)
+        log.info(
+            "worker.started",
+            id=str(identity.id),
+            routes=routes,
+            actions=len(definitions.actions),
+            port=health.port,
+        )
         try:
             await stop.asked.wait()
             heartbeat.say("draining")
@@ -94,4 +107,3 @@ async def _control(parts: Parts, runner: Runner) -> None:
                     log.debug("worker.unknown_broadcast")
     finally:
         await subscription.close()
-

@@ -140,7 +140,9 @@ class Reports:
             self._settled(claimed)  # nothing more can be said of it; the sweeper will find it missing
             return
         told = {"type": "ResultNotStorable", "message": str(error)[:500].replace(chr(0), "")}
-        await self._write([(claimed, Ending(FAILED, error=orjson.dumps(told).decode(), reason=REFUSED))], claims)
+        await self._write(
+            [(claimed, Ending(FAILED, error=orjson.dumps(told).decode(), reason=REFUSED))], claims
+        )
 
     async def _account(self, batch: list[tuple[Claimed, Ending]], moved: set[UUID], *, unknown: bool) -> None:
         """Some attempts were not moved. After a commit of unknown outcome they may be ours and final already, which
@@ -154,7 +156,9 @@ class Reports:
             if claimed.event.execution_id not in ours:
                 self.lost += 1
                 log.warning(
-                    "worker.claim_lost", execution=str(claimed.event.execution_id), attempt=claimed.event.attempt
+                    "worker.claim_lost",
+                    execution=str(claimed.event.execution_id),
+                    attempt=claimed.event.attempt,
                 )
 
 

@@ -33,7 +33,11 @@ def apply(
         for change in changes:
             json_line({"kind": change.kind, "ref": change.ref, "what": change.what})
         return
-    table(["kind", "ref", ""], [(c.kind, c.ref, c.what) for c in changes if c.what != "unchanged"], empty="No changes.")
+    table(
+        ["kind", "ref", ""],
+        [(c.kind, c.ref, c.what) for c in changes if c.what != "unchanged"],
+        empty="No changes.",
+    )
     out.print(f"{sum(c.what != 'unchanged' for c in changes)} changed, {len(changes)} in all.")
 
 
@@ -120,7 +124,9 @@ def test(event: UUID, json: Json = False) -> None:
         for verdict in verdicts:
             json_line(verdict)
         return
-    table(["rule", "verdict", "why"], [(v["rule"], v["verdict"], v["why"]) for v in verdicts], empty="No rules.")
+    table(
+        ["rule", "verdict", "why"], [(v["rule"], v["verdict"], v["why"]) for v in verdicts], empty="No rules."
+    )
 
 
 def add_to(app: typer.Typer) -> None:

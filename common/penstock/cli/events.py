@@ -20,7 +20,9 @@ from penstock.store import events as store
 
 def publish(
     trigger: Annotated[str, typer.Argument(help="The trigger, such as shop.order_placed.")],
-    payload: Annotated[list[str] | None, typer.Argument(help="name=value (JSON, or plain text), or @FILE.json")] = None,
+    payload: Annotated[
+        list[str] | None, typer.Argument(help="name=value (JSON, or plain text), or @FILE.json")
+    ] = None,
     key: Annotated[str | None, typer.Option(help="The same key gives the same event.")] = None,
     tenant: str = "public",
     json: Json = False,
@@ -91,7 +93,9 @@ def show(id: Annotated[UUID, typer.Argument(help="An execution or an event.")], 
     if json:
         json_line({**found, "rules": verdicts} if "trigger" in found else found)
     elif "trigger" in found:
-        table(["", ""], [(k, orjson.dumps(v).decode() if isinstance(v, dict) else v) for k, v in found.items()])
+        table(
+            ["", ""], [(k, orjson.dumps(v).decode() if isinstance(v, dict) else v) for k, v in found.items()]
+        )
         out.print()
         table(
             ["rule", "verdict", "why", "execution"],

@@ -20,11 +20,17 @@ from penstock.store import executions as store
 
 def run(
     ref: Annotated[str, typer.Argument(help="An action or workflow, such as shop.charge.")],
-    params: Annotated[list[str] | None, typer.Argument(help="name=value (JSON, or plain text), or @FILE.json")] = None,
+    params: Annotated[
+        list[str] | None, typer.Argument(help="name=value (JSON, or plain text), or @FILE.json")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait for the result, and print it.")] = False,
-    key: Annotated[str | None, typer.Option(help="Idempotency key: the same key gives the same execution.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key: the same key gives the same execution.")
+    ] = None,
     delay: Annotated[float | None, typer.Option(help="Seconds to wait before it starts.")] = None,
-    priority: Annotated[int, typer.Option(help="Higher starts first where a limit makes executions wait.")] = 0,
+    priority: Annotated[
+        int, typer.Option(help="Higher starts first where a limit makes executions wait.")
+    ] = 0,
     timeout: Annotated[float | None, typer.Option(help="Seconds to wait for the result.")] = None,
     tenant: str = "public",
     json: Json = False,
@@ -71,7 +77,9 @@ def _from_file(path: str) -> dict[str, Any]:
         text = sys.stdin.read() if path == "-" else Path(path).read_text()
         loaded = orjson.loads(text)
     except (OSError, orjson.JSONDecodeError) as error:
-        raise InvalidInput(f"{path}: {error}", hint="Name a readable file that holds a JSON object.") from None
+        raise InvalidInput(
+            f"{path}: {error}", hint="Name a readable file that holds a JSON object."
+        ) from None
     if not isinstance(loaded, dict):
         raise InvalidInput(f"{path} does not hold a JSON object")
     return loaded
@@ -128,7 +136,11 @@ def print_execution(found: dict[str, Any]) -> None:
     error = found.pop("error")
     table(
         ["", ""],
-        [(k, orjson.dumps(v).decode() if isinstance(v, dict | list) else v) for k, v in found.items() if v is not None],
+        [
+            (k, orjson.dumps(v).decode() if isinstance(v, dict | list) else v)
+            for k, v in found.items()
+            if v is not None
+        ],
     )
     if error:
         out.print(f"[red]{error.get('type')}[/red]: {error.get('message')}")

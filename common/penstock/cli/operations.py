@@ -24,7 +24,10 @@ def check(json: Json = False) -> None:
     else:
         table(
             ["", "invariant", "violations"],
-            [("ok" if not f.violations else "VIOLATED", f.says, ", ".join(f.violations[:5])) for f in findings],
+            [
+                ("ok" if not f.violations else "VIOLATED", f.says, ", ".join(f.violations[:5]))
+                for f in findings
+            ],
         )
     broken = [finding for finding in findings if finding.violations]
     if broken:
@@ -43,7 +46,15 @@ def list_workers(json: Json = False) -> None:
     table(
         ["name", "kind", "state", "routes", "holds", "slots", "last heartbeat"],
         [
-            (r["name"], r["kind"], r["state"], r["routes"], r["held"], r["concurrency"], f"{r['age'].total_seconds():.0f} s ago")
+            (
+                r["name"],
+                r["kind"],
+                r["state"],
+                r["routes"],
+                r["held"],
+                r["concurrency"],
+                f"{r['age'].total_seconds():.0f} s ago",
+            )
             for r in rows
         ],
         empty="Nobody lives here. Start one with `penstock executor`, `penstock worker` or `penstock dev`.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,26 +20,31 @@ from penstock.settings import Settings
 
 Modules = Annotated[
     list[str] | None,
-    typer.Option("--module", "-m", help="A Python file or module, or a folder of YAML packs. May be repeated."),
+    typer.Option(
+        "--module", "-m", help="A Python file or module, or a folder of YAML packs. May be repeated."
+    ),
 ]
 
 
-def service(name: str) -> Callable[[Settings, Stop], Awaitable[None]]:
+Service = Callable[[Settings, Stop], Coroutine[Any, Any, None]]
+
+
+def service(name: str) -> Service:
     """A service that is installed, by name."""
     for entry in entry_points(group="penstock.services"):
         if entry.name == name:
-            loaded: Callable[[Settings, Stop], Awaitable[None]] = entry.load()
+            loaded: Service = entry.load()
             return loaded
     raise ConfigurationError(f"the {name} service is not installed", hint="Install Penstock again with pip.")
 
 
-def _serve(name: str, **overrides: Any) -> None:
+def _serve(kind: str, /, **overrides: Any) -> None:
     async def start() -> None:
         given = {k: v for k, v in overrides.items() if v is not None}
         current = await found()
         settings = settings_.load(**{**_given(current), **given})
-        configure_logging(settings, service=name)
-        await service(name)(settings, stop_on_signals())
+        configure_logging(settings, service=kind)
+        await service(kind)(settings, stop_on_signals())
 
     run_service(start)
 
@@ -127,4 +132,3 @@ def dev(
 def add_to(app: typer.Typer) -> None:
     for command in (dev, executor, worker, migrate):
         app.command()(command)
-

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import psutil
 
-from penstock.embedded.cluster import Cluster
 from penstock.errors import ConnectionFailed
 
 LOG_TAIL = 4000  # characters of the server's log that an error shows
@@ -40,36 +39,48 @@ def read(data: Path) -> Postmaster | None:
     return Postmaster(int(lines[0]), int(lines[3]), Path(lines[4]) if lines[4] else None, ready)
 
 
-def running(cluster: Cluster) -> Postmaster | None:
-    """The live server of this data folder. A pid that was reused by some other process is not one."""
-    noted = read(cluster.data)
-    if noted is None or not is_postmaster(noted.pid, cluster.data):
+def pid_of(data: Path) -> int | None:
+    """The pid of the live server of this data folder; it may still be starting.
+
+    A pid file outlives a killed server, and its pid may have been reused: both are seen through.
+    """
+    try:
+        first_line = (data / "postmaster.pid").read_text().partition("\n")[0]
+    except FileNotFoundError:
         return None
-    return noted
+    pid = int(first_line) if first_line.strip().isdigit() else None
+    return pid if pid is not None and is_postmaster(pid, data) else None
 
 
 def is_postmaster(pid: int, data: Path) -> bool:
     """Whether `pid` is a live server of `data`. A zombie, which nobody has reaped yet, is dead."""
     try:
         process = psutil.Process(pid)
-        return process.status() != psutil.STATUS_ZOMBIE and str(data) in process.cmdline()
+        return process.status() != psutil.STATUS_ZOMBIE and _serves(process.cmdline(), data)
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return False
 
 
-def clear_remains(cluster: Cluster) -> None:
-    """After a kill -9 of the postmaster: end the processes it left, and remove its pid file.
+def clear_remains(data: Path, name: str) -> None:
+    """After a kill -9: end the processes that a server of this cluster name left, and remove its pid file.
 
     PostgreSQL refuses to start beside a busy backend of the dead server, and trusts a pid file whose
-    pid was meanwhile given to some other process. Call only when `running` found none, under a lock.
+    pid was meanwhile given to some other process. Call only when `pid_of` found none, under a lock.
     """
-    orphans = [process for process in psutil.process_iter(["cmdline"]) if _belongs(process, cluster.name)]
+    title = f"postgres: {name}: "
+
+    def is_left(command: list[str]) -> bool:
+        return _serves(command, data) or any(part.startswith(title) for part in command)
+
+    orphans = [
+        process for process in psutil.process_iter(["cmdline"]) if is_left(process.info["cmdline"] or [])
+    ]
     for process in orphans:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(orphans, timeout=10)
-    for name in ("postmaster.pid", "postmaster.opts"):
-        (cluster.data / name).unlink(missing_ok=True)
+    for file in ("postmaster.pid", "postmaster.opts"):
+        (data / file).unlink(missing_ok=True)
 
 
 def wait_until_ready(
@@ -97,5 +108,6 @@ def tail(log: Path) -> str:
         return "(there is no log)"
 
 
-def _belongs(process: psutil.Process, name: str) -> bool:
-    return any(part.startswith(f"postgres: {name}: ") for part in process.info["cmdline"] or [])
+def _serves(command: list[str], data: Path) -> bool:
+    """Whether this is the command line of a postmaster of `data`: `postgres -D data ...`."""
+    return len(command) > 2 and command[1:3] == ["-D", str(data)]

@@ -30,7 +30,11 @@ async def turn(parts: Parts, session: Session) -> bool:
         rows = await tx.fetch(OVERDUE, 2 * parts.settings.grace)
         if rows:
             await executions.end(
-                tx, [row["id"] for row in rows], [RUNNING, CANCELING], TIMEOUT, "the attempt went over its time"
+                tx,
+                [row["id"] for row in rows],
+                [RUNNING, CANCELING],
+                TIMEOUT,
+                "the attempt went over its time",
             )
     parts.publisher.publish(tx.staged)
     return len(rows) == 500

@@ -1,4 +1,5 @@
-"""What a decision asks for, and what it was told. Whoever drives it fills `Facts` with what `Needed` names."""
+"""What a decision asks for, and what it was told. Whoever drives it fills `Facts` with what `Needed`
+names."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ EVERYTHING = -2
 
 @dataclass(slots=True)
 class Variables:
-    """A request for the variables that `reader` sees: of these names (None: all), of each the value whose writer has
-    the highest index among `writers` (None: all writers below `below`), or else WORKFLOW's."""
+    """A request for the variables that `reader` sees: of these names (None: all), of each the value whose
+    writer has the highest index among `writers` (None: all writers below `below`), or else WORKFLOW's."""
 
     names: frozenset[str] | None
     writers: tuple[int, ...] | None
@@ -25,8 +26,8 @@ class Variables:
 
 @dataclass(slots=True)
 class Needed:
-    """Everything that is missing for a decision. `items` are ranges of kept items, by task; `failures` asks for up to
-    ten records of failed tasks that nobody handled, in order."""
+    """Everything that is missing for a decision. `items` are ranges of kept items, by task; `failures` asks
+    for up to ten records of failed tasks that nobody handled, in order."""
 
     records: set[int] = field(default_factory=set)
     results: set[int] = field(default_factory=set)
@@ -50,12 +51,14 @@ class Ended(NamedTuple):
 
 @dataclass(slots=True)
 class Facts:
-    """What has been loaded. `records` has None for a task without a record. `variables`: by reader, what was asked for
-    and name -> (writer, value). `parameters` is None until they are loaded."""
+    """What has been loaded. `records` has None for a task without a record. `variables`: by reader, what was
+    asked for and name -> (writer, value). `parameters` is None until they are loaded."""
 
     records: dict[int, Record | None] = field(default_factory=dict)
     results: dict[int, Ended] = field(default_factory=dict)
-    variables: dict[int, tuple[frozenset[str] | None, dict[str, tuple[int, Any]]]] = field(default_factory=dict)
+    variables: dict[int, tuple[frozenset[str] | None, dict[str, tuple[int, Any]]]] = field(
+        default_factory=dict
+    )
     items: dict[int, dict[int, Any]] = field(default_factory=dict)
     parameters: dict[str, Any] | None = None
     failures: dict[int, Record] | None = None

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.errors import ExpressionError
 from penstock.expressions import Condition, Render, compile_template, condition
-from penstock.workflows.graph import EXIT, Graph, Node
+from penstock.workflows.graph import Graph, Node
 from penstock.workflows.model import Workflow
 from penstock.workflows.templates import NOTHING, Slot, Stage, Uses, context_rules, of_workflow, slots, uses
 from penstock_executor.workflow.loading import EVERYTHING, WORKFLOW, Variables
@@ -45,7 +46,8 @@ class Compiled:
 
 
 class Plan:
-    """`plan[index]` is the task with its templates. Build one for each definition and keep it: it is immutable."""
+    """`plan[index]` is the task with its templates. Build one for each definition and keep it: it is
+    immutable."""
 
     def __init__(self, workflow: Workflow) -> None:
         self.workflow = workflow
@@ -53,9 +55,7 @@ class Plan:
         self._compiled: dict[int, Compiled] = {}
         self.vars: Render = compile_template(workflow.vars)
         self.output: Render = compile_template(workflow.output)
-        self.vars_read, self.output_read = (
-            self._reads(uses(slot.names)) for slot in of_workflow(workflow)
-        )
+        self.vars_read, self.output_read = (self._reads(uses(slot.names)) for slot in of_workflow(workflow))
 
     def __getitem__(self, index: int) -> Compiled:
         found = self._compiled.get(index)
@@ -71,17 +71,20 @@ class Plan:
         return None if self.graph.exit is None else self.graph.exit.index
 
     def variables(self, reader: int, names: frozenset[str] | None) -> Variables | None:
-        """The request for variables of these names (None: all) as `reader` sees them, or None if there are none."""
+        """The request for variables of these names (None: all) as `reader` sees them, or None if there are
+        none."""
         if names == frozenset():
             return None
         publishers = self.graph.publishers
         after_all = reader in (EVERYTHING, self.exit)
         found = publishers.before(None if after_all else reader, names)
-        begun = self.workflow.vars if names is None else [name for name in names if name in self.workflow.vars]
+        begun = (
+            self.workflow.vars if names is None else [name for name in names if name in self.workflow.vars]
+        )
         if not found and not begun:
             return None
-        everybody = publishers.all if after_all else [p for p in publishers.all if p < reader]
         below = len(self.graph) if after_all else reader
+        everybody = [writer for writer in publishers.before(None, names) if writer < below]
         return Variables(names, None if found == everybody else tuple(found), below)
 
     def sees(self, reader: int, writer: int) -> bool:
@@ -110,7 +113,9 @@ class Plan:
             Way(
                 condition(way.when),
                 way.when is True,
-                _placed(node.name, Slot(("next", number, "publish"), "settle", way.publish)) if way.publish else None,
+                _placed(node.name, Slot(("next", number, "publish"), "settle", way.publish))
+                if way.publish
+                else None,
                 tuple(self.graph.index[name] for name in way.do),
             )
             for number, way in enumerate(node.transitions)
@@ -120,12 +125,13 @@ class Plan:
 
 def _placed(task: str, slot: Slot) -> Render:
     """The template of a slot. Its errors name the task and the field."""
-    return naming(f"task `{task}`, {'.'.join(str(part) for part in slot.path)}", compile_template(slot.template))
+    return naming(
+        f"task `{task}`, {'.'.join(str(part) for part in slot.path)}", compile_template(slot.template)
+    )
 
 
 def naming(place: str, render: Callable[[Mapping[str, Any]], Any]) -> Render:
     """`render`, whose ExpressionErrors say where they come from."""
-    from penstock.errors import ExpressionError
 
     def placed(namespace: Mapping[str, Any]) -> Any:
         try:
@@ -134,6 +140,3 @@ def naming(place: str, render: Callable[[Mapping[str, Any]], Any]) -> Render:
             raise ExpressionError(f"{place}: {error.message}", hint=error.hint) from None
 
     return placed
-
-
-__all__ = ["EXIT", "Compiled", "Plan", "Reads", "Way", "naming"]

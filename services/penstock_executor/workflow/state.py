@@ -1,11 +1,13 @@
-"""What is kept of a run of a workflow between two decisions: a small head, and a record of each task that has begun
-or of which something before it has ended. Of all others nothing is kept: they follow from the graph.
+"""What is kept of a run of a workflow between two decisions: a small head, and a record of each task that has
+begun or of which something before it has ended. Of all others nothing is kept: they follow from the graph.
 
-Tasks are named by their index in the graph. Statuses of a record are those below and the final ones of an execution.
+Tasks are named by their index in the graph. Statuses of a record are those below and the final ones of an
+execution.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,38 +22,40 @@ OPEN = "open"
 """It has started: its execution, or those of its items, are under way."""
 
 Phase = Literal["running", "stopping", "exiting", "ended"]
-"""Stopping: it was cancelled or timed out, nothing starts, and what is open is on its way out. Exiting: its exit
-task runs."""
+"""Stopping: it was cancelled or timed out, nothing starts, and what is open is on its way out. Exiting: its
+exit task runs."""
 
 
 @dataclass(slots=True)
 class Head:
     """The workflow's own state, of bounded size but for `due`.
 
-    `left` tasks have not ended, `open` of them have started; `unhandled` failures would fail the workflow if it
-    ended now. `due` are the tasks with something to start, in order. `outcome` is how the workflow ends, once that
-    is known: a status and an error or None."""
+    `left` tasks have not ended, `open` of them have started; `unhandled` failures would fail the workflow if
+    it ended now. `due` are the tasks with something to start, in order. `outcome` is how the workflow ends,
+    once that is known: a status and an error or None."""
 
     left: int
     open: int = 0
     unhandled: int = 0
     phase: Phase = "running"
     paused: bool = False
-    due: list[int] = field(default_factory=list)
+    due: deque[int] = field(default_factory=deque)
     faults: list[dict[str, Any]] = field(default_factory=list)
     outcome: tuple[str, Any] | None = None
 
 
 @dataclass(slots=True)
 class Fan:
-    """The items of a task. `begun` of `total` were looked at, in order; `ended` of these have ended, which bits of
-    `settled` say one by one, so that no end counts twice. `stopped`: no more of them start."""
+    """The items of a task. `begun` of `total` were looked at, in order; `ended` of these have ended, which
+    bits of `settled` say one by one, so that no end counts twice. `stopped`: no more of them start. `queued`:
+    it is among those that are due."""
 
     total: int
     begun: int = 0
     ended: int = 0
     failed: int = 0
     stopped: bool = False
+    queued: bool = False
     window: int = 0
     settled: bytearray = field(default_factory=bytearray)
     first_error: Any = None
@@ -81,10 +85,10 @@ class Fan:
 class Record:
     """What is known of a task. How its sources came out is counted until it is decided.
 
-    `named` holds the outcomes of those sources that its rule looks at one by one; `rescues` counts the sources that
-    failed and whose failure route leads here; `routes` are the targets of its own failure routes. `handled`: it
-    failed, and something that asked for its failure ran. `given` is set if its result is not an execution's: that
-    of `noop`, of an empty list, or one that an operator set."""
+    `named` holds the outcomes of those sources that its rule looks at one by one; `rescues` counts the
+    sources that failed and whose failure route leads here; `routes` are the targets of its own failure
+    routes. `handled`: it failed, and something that asked for its failure ran. `given` is set if its result
+    is not an execution's: that of `noop`, of an empty list, or one that an operator set."""
 
     status: str = PENDING
     success: int = 0

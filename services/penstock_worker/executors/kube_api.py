@@ -97,7 +97,7 @@ class KubeApi:
         async for attempt in tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception_type(KubernetesUnreachable),
             stop=tenacity.stop_after_delay(self._patience),
-            wait=tenacity.wait_exponential_jitter(initial=0.2, max=5.0),
+            wait=tenacity.wait_exponential_jitter(multiplier=0.2, jitter=0.2, max=5.0),
             reraise=True,
         ):
             with attempt:

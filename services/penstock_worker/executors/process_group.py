@@ -90,7 +90,7 @@ async def _exited(pid: int) -> None:
     try:
         pidfd = os.pidfd_open(pid)
     except (AttributeError, OSError):  # not Linux, or forbidden in this sandbox
-        while not _is_zombie(pid):  # noqa: ASYNC110  (nothing here could set an event)
+        while not _is_zombie(pid):
             await asyncio.sleep(0.02)
         return
     exited = asyncio.Event()

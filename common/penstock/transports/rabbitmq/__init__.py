@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import structlog
 from aiormq.abc import AbstractConnection as Connection
 from aiormq.exceptions import ChannelNotFoundEntity
+
 from penstock.errors import ConfigurationError, ConnectionFailed
 from penstock.transports import Message, Subscription
 from penstock.transports.rabbitmq import address, wire

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from penstock.errors import ConfigurationError
 from yarl import URL
+
+from penstock.errors import ConfigurationError
 
 HINT = (
     "Write amqp://user:password@host:5672/vhost (amqps:// for TLS), several separated by commas, "

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 from aiormq.abc import AbstractChannel as Channel
+
 from penstock.errors import ConfigurationError, ConnectionFailed
 from penstock.transports.rabbitmq.connection import Link
 from penstock.transports.rabbitmq.patience import (

@@ -16,11 +16,12 @@ import structlog
 from aio_pika.abc import AbstractConnection
 from aiormq.abc import AbstractConnection as RawConnection
 from aiormq.exceptions import ProbableAuthenticationError
+from yarl import URL
+
 from penstock.errors import ConfigurationError, ConnectionFailed
 from penstock.transports.rabbitmq.address import shown
 from penstock.transports.rabbitmq.patience import answered, pause, persistently, quietly, reason, stop
 from penstock.transports.rabbitmq.undecodable import SparingConnection, is_undecodable
-from yarl import URL
 
 log = structlog.get_logger(__name__)
 

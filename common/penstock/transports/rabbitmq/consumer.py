@@ -11,6 +11,7 @@ import structlog
 from aiormq.abc import AbstractChannel as Channel
 from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
+
 from penstock.errors import ConnectionFailed
 from penstock.transports import Delivery
 from penstock.transports.rabbitmq import wire

@@ -10,6 +10,7 @@ from uuid import uuid4
 from aiormq.abc import AbstractChannel as Channel
 from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
+
 from penstock.transports import Delivery
 from penstock.transports.rabbitmq import wire
 from penstock.transports.rabbitmq.channel import KeptChannel

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable
 import structlog
 from aiormq.abc import AbstractChannel as Channel
 from aiormq.exceptions import AMQPError
-from penstock.errors import ConfigurationError, ConnectionFailed
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
@@ -19,6 +18,8 @@ from tenacity import (
     stop_never,
     wait_random_exponential,
 )
+
+from penstock.errors import ConfigurationError, ConnectionFailed
 
 log = structlog.get_logger(__name__)
 

@@ -18,6 +18,7 @@ from aiormq.channel import Channel
 from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
+
 from penstock.errors import ConnectionFailed
 from penstock.transports.rabbitmq.channel import KeptChannel
 from penstock.transports.rabbitmq.connection import Link

@@ -17,6 +17,7 @@ from aiormq.exceptions import (
     ChannelPreconditionFailed,
     ConnectionClosed,
 )
+
 from penstock.errors import ConfigurationError
 from penstock.transports import STATUS
 from penstock.transports.rabbitmq.patience import answered

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
+
 from penstock.transports import QUEUE_HEADER, REASON_HEADER, UNREADABLE, Delivery, Message
 from penstock.transports.rabbitmq.topology import DEAD, Names
 from penstock.transports.rabbitmq.undecodable import UNDECODABLE
