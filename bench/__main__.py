@@ -1,0 +1,73 @@
+"""`python -m bench`: Penstock beside its peers, in one run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bench import report
+from bench.run import run
+from bench.systems import SYSTEMS
+from bench.works import WORKS
+from bench.works.effort import FULL, QUICK
+from penstock.errors import ConfigurationError, PenstockError
+
+WIDTH = 140
+"""Of the tables where there is no terminal."""
+NAMES = tuple(dict.fromkeys(system.name for system in SYSTEMS))
+
+
+def chosen(given: str, known: tuple[str, ...], what: str) -> tuple[str, ...]:
+    """The names in `given`, separated by commas; all of them when it is empty."""
+    names = tuple(name.strip() for name in given.split(",") if name.strip()) or known
+    if unknown := [name for name in names if name not in known]:
+        raise ConfigurationError(
+            f"No such {what}: {', '.join(unknown)}.", hint=f"There are {', '.join(known)}."
+        )
+    return names
+
+
+def main(
+    quick: Annotated[bool, typer.Option("--quick", help="One short round, not three long ones.")] = False,
+    only: Annotated[str, typer.Option(help="Systems, separated by commas. Default: all.")] = "",
+    work: Annotated[str, typer.Option(help="Works, separated by commas. Default: all.")] = "",
+    transport: Annotated[str, typer.Option(help="rabbitmq or postgres. Default: both.")] = "",
+    jsonl: Annotated[
+        Path | None, typer.Option(help="Also write one JSON line a figure to this file.")
+    ] = None,
+) -> None:
+    """Measure Penstock and its peers on this machine, on servers of its own, one after the other."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    try:
+        names = chosen(only, NAMES, "system")
+        works = chosen(work, tuple(WORKS), "work")
+        transports = chosen(transport, ("rabbitmq", "postgres"), "transport")
+        systems = [s for s in SYSTEMS if s.name in names and s.transport in transports]
+        outcome = asyncio.run(run(systems, works, QUICK if quick else FULL, console))
+    except PenstockError as error:
+        console.print(error.message, style="red")
+        console.print(error.hint or "")
+        raise typer.Exit(2) from None
+    if jsonl:
+        report.write_lines(outcome.figures, jsonl)
+    versions = {"Python": platform.python_version(), **outcome.versions}
+    console.print(
+        f"{os.cpu_count()} cores, " + ", ".join(f"{name} {version}" for name, version in versions.items())
+    )
+    report.show(outcome.figures, console)
+    for failure in outcome.failures:
+        console.print(f"failed: {failure}", style="red", markup=False)
+    sys.exit(1 if outcome.failures else 0)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,103 @@
+"""The tables for people, and the lines for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from bench.figures import Figure
+
+GROUPS = ("client", "executor", "worker", "postgres", "rabbitmq", "total")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    title: str
+    metric: str
+    digits: int = 2
+    divisor: float = 1
+    work: str = ""
+    """Another work than the table's own."""
+
+
+COST = (
+    Column("1/s", "throughput", 0),
+    *(Column(group, f"cpu_per_1000_{group}", 3) for group in GROUPS),
+    Column("commits", "commits_per_1000", 0),
+    Column("WAL kB", "wal_bytes_per_1000", 0, 1024),
+    Column("foreign load", "foreign_load"),
+)
+PERCENTILES = (50, 95, 99)
+LATENCY = tuple(
+    Column(f"{what} p{p}", f"{what}_p{p}_ms", 1) for what in ("start", "recorded") for p in PERCENTILES
+)
+TABLES: tuple[tuple[str, str, tuple[Column, ...]], ...] = (
+    ("noop", "No-ops: rate; CPU seconds of each process group, writing transactions and log per 1,000", COST),
+    ("noop-100-callers", "No-ops from 100 callers at once, one each", COST),
+    ("events", "Events that each start a no-op", COST),
+    (
+        "latency-20",
+        "20 a second: milliseconds from submit to begin, and to the committed end",
+        LATENCY,
+    ),
+    ("load-200", "200 a second: the same", LATENCY),
+    (
+        "latency-20",
+        "CPU seconds per 1,000, by load",
+        (
+            Column("as many as it can", "cpu_per_1000_total", 3, work="noop"),
+            Column("200/s", "cpu_per_1000_total", 3, work="load-200"),
+            Column("20/s", "cpu_per_1000_total", 3),
+        ),
+    ),
+    (
+        "chain-100",
+        "100 steps, one after the other",
+        (Column("s", "seconds"), Column("ms a step", "ms_per_step")),
+    ),
+    (
+        "fanout-100",
+        "One step, 100 at once, one step",
+        (Column("s", "seconds"), Column("tasks/s", "tasks_per_second", 0)),
+    ),
+    (
+        "idle",
+        "Idle",
+        (Column("transactions/s", "transactions_per_second"), Column("% of a core", "core_percent")),
+    ),
+)
+
+
+def show(figures: Sequence[Figure], console: Console) -> None:
+    """Print a table for each group of figures that there is, without columns that would be empty."""
+    values = {figure.key: figure.value for figure in figures}
+    systems = dict.fromkeys((figure.system, figure.transport) for figure in figures)
+    for work, title, columns in TABLES:
+        rows = [s for s in systems if any((*s, work, column.metric) in values for column in columns)]
+        found = {c: [values.get((*row, c.work or work, c.metric)) for row in rows] for c in columns}
+        table = Table(
+            "system", "transport", title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD
+        )
+        kept = [column for column, cells in found.items() if any(value is not None for value in cells)]
+        for column in kept:
+            table.add_column(column.title, justify="right")
+        for number, row in enumerate(rows):
+            table.add_row(*row, *(_cell(found[column][number], column) for column in kept))
+        if rows:
+            console.print(table)
+            console.print()
+
+
+def _cell(value: float | None, column: Column) -> str:
+    return "-" if value is None else f"{value / column.divisor:,.{column.digits}f}"
+
+
+def write_lines(figures: Iterable[Figure], path: Path) -> None:
+    """One JSON object a line for each figure."""
+    path.write_text("".join(json.dumps(figure.line()) + "\n" for figure in figures))

@@ -1,0 +1,205 @@
+"""One system, up and running for a while: a fresh database, its processes, its client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from bench import marks, meters, systems
+from bench.servers import Servers
+from tests.servers import reaper
+
+ROOT = Path(__file__).parent.parent
+PEERS = ROOT / ".venv-bench" / "bin" / "python"
+PATIENCE = 120.0
+SETTLE = 0.5
+"""Seconds after the last end in which what a system does afterwards still counts as its cost."""
+
+WARM = 200
+"""Tasks before anything is measured, in about a second."""
+
+
+class Stalled(Exception):
+    """A system did not do what was asked within its time, or one of its processes ended."""
+
+
+@dataclass
+class Session:
+    """What the works talk to. Indexes of no-ops rise through the whole session."""
+
+    system: systems.System
+    environment: dict[str, str]
+    marks: marks.Marks
+    log: Path
+    servers: Servers
+    database: str
+    postgres: asyncpg.Connection
+    """To another database than the system's, so that measuring adds nothing to its transactions."""
+    records: asyncpg.Connection
+    """To the system's database."""
+    client: Process
+    about: dict[str, Any] = field(default_factory=dict)
+    processes: dict[str, list[Process]] = field(default_factory=dict)
+    used: int = 0
+
+    @property
+    def groups(self) -> dict[str, list[int]]:
+        """Process ids by process group."""
+        broker = {"rabbitmq": [self.servers.rabbitmq.pid]} if self.servers.rabbitmq else {}
+        return {
+            "client": [self.client.pid],
+            **{name: [process.pid for process in found] for name, found in self.processes.items()},
+            "postgres": [self.servers.postgres.pid],
+            **(broker if self.system.transport == "rabbitmq" else {}),
+        }
+
+    def take(self, count: int) -> int:
+        """The first of `count` indexes that nothing has used yet."""
+        first, self.used = self.used, self.used + count
+        return first
+
+    async def order(self, order: str, **arguments: Any) -> dict[str, Any]:
+        """Have the client do something. Gives `began` (epoch seconds) and `given`."""
+        assert self.client.stdin
+        assert self.client.stdout
+        self.client.stdin.write(json.dumps({"order": order, **arguments}).encode() + b"\n")
+        async with asyncio.timeout(PATIENCE):
+            line = await self.client.stdout.readline()
+        if not line:
+            raise self.stalled(f"the client ended during {order}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    async def read(self) -> meters.Reading:
+        return await meters.read(self.groups, self.postgres)
+
+    async def ended(self, first: int, count: int) -> list[float]:
+        """Wait until all of them have ended; gives when."""
+        deadline, done = time.monotonic() + PATIENCE, 0
+        while done < count:
+            waiting = self.marks.ended(first + done, min(count - done, 1000))
+            passed = next((k for k, at in enumerate(waiting) if not at), len(waiting))
+            done += passed
+            if passed == len(waiting):
+                continue
+            if time.monotonic() > deadline:
+                raise self.stalled(f"{done} of {count} done after {PATIENCE:.0f} s")
+            self.check()
+            await asyncio.sleep(0.01)
+        return self.marks.ended(first, count)
+
+    async def recorded(self, first: int, count: int) -> list[float] | None:
+        """Wait until the end of all of them is committed; gives when. None where nothing is recorded."""
+        if self.about["recorded"] is None:
+            return None
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            rows = await self.records.fetch(self.about["recorded"], first, first + count)
+            if len(rows) >= count:
+                return [at for _, at in sorted((row[0], row[1]) for row in rows)]
+            if time.monotonic() > deadline:
+                raise self.stalled(f"{len(rows)} of {count} recorded after {PATIENCE:.0f} s")
+            self.check()
+            await asyncio.sleep(0.1)
+
+    def check(self) -> None:
+        """Raises Stalled if a process has ended."""
+        for group, found in self.processes.items():
+            for process in found:
+                if process.returncode is not None:
+                    raise self.stalled(f"a process of {group} ended with {process.returncode}")
+
+    def stalled(self, what: str) -> Stalled:
+        """Say `what`, with the last lines that its processes wrote."""
+        lines = self.log.read_text(errors="replace").splitlines()[-15:]
+        return Stalled("\n  ".join([what, *lines]))
+
+    async def start(self, command: Sequence[str]) -> Process:
+        with self.log.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                cwd=ROOT,
+                env=self.environment,
+                stdin=DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        reaper.watch_process(process.pid)
+        return process
+
+
+async def stop(processes: Sequence[Process]) -> None:
+    """Ask them to end; after 15 s, end what they started as well (each is its own process group)."""
+    for process in processes:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+    for process in processes:
+        try:
+            async with asyncio.timeout(15):
+                await process.wait()
+        except TimeoutError:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+
+@asynccontextmanager
+async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Session]:
+    """Everything of `system` from nothing to its first finished no-ops; all of it is gone afterwards."""
+    name = f"bench_{system.name}"
+    await servers.postgres.execute(
+        f'drop database if exists "{name}" with (force)', f'create database "{name}"'
+    )
+    database_url, broker_url = servers.postgres.url(name), ""
+    if servers.rabbitmq and system.transport == "rabbitmq":
+        broker_url = await asyncio.to_thread(servers.rabbitmq.add_vhost, name)
+    log = servers.folder / f"{system.name}-{system.transport}.log"
+    marks_file = servers.memory / "marks"
+    environment = os.environ | {
+        systems.DATABASE: database_url,
+        systems.BROKER: broker_url,
+        "PENSTOCK_DATABASE_URL": database_url,
+        "PENSTOCK_BROKER_URL": broker_url,
+        marks.VARIABLE: str(marks_file),
+        "PYTHONPATH": str(ROOT),
+    }
+    board = marks.Marks(marks_file, create=True)
+    python = str(PEERS) if system.peer else sys.executable
+    postgres = await asyncpg.connect(servers.postgres.url())
+    records = await asyncpg.connect(database_url, command_timeout=PATIENCE)
+    with log.open("ab") as errors:
+        client = await asyncio.create_subprocess_exec(
+            *(python, "-m", "bench.client", system.name), cwd=ROOT, env=environment,
+            stdin=PIPE, stdout=PIPE, stderr=errors, start_new_session=True, limit=2**24,
+        )  # fmt: skip
+    session = Session(system, environment, board, log, servers, name, postgres, records, client)
+    try:
+        session.about = (await session.order("describe"))["given"]
+        await session.order("prepare")
+        for group, commands in session.about["processes"].items():
+            session.processes[group] = [await session.start(command) for command in commands]
+        await session.order("connect")
+        first = session.take(WARM)
+        await session.order("pace", first=first, count=WARM, rate=WARM)
+        await session.ended(first, WARM)
+        yield session
+        await session.order("close")
+    finally:
+        await stop([*(process for found in session.processes.values() for process in found), client])
+        await postgres.close()
+        await records.close()
+        await servers.postgres.execute(f'drop database "{name}" with (force)')
+        if servers.rabbitmq and broker_url:
+            await asyncio.to_thread(servers.rabbitmq.drop_vhost, name)

@@ -1,0 +1,114 @@
+"""DBOS: a queue polled each 0.1 s by two processes, up to 50 workflows a poll each; four publisher threads.
+
+The steps of a chain run inside one workflow; the children of a fan-out are queued workflows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+
+from dbos import DBOS, DBOSClient
+
+from bench.marks import noop
+from bench.systems import command, database_url, module
+
+VERSION = version("dbos")
+PROCESSES = {"worker": [module("bench.systems.dbos", "first"), module("bench.systems.dbos", "second")]}
+RECORDED = """
+    select substr(workflow_uuid, 2)::int, extract(epoch from pg_xact_commit_timestamp(xmin))::float8
+    from dbos.workflow_status where status = 'SUCCESS' and workflow_uuid ~ '^t[0-9]+$'
+    and substr(workflow_uuid, 2)::int between $1 and $2 - 1
+"""
+
+URL = database_url("postgresql+psycopg")
+PUBLISHERS = ThreadPoolExecutor(4)
+_client: DBOSClient
+
+
+def run(index: int) -> int:
+    return noop(index)
+
+
+def run_chain(first: int, count: int) -> None:
+    for index in range(first, first + count):
+        STEP(index)
+
+
+def run_fanout(first: int, count: int) -> None:
+    STEP(first)
+    children = [DBOS.enqueue_workflow("bench", NOOP, first + 1 + k) for k in range(count)]
+    for child in children:
+        child.get_result()
+    STEP(first + 1 + count)
+
+
+NOOP, STEP = DBOS.workflow(name="noop")(run), DBOS.step(name="step")(noop)
+CHAIN, FANOUT = DBOS.workflow(name="chain")(run_chain), DBOS.workflow(name="fanout")(run_fanout)
+
+
+def enqueue(workflow: str, queue: str, index: int, *more: int) -> None:
+    options = {"queue_name": queue, "workflow_name": workflow, "workflow_id": f"t{index}", "app_version": "1"}
+    _client.enqueue(options, index, *more)
+
+
+def publish(index: int) -> None:
+    enqueue("noop", "bench", index)
+
+
+def migrate() -> None:
+    subprocess.run(command("dbos", "migrate", "--sys-db-url", URL), check=True)
+
+
+async def prepare() -> None:
+    global _client
+    await asyncio.to_thread(migrate)
+    _client = DBOSClient(system_database_url=URL)
+
+
+async def connect() -> None:
+    pass
+
+
+async def send(index: int) -> None:
+    publish(index)
+
+
+async def send_many(first: int, count: int) -> None:
+    list(PUBLISHERS.map(publish, range(first, first + count)))
+
+
+async def chain(first: int, count: int) -> None:
+    enqueue("chain", "parents", first, count)
+
+
+async def fanout(first: int, count: int) -> None:
+    enqueue("fanout", "parents", first, count)
+
+
+async def close() -> None:
+    _client.destroy()
+
+
+def work(process: str) -> None:
+    DBOS(
+        config={
+            "name": "bench",
+            "system_database_url": URL,
+            "executor_id": process,
+            "application_version": "1",
+            "log_level": "ERROR",
+        }
+    )
+    DBOS.launch()
+    DBOS.register_queue("bench", worker_concurrency=50, polling_interval_sec=0.1)
+    DBOS.register_queue("parents", worker_concurrency=10, polling_interval_sec=0.1)
+    signal.pause()
+
+
+if __name__ == "__main__":
+    work(sys.argv[1])

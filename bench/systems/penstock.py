@@ -1,0 +1,84 @@
+"""Penstock: one executor and one worker process, submitted 100 a call on two connections.
+
+The transport is the one whose broker the run names: RabbitMQ with quorum queues, or PostgreSQL alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from importlib.metadata import version
+
+from bench.systems import command
+from penstock import Client
+
+VERSION = version("penstock")
+WORKLOADS = "bench/workloads.py"
+PROCESSES = {
+    "executor": [command("penstock", "executor")],
+    "worker": [command("penstock", "worker", "--module", WORKLOADS, "--concurrency", "500")],
+}
+RECORDED = """
+    select (given.params->>'index')::int, extract(epoch from pg_xact_commit_timestamp(ended.xmin))::float8
+    from result ended join payload given using (execution_id)
+    where (given.params->>'index')::int between $1 and $2 - 1
+"""
+CALLERS = 100
+
+_open = AsyncExitStack()
+_client: Client
+
+
+def set_up() -> None:
+    subprocess.run(command("penstock", "migrate"), check=True)
+    subprocess.run(command("penstock", "apply", WORKLOADS), check=True)
+
+
+async def prepare() -> None:
+    await asyncio.to_thread(set_up)
+
+
+async def connect() -> None:
+    global _client
+    _client = await _open.enter_async_context(Client.connect())
+
+
+async def send(index: int) -> None:
+    await _client.start("bench.noop", {"index": index})
+
+
+async def send_many(first: int, count: int) -> None:
+    groups = iter(range(first, first + count, 100))
+
+    async def caller() -> None:
+        for start in groups:
+            group = [{"index": index} for index in range(start, min(start + 100, first + count))]
+            await _client.start_many("bench.noop", group)
+
+    await asyncio.gather(caller(), caller())
+
+
+async def callers(first: int, count: int) -> None:
+    indexes = iter(range(first, first + count))
+    await asyncio.gather(*(caller(indexes) for _ in range(CALLERS)))
+
+
+async def caller(indexes: Iterator[int]) -> None:
+    for index in indexes:
+        await send(index)
+
+
+async def events(first: int, count: int) -> None:
+    indexes = iter(range(first, first + count))
+    await asyncio.gather(*(publisher(indexes) for _ in range(CALLERS)))
+
+
+async def publisher(indexes: Iterator[int]) -> None:
+    for index in indexes:
+        await _client.publish("bench.ticked", {"index": index})
+
+
+async def close() -> None:
+    await _open.aclose()

@@ -1,0 +1,32 @@
+"""The works: each does something with a running system and gives figures. WORKS has them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from bench.figures import Measured
+from bench.session import Session
+from bench.works import flows, idle, paced, throughput
+from bench.works.effort import Effort
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    run: Callable[[Session, Effort], Awaitable[Measured]]
+    needs: str
+    """The order that a system must know to take part."""
+    once: bool = False
+    """In the first round only, because a second time says nothing new."""
+
+
+WORKS: dict[str, Work] = {
+    "noop": Work(throughput.noop, "send_many"),
+    "noop-100-callers": Work(throughput.callers, "callers"),
+    "latency-20": Work(paced.at_20, "send"),
+    "load-200": Work(paced.at_200, "send"),
+    "events": Work(throughput.events, "events"),
+    "chain-100": Work(flows.chain, "chain"),
+    "fanout-100": Work(flows.fanout, "fanout"),
+    "idle": Work(idle.idle, "send_many", once=True),
+}

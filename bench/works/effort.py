@@ -1,0 +1,25 @@
+"""How long the works take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    rounds: int
+    """How often every system comes up; each figure is the median over these."""
+    seconds: float
+    """What a throughput work should take, about."""
+    most: int
+    """Tasks of a throughput work at the most."""
+    samples: int
+    """Tasks at 20 a second."""
+    flows: int
+    """Repeats of a chain or fan-out in each round."""
+    window: float
+    """Seconds of watching an idle system."""
+
+
+FULL = Effort(rounds=3, seconds=6, most=40_000, samples=200, flows=3, window=60)
+QUICK = Effort(rounds=1, seconds=2, most=20_000, samples=100, flows=1, window=20)

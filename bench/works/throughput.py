@@ -1,0 +1,51 @@
+"""As many as it can: submitted while the processes run, from the first submit to the last committed end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bench.figures import Measured, cost_per_1000
+from bench.meters import between
+from bench.session import SETTLE, Session
+from bench.works.effort import Effort
+
+FIRST_GUESS = 500
+
+
+async def run(session: Session, order: str, count: int) -> tuple[float, Measured]:
+    """Do `count` at once; gives the seconds that it took, and the figures."""
+    first = session.take(count)
+    before = await session.read()
+    began = (await session.order(order, first=first, count=count))["began"]
+    ends = await session.ended(first, count)
+    recorded = await session.recorded(first, count)
+    await asyncio.sleep(SETTLE)
+    cost = between(before, await session.read())
+    seconds = max(recorded or ends) - began
+    return seconds, {"throughput": (count / seconds, "1/s")} | cost_per_1000(cost, count)
+
+
+async def as_many(session: Session, effort: Effort, order: str) -> Measured:
+    """Find how many take about `effort.seconds` by doing more and more, then measure that many."""
+    count, seconds = FIRST_GUESS, 0.0
+    while True:
+        seconds, measured = await run(session, order, count)
+        wanted = min(effort.most, int(count / seconds * effort.seconds))
+        if wanted < 2 * count:  # what was just measured is near enough to what was wanted
+            return measured
+        count = wanted if seconds > effort.seconds / 8 else min(wanted, 4 * count)
+
+
+async def noop(session: Session, effort: Effort) -> Measured:
+    """Submitted in the way that the system has for many."""
+    return await as_many(session, effort, "send_many")
+
+
+async def callers(session: Session, effort: Effort) -> Measured:
+    """Submitted by 100 callers at once, each of which submits one and waits until it is durable."""
+    return await as_many(session, effort, "callers")
+
+
+async def events(session: Session, effort: Effort) -> Measured:
+    """Events published; each matches one rule that starts one no-op."""
+    return await as_many(session, effort, "events")

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bench import marks
+
+
+def test_marks_that_another_process_leaves_are_seen_here(tmp_path: Path) -> None:
+    path = tmp_path / "marks"
+    board = marks.Marks(path, create=True)
+    subprocess.run(
+        [sys.executable, "-c", "from bench.marks import noop\nassert noop(7) == 7\nnoop(-1)"],
+        env=os.environ | {marks.VARIABLE: str(path), "PYTHONPATH": os.getcwd()},
+        check=True,
+    )
+    assert [bool(at) for at in board.begun(6, 3)] == [False, True, False]
+    (begun,), (ended,) = board.begun(7, 1), board.ended(7, 1)
+    assert ended >= begun
+    assert board.ended(marks.SLOTS - 1, 1) == [0.0]
