@@ -28,30 +28,8 @@ from penstock.schemas import Schema
 from penstock.service import make_transport
 from penstock.settings import Settings, load
 from penstock.store import catalog, events, executions
+from penstock.store.executions import Submission
 from penstock.watch import Watch
-
-SUBMIT = """
-select * from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::text[],
-    $7::smallint[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[])
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """A checked request to run something, ready to join a group."""
-
-    id: UUID
-    ref: str
-    namespace: int
-    definition: int
-    params: str
-    tenant: str
-    options: str | None = None
-    priority: int = 0
-    not_before: datetime | None = None
-    expires: datetime | None = None
-    key: str | None = None
-    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +154,6 @@ class Client:
             ][0]
         return Submission(
             id=new_id(),
-            ref=ref,
             namespace=namespace,
             definition=target.definition,
             params=body,
@@ -218,23 +195,7 @@ class Client:
     async def _write_in(
         self, tx: Transaction | _Borrowed, group: Sequence[Submission]
     ) -> list[UUID | Exception]:
-        keyed = any(s.key is not None for s in group)
-        timed = any(s.expires is not None for s in group)
-        rows = await tx.stage_alone(
-            SUBMIT,
-            [s.id for s in group],
-            [s.namespace for s in group],
-            [s.definition for s in group],
-            [s.params for s in group],
-            [s.options for s in group],
-            None,
-            [s.priority for s in group],
-            [s.not_before for s in group],
-            [s.expires for s in group] if timed else None,
-            [s.tenant for s in group] if keyed else None,
-            [s.key for s in group] if keyed else None,
-            [s.digest for s in group] if keyed else None,
-        )
+        rows = await executions.submit(tx, group)
         winners: dict[UUID, UUID | Exception] = {}
         for row in rows:
             if row["queue"] == "stale":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import structlog
 
@@ -57,9 +58,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             asyncio.create_task(supervise("control", lambda: _control(parts, runner)), name="control"),
         ]
         consuming = [
-            asyncio.create_task(
-                supervise(route, lambda route=route: runner.consume(route)), name=f"consume {route}"
-            )
+            asyncio.create_task(supervise(route, partial(runner.consume, route)), name=f"consume {route}")
             for route in routes
         ]
         health = await serve_health(

@@ -20,6 +20,7 @@ from penstock.task_executors import Run, RunnableAction, TaskExecutor, attempt
 from penstock.transports import Delivery, Subscription
 from penstock_worker.claims import Claimed, Claims
 from penstock_worker.decide import Ending, decide
+from penstock_worker.executors import chosen
 from penstock_worker.report import Reports
 
 log = structlog.get_logger()
@@ -196,8 +197,7 @@ class Runner:
             self._reports.add(claimed, decide(outcome, plan.retry, claimed.failures))
 
     def _executor(self, action: RunnableAction) -> TaskExecutor:
-        name = action.executor or ("async" if action.is_coroutine else "thread")
-        return self._executors[name]
+        return chosen(self._executors, action)
 
     def _cancelled(self, claimed: Claimed) -> None:
         mine = self.running.pop(claimed.event.execution_id)

@@ -3,9 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
 from uuid import UUID
 
 from penstock.database import Row, Session, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A checked request to run something, ready to join a group. `params`, `options` and `origin` are JSON."""
+
+    id: UUID
+    namespace: int
+    definition: int
+    params: str
+    tenant: str
+    options: str | None = None
+    origin: str | None = None
+    priority: int = 0
+    not_before: datetime | None = None
+    expires: datetime | None = None
+    key: str | None = None
+    digest: str | None = None
+
+
+class Stages(Protocol):
+    """A transaction that publishes what its statements stage, or leaves that to a relay."""
+
+    async def stage_alone(self, sql: str, *args: Any) -> list[Row]: ...
+
+
+SUBMIT = """
+select * from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::text[],
+    $7::smallint[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[])
+"""
+
+
+async def submit(tx: Stages, group: Sequence[Submission]) -> list[Row]:
+    """Create these as requested, all or none; the whole transaction in one round trip. Rows other than staged ones
+    say `stale`, `existing` or `conflict`, see the function in the database."""
+    keyed = any(s.key is not None for s in group)
+    timed = any(s.expires is not None for s in group)
+    return await tx.stage_alone(
+        SUBMIT,
+        [s.id for s in group],
+        [s.namespace for s in group],
+        [s.definition for s in group],
+        [s.params for s in group],
+        [s.options for s in group],
+        [s.origin for s in group],
+        [s.priority for s in group],
+        [s.not_before for s in group],
+        [s.expires for s in group] if timed else None,
+        [s.tenant for s in group] if keyed else None,
+        [s.key for s in group] if keyed else None,
+        [s.digest for s in group] if keyed else None,
+    )
+
 
 SCHEDULE = "select * from schedule_executions($1::uuid[])"
 

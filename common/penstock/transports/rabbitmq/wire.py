@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
+from pamqp.encode import encode_table_value
 
 from penstock.transports import QUEUE_HEADER, REASON_HEADER, UNREADABLE, Delivery, Message
 from penstock.transports.rabbitmq.topology import DEAD, Names
@@ -62,7 +63,7 @@ def broadcast(body: bytes, names: Names) -> Outgoing:
 def dead_letter(delivery: Delivery, reason: str, names: Names) -> Outgoing:
     """A copy for the dead letters, with what is needed to put it back: its queue, id, type and headers."""
     headers = {
-        name: value
+        name: _carried(value)
         for name, value in delivery.headers.items()
         if name not in BROKERS_OWN and not name.startswith("x-first-death")
     }
@@ -81,6 +82,16 @@ def dead_letter(delivery: Delivery, reason: str, names: Names) -> Outgoing:
             headers=headers,
         ),
     )
+
+
+def _carried(value: Any) -> Any:
+    """A header's value, or its description: another client may have sent what ours can read but not write,
+    and that must not keep the message out of the dead letters."""
+    try:
+        encode_table_value(value)
+    except (TypeError, ValueError, OverflowError):
+        return repr(value)
+    return value
 
 
 def delivery(message: DeliveredMessage, queue: str, names: Names) -> Delivery:

@@ -1,0 +1,85 @@
+"""execution.completed -> the actions that were to follow it (`on_success`, `on_failure`), each started once.
+
+Slots were released and the next waiters promoted in the transaction that ended the execution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from penstock import placement
+from penstock.consumer import Batch
+from penstock.database import Row, Transaction
+from penstock.ids import new_id
+from penstock.moves import COMPLETED
+from penstock.store import catalog, executions
+
+FOLLOWED = """
+select e.id, e.status, n.name as namespace, d.body -> 'on_success' as on_success, d.body -> 'on_failure' as on_failure,
+    r.result::text as result, r.error::text as error
+from execution e
+join namespace n on n.id = e.namespace_id
+join definition d on d.id = e.definition_id
+left join result r on r.execution_id = e.id
+where e.id = any($1::uuid[]) and e.finished_at is not null and d.body ?| array['on_success', 'on_failure']
+"""
+
+
+async def handle(batch: Batch, tx: Transaction) -> None:
+    await call_back(tx, await tx.fetch(FOLLOWED, batch.ids))
+
+
+async def call_back(tx: Transaction, ended: Sequence[Row]) -> None:
+    """Start what follows these. The idempotency key is made of the execution and the action, so that a second
+    delivery starts nothing."""
+    wanted = [(row, ref) for row in ended for ref in _refs(row)]
+    if not wanted:
+        return
+    refs = sorted({ref for _, ref in wanted})
+    known = {
+        row["ref"]: row for row in await catalog.current(tx, ["action", "workflow"], refs) if row["enabled"]
+    }
+    wanted = [(row, ref) for row, ref in wanted if ref in known]
+    if not wanted:
+        return
+    names = {placement.name(_tenant(row), ref): ref for row, ref in wanted}
+    spaces = await placement.places(tx, names)
+    await executions.submit(
+        tx,
+        [
+            executions.Submission(
+                id=new_id(),
+                namespace=spaces[placement.name(_tenant(row), ref)],
+                definition=known[ref]["definition_id"],
+                params=_params(row),
+                tenant=_tenant(row),
+                key=f"callback:{row['id']}:{ref}",
+                digest="callback",
+                origin=orjson.dumps({"callback_of": str(row["id"])}).decode(),
+            )
+            for row, ref in wanted
+        ],
+    )
+
+
+def _refs(row: Row) -> list[str]:
+    column = row["on_success"] if row["status"] == COMPLETED else row["on_failure"]
+    return list(orjson.loads(column)) if column else []
+
+
+def _tenant(row: Row) -> str:
+    return str(row["namespace"]).split("::", 1)[0]
+
+
+def _params(row: Row) -> str:
+    """What a callback is told: `execution`, `status`, `result`, `error`."""
+    told: dict[str, Any] = {
+        "execution": str(row["id"]),
+        "status": row["status"],
+        "result": orjson.loads(row["result"]) if row["result"] else None,
+        "error": orjson.loads(row["error"]) if row["error"] else None,
+    }
+    return orjson.dumps(told).decode()
