@@ -1,0 +1,55 @@
+"""One advance of one workflow, under way: what it knows, what it has decided so far."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from penstock_executor.workflow.decision import Decision
+from penstock_executor.workflow.kept import Kept
+from penstock_executor.workflow.loading import Facts, Needed
+from penstock_executor.workflow.plan import Plan
+from penstock_executor.workflow.scope import Scope, Steps
+from penstock_executor.workflow.state import Head, Record
+
+BUDGET = 1_000
+"""How many executions one decision starts at most; the rest is left to the next one."""
+
+
+class Arrival(NamedTuple):
+    """`source` has ended, and comes to `target` as `outcome`. `rescue`: by its failure route."""
+
+    source: int
+    target: int
+    outcome: str
+    rescue: bool
+
+
+class Run:
+    def __init__(
+        self,
+        plan: Plan,
+        head: Head,
+        facts: Facts,
+        system: Mapping[str, Any],
+        budget: int = BUDGET,
+        kept: Mapping[int, Kept] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.head = head
+        self.facts = facts
+        self.budget = budget
+        self.kept = kept or {}
+        self.decision = Decision(head)
+        self.scope = Scope(plan, facts, system, self.decision.published)
+        self.arriving: deque[Arrival] = deque()
+
+    def record(self, task: int) -> Steps[Record]:
+        """The record of a task, which is going to be changed."""
+        yield from self.scope.load(Needed(records={task}))
+        found = self.facts.records[task]
+        if found is None:
+            found = self.facts.records[task] = Record()
+        self.decision.records[task] = found
+        return found

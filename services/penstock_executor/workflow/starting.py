@@ -1,0 +1,70 @@
+"""Starting what is due."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.errors import ExpressionError
+from penstock.moves import COMPLETED, FAILED
+from penstock.workflows.model import FAIL, NOOP
+from penstock_executor.workflow.ending import end
+from penstock_executor.workflow.failures import error_of
+from penstock_executor.workflow.fanout import fan_out, fill
+from penstock_executor.workflow.plan import Compiled
+from penstock_executor.workflow.rendering import input_of, start_of
+from penstock_executor.workflow.run import Run
+from penstock_executor.workflow.scope import Steps
+from penstock_executor.workflow.state import DUE, OPEN, Record
+
+
+def start_due(run: Run) -> Steps[None]:
+    """Start what is due, in order, as far as the budget of this decision goes."""
+    while run.head.due and run.head.phase in ("running", "exiting") and not run.head.paused:
+        if run.budget <= 0:
+            run.decision.again = True
+            return
+        task = run.head.due.popleft()
+        record = yield from run.record(task)
+        if record.status == DUE:
+            yield from _start(run, run.plan[task], record)
+        elif record.fan is not None:
+            record.fan.queued = False
+            yield from fill(run, run.plan[task], record)
+
+
+def _start(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
+    node = compiled.node
+    kept = run.kept.get(node.index)
+    if kept is not None and kept.status is not None:
+        record.given, record.result = kept.given, kept.result
+        yield from end(run, node.index, kept.status, kept.error)
+        return
+    try:
+        names = yield from run.scope.namespace(compiled.reads["start"], node.index)
+        if node.step.with_items is not None:
+            yield from fan_out(run, compiled, record, names)
+            return
+        if node.step.kind in (NOOP, FAIL):
+            yield from _at_once(run, compiled, record, names)
+            return
+        start = start_of(compiled, None, names)
+    except ExpressionError as error:
+        record.given = True
+        yield from end(run, node.index, FAILED, error_of(error))
+        return
+    run.decision.starts.append(start)
+    run.budget -= 1
+    run.head.open += 1
+    record.status = OPEN
+
+
+def _at_once(run: Run, compiled: Compiled, record: Record, names: dict[str, Any]) -> Steps[None]:
+    """`noop` and `fail`, which need no worker."""
+    given = input_of(compiled, names)
+    record.given = True
+    if compiled.node.step.kind == NOOP:
+        record.result = given
+        yield from end(run, compiled.node.index, COMPLETED)
+    else:
+        message = str(given.get("message", "the workflow says so"))
+        yield from end(run, compiled.node.index, FAILED, {"type": "Failed", "message": message})
