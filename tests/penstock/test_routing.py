@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+
 from penstock.errors import DefinitionError
 from penstock.routing import Router, RoutingRule
 

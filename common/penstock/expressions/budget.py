@@ -1,0 +1,106 @@
+"""What an expression may cost. Steps are counted, not seconds: the answer is the same on every machine.
+
+A step is at most about a microsecond of work. Whatever walks through a value (comparing, sorting, turning it
+into text) pays for its size first; so does a loop, for its length times its body. A small value that refers
+to itself many times over (`[a, a]` of `[b, b]` of ...) therefore costs what its text would.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Set
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from jinja2 import Undefined
+
+MAX_SOURCE = 16_384
+"""Characters of a template that has expressions in it."""
+MAX_DEPTH = 64
+"""How deep parentheses, operators and blocks may nest."""
+MAX_STEPS = 500_000
+"""Steps of one rendering, over all the expressions of the structure."""
+MAX_TEXT = 1_048_576
+"""Characters of any one text that an expression makes."""
+MAX_BITS = 4_096
+"""Bits of an integer that `*` or `**` makes."""
+MAX_RANGE = 100_000
+"""Items of a `range`."""
+
+_PLAIN = frozenset({int, float, bool, type(None), datetime, date, timedelta})
+
+
+class Refused(Exception):
+    """An expression asked for what it may not have. Becomes an ExpressionError that names the expression."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class _Meter(threading.local):
+    left = MAX_STEPS
+
+
+_meter = _Meter()
+
+
+class budget:
+    """A fresh budget for what runs inside, also if it is inside another one."""
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = _meter.left
+        _meter.left = MAX_STEPS
+
+    def __exit__(self, *error: object) -> None:
+        _meter.left = self._before
+
+
+def spend(steps: int) -> None:
+    """Pay, or raise Refused."""
+    _meter.left -= steps
+    if _meter.left < 0:
+        raise _too_many_steps()
+
+
+def spend_on(*values: Any) -> None:
+    """Pay for walking through all of each value. Raises Refused, and MissingName for an undefined part."""
+    left = _meter.left - len(values)
+    stack = list(values)
+    while stack and left >= 0:
+        value = stack.pop()
+        kind = type(value)
+        if kind in _PLAIN:
+            continue
+        if kind is dict or isinstance(value, Mapping):
+            left -= 2 * len(value)
+            if left >= 0:  # what is too much is not even put on the stack
+                stack.extend(value.keys())
+                stack.extend(value.values())
+        elif isinstance(value, (list, tuple, Set)):
+            left -= len(value)
+            if left >= 0:
+                stack.extend(value)
+        elif isinstance(value, (str, bytes)):
+            left -= len(value) >> 6
+        elif isinstance(value, Undefined):
+            bool(value)  # raises, with its own explanation
+    _meter.left = left
+    if left < 0:
+        raise _too_many_steps()
+
+
+def _too_many_steps() -> Refused:
+    return Refused(
+        f"it takes more than {MAX_STEPS:,} steps",
+        "Do the heavy part in an action, and keep expressions for picking and comparing values.",
+    )
+
+
+def fits(length: int) -> int:
+    """`length`, or Refused if a text of so many characters is too long."""
+    if length > MAX_TEXT:
+        raise Refused(f"it makes a text of more than {MAX_TEXT:,} characters")
+    return length

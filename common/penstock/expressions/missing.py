@@ -1,0 +1,65 @@
+"""Names that are not there: any use of one is an error, which can say what there is instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import partial
+from typing import Any
+
+from jinja2 import StrictUndefined
+from jinja2.exceptions import UndefinedError
+from jinja2.utils import missing
+
+_SHOWN = 12
+_OTHER_LANGUAGES = {"null": "none", "nil": "none", "undefined": "none", "NULL": "none", "TRUE": "true"}
+
+
+class MissingName(UndefinedError):
+    """Something undefined was used. `undefined` knows its name, and what it was looked for in."""
+
+    def __init__(self, undefined: Missing, message: str) -> None:
+        super().__init__(message)
+        self.undefined = undefined
+
+    def explain(
+        self, source: str, namespace: Mapping[str, Any], functions: Iterable[str]
+    ) -> tuple[str, str | None]:
+        """What is missing, and a hint. Of names and keys only those in the text: values may be secret."""
+        name, inside = self.undefined._undefined_name, self.undefined._undefined_obj
+        if name is None:
+            return str(self.message), None
+        if inside is missing:
+            if other := _OTHER_LANGUAGES.get(name):
+                return f"`{name}` is not defined", f"Write `{other}`."
+            return f"`{name}` is not defined", _suggest(name, list(namespace), functions)
+        if str(name) not in source:
+            return "something in it has no such key as is looked for", None
+        if isinstance(inside, Mapping):
+            return f"there is no `{name}` in it", _suggest(name, list(inside))
+        if isinstance(name, int) and isinstance(inside, (list, tuple, str)):
+            return f"there is no item {name}, it has {len(inside)}", None
+        return f"a {_kind(inside)} has no `{name}` that an expression may use", None
+
+
+class Missing(StrictUndefined):
+    """An undefined value. `missing.x` is undefined too, so that `a.b.c | default(1)` needs no guards."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, hint: str | None = None, obj: Any = missing, name: Any = None, exc: Any = None
+    ) -> None:
+        super().__init__(hint, obj, name, partial(MissingName, self))  # type: ignore[arg-type]
+
+
+def _suggest(name: object, there: list[Any], also: Iterable[str] = ()) -> str:
+    names = [key for key in there if isinstance(key, str)]
+    near = get_close_matches(str(name), [*names, *also], n=1)
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    meant = f"Did you mean `{near[0]}`? " if near else ""
+    return f"{meant}There is: {shown or 'nothing'}."
+
+
+def _kind(value: object) -> str:
+    return "none" if value is None else type(value).__name__
