@@ -67,7 +67,7 @@ class NativePostgres:
     def start(self) -> None:
         if self._process is not None and self._process.alive():
             return
-        postmaster.clear_remains(self._cluster)
+        postmaster.clear_remains(self._cluster.data, self._cluster.name)
         command = self._cluster.command(self._address, self._settings)
         process = Process(command, log=self._log, env=cluster.environment(), spawn=self._account.spawn)
         self._process = process

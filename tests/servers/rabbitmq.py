@@ -80,6 +80,7 @@ class NativeRabbitMQ:
             "RABBITMQ_ADVANCED_CONFIG_FILE": str(self._folder / "advanced.config"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self._folder / "plugins"),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
+            "RABBITMQ_SCHEDULER_BIND_TYPE": "u",  # several nodes share the cores: bind none to one
             "ERL_EPMD_PORT": str(self._epmd_port),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "ERL_CRASH_DUMP_SECONDS": "0",

@@ -1,0 +1,107 @@
+"""The process beside an embedded server: its parent, which ends it when the last user is gone.
+
+Started as a file by `server.py` with one argument, a JSON object. It imports nothing but the standard
+library, so that it stays small, and nobody waits for it: it outlives the process that started it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+# Fast shutdown (clients are disconnected, a checkpoint is written), immediate, and kill: seconds for each.
+WAYS_TO_STOP = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0))
+
+
+def halt(pid: int, ended: Callable[[float], bool]) -> None:
+    """Stop a postmaster, ever less gently. `ended(seconds)` waits that long and says whether it is gone."""
+    for number, seconds in WAYS_TO_STOP:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return
+        if ended(seconds):
+            return
+
+
+def main() -> None:
+    task = json.loads(sys.argv[1])
+    if os.fork():
+        os._exit(0)
+    users = os.open(task["users"], os.O_RDONLY)
+    gone = threading.Event()
+    if task["pid"] is None:
+        child = _spawn(task)
+        pid = child.pid
+        watch = threading.Thread(target=_watch_child, args=(child, gone), daemon=True)
+    else:
+        # A server whose first guard was killed: not our child, so it can only be looked at.
+        pid = task["pid"]
+        watch = threading.Thread(target=_watch_other, args=(pid, gone), daemon=True)
+    watch.start()
+    print(pid, flush=True)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    threading.Thread(target=_leave_with_server, args=(gone,), daemon=True).start()
+    while True:
+        os.read(users, 1)  # returns when the last user is gone
+        with open(task["lock"], "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if _nobody(task["users"]):  # else someone came while we waited for the lock
+                halt(pid, gone.wait)
+                os._exit(0)
+
+
+def _spawn(task: dict[str, Any]) -> subprocess.Popen[bytes]:
+    log = os.open(task["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    return subprocess.Popen(
+        task["command"],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        env=task["env"],
+        cwd="/",
+        **task["spawn"],
+    )
+
+
+def _watch_child(child: subprocess.Popen[bytes], gone: threading.Event) -> None:
+    child.wait()
+    gone.set()
+
+
+def _watch_other(pid: int, gone: threading.Event) -> None:
+    while True:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            gone.set()
+            return
+        time.sleep(0.5)
+
+
+def _leave_with_server(gone: threading.Event) -> None:
+    gone.wait()
+    time.sleep(0.1)  # lets `halt` see it first
+    os._exit(0)
+
+
+def _nobody(users: str) -> bool:
+    probe = os.open(users, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        return os.read(probe, 1) == b""
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(probe)
+
+
+if __name__ == "__main__":
+    main()
