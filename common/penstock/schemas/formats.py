@@ -1,0 +1,40 @@
+"""The formats that are enforced. Others (`email`, `uri`, `password`, ...) describe and do not refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, time
+from ipaddress import IPv4Address, IPv6Address
+from uuid import UUID
+
+from jsonschema import FormatChecker
+
+FORMATS: dict[str, Callable[[str], object]] = {
+    "date-time": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "uuid": UUID,
+    "ipv4": IPv4Address,
+    "ipv6": IPv6Address,
+}
+"""Name -> a function that raises ValueError for a text that is not of this format."""
+
+
+def fits(name: str, text: str) -> bool:
+    """Whether the text is of the format. Formats that are not enforced fit always."""
+    read = FORMATS.get(name)
+    if read is None:
+        return True
+    try:
+        read(text)
+    except ValueError:
+        return False
+    return True
+
+
+def checker() -> FormatChecker:
+    """The same formats, for jsonschema."""
+    formats = FormatChecker(formats=())
+    for name in FORMATS:
+        formats.checks(name)(lambda value, name=name: not isinstance(value, str) or fits(name, value))
+    return formats

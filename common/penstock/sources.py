@@ -1,0 +1,67 @@
+"""Where something was written: the file and line that errors point to."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+
+from penstock.errors import DefinitionError
+
+Location = tuple[str | int, ...]
+"""Where in a nested value: `("retry", "max_attempts")`, `("limits", 0, "by")`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place in a file. `lines` knows the lines of what is nested there, where the file format tells them."""
+
+    file: str
+    line: int
+    lines: Mapping[Location, int] = field(default_factory=dict, compare=False, repr=False)
+    within: Location = ()
+    """Where in `lines` this is."""
+
+    def at(self, location: Location) -> Source:
+        """The place of what is nested here, or of the nearest thing around it whose line is known."""
+        whole = (*self.within, *location)
+        for length in range(len(whole), len(self.within), -1):
+            if line := self.lines.get(whole[:length]):
+                return Source(self.file, line, self.lines, whole)
+        return Source(self.file, self.line, self.lines, whole)
+
+    def wrong(self, message: str, hint: str | None = None) -> DefinitionError:
+        """The error to raise for what is written here."""
+        return DefinitionError(f"{self}: {message}", hint=hint)
+
+    def __str__(self) -> str:
+        return f"{shown(self.file)}:{self.line}"
+
+
+def shown(path: str | Path) -> str:
+    """A path as people read it: relative to the folder they are in, if it is inside that."""
+    inside = os.path.relpath(path) if os.path.isabs(path) else str(path)
+    return str(path) if inside.startswith("..") else inside
+
+
+def of_frame(frame: FrameType) -> Source:
+    return Source(frame.f_code.co_filename, frame.f_lineno)
+
+
+def of_code(code: CodeType) -> Source:
+    """Where a function begins, its decorators included."""
+    return Source(code.co_filename, code.co_firstlineno)
+
+
+def caller() -> FrameType:
+    """The innermost frame that is neither Penstock's nor pydantic's: whoever declares something."""
+    frame: FrameType | None = sys._getframe(1)
+    outermost = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in ("penstock", "pydantic"):
+            return frame
+        outermost, frame = frame, frame.f_back
+    return outermost
