@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
+from pydantic import SecretStr
 
+from penstock import migrate
+from penstock.settings import Settings
 from tests.servers import choose, databases
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
@@ -34,9 +37,9 @@ def rabbitmq_server() -> Iterator[RabbitMQ]:
 
 @pytest.fixture(scope="session")
 async def template(postgres_server: Postgres) -> AsyncIterator[str]:
-    """The name of the database that every test's own is copied from. Nobody may stay connected to it."""
+    """The name of the migrated database that every test's own is copied from. Nobody may stay connected to it."""
     name = databases.new_name()
-    await databases.create(postgres_server, name)
+    await migrate.upgrade(Settings(database_url=SecretStr(await databases.create(postgres_server, name))))
     yield name
     await databases.drop(postgres_server, name)
 

@@ -20,8 +20,9 @@ import orjson
 
 from penstock import messages
 from penstock.database import Database, Row, Session, backoff, is_transient
+from penstock.errors import ConnectionFailed
 from penstock.settings import Settings
-from penstock.transports import Delivery, Message
+from penstock.transports import STATUS, Delivery, Message
 
 CHANNEL = "penstock"
 
@@ -35,7 +36,7 @@ from taken t where o.id = t.id
 returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries
 """
 SETTLE = "delete from outbox where id = any($1::bigint[])"
-GIVE_BACK = "update outbox set due_at = clock_timestamp(), tries = tries - $2 where id = any($1::bigint[])"
+GIVE_BACK = "update outbox set due_at = clock_timestamp() where id = any($1::bigint[])"
 PUT = """
 insert into outbox (queue, ids, body, message_id, type, headers)
 select q, '{}', b, m, t, h::jsonb from unnest($1::text[], $2::bytea[], $3::text[], $4::text[], $5::text[])
@@ -78,21 +79,29 @@ class PostgresTransport:
         self._pending: set[str] = set()
         self._waking: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
-        self._connected = False
+        self._connected = asyncio.Event()
+        self._closed = False
 
     @property
     def healthy(self) -> bool:
-        return self._connected
+        return self._connected.is_set() and not self._closed
 
     async def open(self) -> None:
         async for attempt in backoff(deadline=30):
             with attempt:
                 await self._wake.fetch("select 1")
-        self._connected = True
-        if not self._settings.database_pooler:
-            self._listening = asyncio.create_task(self._listen_for_wakes(), name="wake-ups")
+        if self._settings.database_pooler:
+            self._connected.set()
+            return
+        self._listening = asyncio.create_task(self._listen_for_wakes(), name="wake-ups")
+        try:
+            async with asyncio.timeout(30):
+                await self._connected.wait()
+        except TimeoutError:
+            raise ConnectionFailed("PostgreSQL does not take LISTEN", hint="Is there a pooler in between?") from None
 
     async def close(self) -> None:
+        self._closed = True
         for task in (self._listening, self._waking):
             if task is not None:
                 task.cancel()
@@ -104,6 +113,8 @@ class PostgresTransport:
         await self._database.close()
 
     async def publish(self, messages: Sequence[Message]) -> list[bool]:
+        if self._closed:
+            return [False] * len(messages)
         known = [
             m.outbox_id is not None or m.queue in QUEUES or m.queue.startswith("work.") for m in messages
         ]
@@ -118,7 +129,7 @@ class PostgresTransport:
                 [orjson.dumps(dict(m.headers)).decode() for m in fresh],
             )
         self.wake({m.queue for m, ok in zip(messages, known, strict=True) if ok})
-        return known
+        return [ok or m.queue.startswith(STATUS) for m, ok in zip(messages, known, strict=True)]
 
     def wake(self, queues: set[str]) -> None:
         """Tell consumers of these queues to look. Those of this process at once, others through NOTIFY, of which
@@ -127,6 +138,8 @@ class PostgresTransport:
             for subscription in self._subscriptions.get(queue, ()):
                 subscription.wake.set()
         self._pending |= queues
+        if self._closed:
+            return
         if self._waking is None or self._waking.done():
             self._waking = asyncio.create_task(self._notify(), name="notify")
 
@@ -148,13 +161,13 @@ class PostgresTransport:
             except Exception as error:
                 if not is_transient(error):
                     raise
-                self._connected = False
+                self._connected.clear()
                 await asyncio.sleep(random.uniform(0.2, 1))
                 continue
             try:
                 connection.add_termination_listener(lambda _, lost=lost: lost.set())
                 await connection.add_listener(CHANNEL, self._on_notify)
-                self._connected = True
+                self._connected.set()
                 for subscriptions in self._subscriptions.values():
                     for subscription in subscriptions:
                         subscription.wake.set()
@@ -163,7 +176,7 @@ class PostgresTransport:
                 await asyncio.sleep(0.2)
             finally:
                 connection.terminate()
-            self._connected = False
+            self._connected.clear()
 
     def _on_notify(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
         text = str(payload)
@@ -220,12 +233,13 @@ class _Subscription:
         self._put = put
         self._settings = settings
         self._unsettled: set[int] = set()
+        self._closed = False
         self._room = asyncio.Event()
         if prefetch:
             self._room.set()
 
     async def receive(self, limit: int) -> list[Delivery]:
-        while True:
+        while not self._closed:
             await self._room.wait()
             free = self._prefetch - len(self._unsettled)
             if free <= 0:
@@ -241,6 +255,7 @@ class _Subscription:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.poll_interval * random.uniform(0.8, 1.2)):
                     await self.wake.wait()
+        return []
 
     async def _take_rows(self, limit: int) -> list[Row]:
         while True:
@@ -251,10 +266,10 @@ class _Subscription:
                     raise
                 await asyncio.sleep(random.uniform(0.1, 0.5))
                 continue
-            over = [row for row in rows if row["tries"] > self._settings.delivery_limit]
+            over = [row for row in rows if row["tries"] > self._settings.delivery_limit + 1]
             if over:
                 await self.dead_letter([self._delivery(row) for row in over], "delivery_limit")
-                rows = [row for row in rows if row["tries"] <= self._settings.delivery_limit]
+                rows = [row for row in rows if row["tries"] <= self._settings.delivery_limit + 1]
                 if not rows:
                     continue
             return rows
@@ -317,10 +332,13 @@ class _Subscription:
             self._room.clear()
 
     async def close(self) -> None:
+        self._closed = True
         self._transport.forget(self)
+        self._room.set()
+        self.wake.set()
         if self._unsettled:
             with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-                await self._session.fetch(GIVE_BACK, list(self._unsettled), 0)
+                await self._session.fetch(GIVE_BACK, list(self._unsettled))
             self._unsettled.clear()
             self._transport.wake({self.queue})
 

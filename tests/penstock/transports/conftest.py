@@ -6,9 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from penstock.transports import Transport
-from penstock.transports.rabbitmq import RabbitMQTransport
+from pydantic import SecretStr
 
+from penstock.settings import Settings
+from penstock.transports import Transport
+from penstock.transports.postgres import PostgresTransport
+from penstock.transports.rabbitmq import RabbitMQTransport
 from tests.servers import choose
 from tests.servers.rabbitmq import RabbitMQ
 
@@ -24,8 +27,14 @@ def rabbitmq(vhost: str) -> Make:
     return lambda: RabbitMQTransport(vhost, delivery_limit=DELIVERY_LIMIT)
 
 
+@pytest.fixture
+def postgres(database: str) -> Make:
+    settings = Settings(database_url=SecretStr(database), delivery_limit=DELIVERY_LIMIT)
+    return lambda: PostgresTransport(settings)
+
+
 # A transport is under the contract once its name is in `params` and a fixture of that name gives its Make.
-@pytest.fixture(params=["rabbitmq"])
+@pytest.fixture(params=["rabbitmq", "postgres"])
 def make(request: pytest.FixtureRequest) -> Make:
     made: Make = request.getfixturevalue(request.param)
     return made
