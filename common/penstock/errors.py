@@ -83,11 +83,3 @@ class OutsideRun(PenstockError):
 
 class AddressRefused(PenstockError):
     """An HTTP action names an address that is private to this network and not on the allow-list."""
-
-
-class InvalidWorkflow(DefinitionError):
-    """A workflow is wrong as written. `problems` lists all that is wrong with it, each with its place and a hint."""
-
-    def __init__(self, message: str, *, hint: str | None = None, problems: Sequence[object] = ()) -> None:
-        super().__init__(message, hint=hint)
-        self.problems = tuple(problems)

@@ -2,57 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jsonschema.exceptions import SchemaError
-from jsonschema.validators import validator_for
-
-from penstock.errors import InvalidWorkflow
+from penstock.errors import DefinitionError
+from penstock.options import Problem, did_you_mean
+from penstock.sources import Location, Source
 from penstock.workflows import rules
 from penstock.workflows.check_templates import template_problems
 from penstock.workflows.check_terms import term_problems
 from penstock.workflows.graph import EXIT, Graph, circle, incoming
 from penstock.workflows.known import Known
 from penstock.workflows.model import Step, Workflow
-from penstock.workflows.problems import Path, Problem, suggestion
 
 
-def check(workflow: Workflow, known: Mapping[str, Known] | None = None) -> list[Problem]:
-    """The problems of a workflow; none if it can run.
-
-    `known` are the actions, workflows and triggers that exist, by ref. Without it their refs are not
-    checked."""
+def check(workflow: Workflow) -> list[Problem]:
+    """What is wrong with a workflow by itself; nothing, if it can run. `unknown_refs` looks at what it refers
+    to."""
     names = [task.name for task in workflow.tasks]
-    found = [*_names(names), *_schema(workflow)]
-    if not found:
-        found = [*_edges(workflow, names)]
-    if not found:
-        found = [*_circle(workflow)]
+    found = [*_names(names)] or [*_edges(workflow, names)] or [*_circle(workflow)]
     if not found:
         graph = Graph(workflow)
         found = [*term_problems(graph), *template_problems(graph)]
-    if known is not None:
-        found += _refs(workflow, known)
     return found
 
 
-def require(
-    workflow: Workflow,
-    known: Mapping[str, Known] | None = None,
-    where: Callable[[Path], str | None] = lambda path: None,
-) -> Workflow:
-    """The workflow, or InvalidWorkflow with all its problems. `where` tells the file and line of a path."""
-    problems = [problem.at(where(problem.path)) for problem in check(workflow, known)]
-    if problems:
-        raise invalid(workflow.ref, problems)
-    return workflow
+def require(workflow: Workflow, source: Source) -> Workflow:
+    """The workflow, which remembers its source. Raises DefinitionError with all that is wrong with it."""
+    if found := check(workflow):
+        raise refusal(workflow.ref, found, source, [task.name for task in workflow.tasks])
+    return workflow.written_at(source)
 
 
-def invalid(ref: str, problems: list[Problem]) -> InvalidWorkflow:
-    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-    text = "\n".join(f"  {problem}" for problem in problems)
-    return InvalidWorkflow(f"workflow {ref} has {count}:\n{text}", problems=problems)
+def refusal(ref: str, found: Sequence[Problem], source: Source, names: Sequence[object]) -> DefinitionError:
+    """One error for everything that was found in a workflow whose tasks have these names. Of several problems
+    each line has its own hint."""
+
+    def said(problem: Problem) -> str:
+        at = problem.at
+        if at[:1] == ("tasks",) and len(at) > 1 and isinstance(at[1], int):
+            return str(Problem(("tasks", str(names[at[1]]), *at[2:]), problem.message))
+        return str(problem)
+
+    if len(found) == 1:
+        return source.at(found[0].at).wrong(f"workflow {ref}: {said(found[0])}", found[0].hint)
+    lines = [
+        f"{source.at(p.at)}: workflow {ref}: {said(p)}" + (f". {p.hint}" if p.hint else "") for p in found
+    ]
+    return DefinitionError("\n".join(lines), hint=f"{len(found)} problems were found; nothing was stored.")
 
 
 def _names(names: list[str]) -> Iterator[Problem]:
@@ -69,19 +66,7 @@ def _names(names: list[str]) -> Iterator[Problem]:
         seen[name] = number
 
 
-def _schema(workflow: Workflow) -> Iterator[Problem]:
-    schemas: list[tuple[Path, dict[str, Any]]] = [(("parameters",), workflow.parameters)]
-    for path, step in steps(workflow):
-        if step.inquiry:
-            schemas.append(((*path, "inquiry", "schema"), step.inquiry.answer))
-    for path, schema in schemas:
-        try:
-            validator_for(schema, default=validator_for({})).check_schema(schema)
-        except SchemaError as error:
-            yield Problem(path, f"it is not a JSON Schema: {error.message}", "See https://json-schema.org.")
-
-
-def steps(workflow: Workflow) -> Iterator[tuple[Path, Step]]:
+def steps(workflow: Workflow) -> Iterator[tuple[Location, Step]]:
     """Every task, that of `on_exit` too, with the path to it."""
     for number, task in enumerate(workflow.tasks):
         yield ("tasks", number), task
@@ -93,7 +78,7 @@ def _edges(workflow: Workflow, names: list[str]) -> Iterator[Problem]:
     """Names that are no tasks, tasks that wait for themselves, and edges that were written twice."""
     led = {(name, task.name) for task in workflow.tasks for way in task.next for name in way.do}
     for number, task in enumerate(workflow.tasks):
-        path: Path = ("tasks", number)
+        path: Location = ("tasks", number)
         for n, name in enumerate(task.needs):
             yield from _known_task((*path, "needs", n), name, names)
             if (task.name, name) in led:
@@ -106,9 +91,9 @@ def _edges(workflow: Workflow, names: list[str]) -> Iterator[Problem]:
             yield from _known_task((*path, "when"), name, names)
 
 
-def _known_task(path: Path, name: str, names: list[str]) -> Iterator[Problem]:
+def _known_task(path: Location, name: str, names: list[str]) -> Iterator[Problem]:
     if name not in names:
-        yield Problem(path, f"there is no task `{name}`", suggestion(name, names))
+        yield Problem(path, f"there is no task `{name}`", did_you_mean(name, names))
 
 
 def _circle(workflow: Workflow) -> Iterator[Problem]:
@@ -128,7 +113,9 @@ def _circle(workflow: Workflow) -> Iterator[Problem]:
 _KIND = {"action": "action", "workflow": "workflow", "event": "trigger"}
 
 
-def _refs(workflow: Workflow, known: Mapping[str, Known]) -> Iterator[Problem]:
+def unknown_refs(workflow: Workflow, known: Mapping[str, Known]) -> Iterator[Problem]:
+    """Actions, workflows and triggers (`known`, by ref) that a workflow names and that are not there, and
+    inputs that they do not take."""
     known = {workflow.ref: Known("workflow", workflow.parameters), **known}
     for path, step in steps(workflow):
         if step.kind not in _KIND:
@@ -140,11 +127,11 @@ def _refs(workflow: Workflow, known: Mapping[str, Known]) -> Iterator[Problem]:
             yield from _input((*path, "input"), step.input, ref, known[ref].parameters)
 
 
-def _ref(path: Path, ref: str, kind: str, known: Mapping[str, Known]) -> Iterator[Problem]:
+def _ref(path: Location, ref: str, kind: str, known: Mapping[str, Known]) -> Iterator[Problem]:
     entry = known.get(ref)
     if entry is None:
         refs = [name for name, other in known.items() if other.kind == kind]
-        yield Problem(path, f"there is no {kind} `{ref}`", suggestion(ref, refs))
+        yield Problem(path, f"there is no {kind} `{ref}`", did_you_mean(ref, refs))
     elif entry.kind != kind:
         key = "wait_for_event" if entry.kind == "trigger" else entry.kind
         yield Problem(
@@ -153,7 +140,7 @@ def _ref(path: Path, ref: str, kind: str, known: Mapping[str, Known]) -> Iterato
 
 
 def _input(
-    path: Path, given: dict[str, object], ref: str, schema: Mapping[str, object] | None
+    path: Location, given: dict[str, object], ref: str, schema: Mapping[str, Any] | None
 ) -> Iterator[Problem]:
     """Names of the input against the parameters. Values are checked when they are known, at the start."""
     if not schema or any("{{" in name for name in given):
@@ -163,7 +150,7 @@ def _input(
         for name in given:
             if name not in properties:
                 yield Problem(
-                    (*path, name), f"`{ref}` has no parameter `{name}`", suggestion(name, properties)
+                    (*path, name), f"`{ref}` has no parameter `{name}`", did_you_mean(name, properties)
                 )
     for name in required if isinstance(required, list | tuple) else ():
         if name not in given:

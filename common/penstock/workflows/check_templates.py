@@ -7,10 +7,11 @@ from difflib import get_close_matches
 
 from penstock.errors import ExpressionError
 from penstock.expressions import NamesUsed
+from penstock.options import Problem, did_you_mean
+from penstock.sources import Location
 from penstock.workflows import rules
 from penstock.workflows.graph import EXIT, Graph, Node
 from penstock.workflows.model import Task
-from penstock.workflows.problems import Path, Problem, suggestion
 from penstock.workflows.templates import Slot, context_rules, of_workflow, slots, uses
 
 _OF_TASK = ("result", "status", "error")
@@ -22,7 +23,7 @@ def template_problems(graph: Graph) -> Iterator[Problem]:
         yield from reader.slot((), slot, None)
     declared = {task.name: n for n, task in enumerate(graph.workflow.tasks)}
     for node in graph.nodes:
-        path: Path = ("tasks", declared[node.name])
+        path: Location = ("tasks", declared[node.name])
         for slot in slots(node.step):
             yield from reader.slot(path, slot, node)
         yield from reader.rule(path, node)
@@ -41,7 +42,7 @@ class _Reader:
             {*graph.workflow.vars, *(name for node in graph.nodes for name in _published(node))}
         )
 
-    def slot(self, path: Path, slot: Slot, node: Node | None) -> Iterator[Problem]:
+    def slot(self, path: Location, slot: Slot, node: Node | None) -> Iterator[Problem]:
         """What is wrong with one slot of a task, or (None) of what comes before or after all tasks."""
         path = (*path, *slot.path)
         try:
@@ -59,12 +60,12 @@ class _Reader:
         if self.closed:
             for name in sorted(str(name) for name in names.under("parameters")):
                 if name not in self.parameters:
-                    hint = suggestion(name, self.parameters)
+                    hint = did_you_mean(name, self.parameters)
                     yield Problem(path, f"there is no parameter `{name}`", hint)
         if node and slot.stage == "decide":
             yield from self.outcome_by_text(path, names, node)
 
-    def tasks(self, path: Path, names: NamesUsed, node: Node | None) -> Iterator[Problem]:
+    def tasks(self, path: Location, names: NamesUsed, node: Node | None) -> Iterator[Problem]:
         if names.whole("tasks"):
             hint = "Write `tasks.<name>`, so that it is known beforehand which results are needed."
             yield Problem(path, "it uses `tasks` without naming one", hint)
@@ -75,14 +76,14 @@ class _Reader:
                 hint = f"Write `tasks.{used}.result.{fields[0]}`. A task has {', '.join(_OF_TASK)}."
                 yield Problem(path, f"a task has no `{fields[0]}`", hint)
             if used not in self.graph.index or used == EXIT:
-                yield Problem(path, f"there is no task `{used}`", suggestion(used, self.graph.index))
+                yield Problem(path, f"there is no task `{used}`", did_you_mean(used, self.graph.index))
             elif used in own:
                 yield Problem(path, f"`{used}` uses its own result", "After its end say `result`.")
             elif node and not self.graph.comes_before(self.graph.index[used], node.index):
                 hint = f"Add `{used}` to the `needs` of `{node.name}`."
                 yield Problem(path, f"it uses `{used}`, which does not come before it", hint)
 
-    def variables_of(self, path: Path, names: NamesUsed, node: Node | None) -> Iterator[Problem]:
+    def variables_of(self, path: Location, names: NamesUsed, node: Node | None) -> Iterator[Problem]:
         # Of `context.x` nobody can tell here whether it is a variable; of an unpublished `vars.x` everybody
         # can.
         publishers = self.graph.publishers
@@ -96,10 +97,10 @@ class _Reader:
                 hint = "Let this task come after the one that publishes it, or begin it in the workflow's `vars`."
                 yield Problem(path, f"the variable `{name}` is published by no task before this one", hint)
             else:
-                hint = suggestion(name, self.variables)
+                hint = did_you_mean(name, self.variables)
                 yield Problem(path, f"nobody publishes the variable `{name}`", hint)
 
-    def rule(self, path: Path, node: Node) -> Iterator[Problem]:
+    def rule(self, path: Location, node: Node) -> Iterator[Problem]:
         """Comparisons of the context with names that are neither parameters nor variables."""
         task = node.step
         if (
@@ -116,10 +117,10 @@ class _Reader:
                     name in self.parameters or name in self.graph.workflow.vars or name in self.variables
                     for name in wanted
                 ):
-                    hint = suggestion(part.context.split(".")[0], [*self.parameters, *self.variables])
+                    hint = did_you_mean(part.context.split(".")[0], [*self.parameters, *self.variables])
                     yield Problem((*path, "when"), f"the context has no `{part.context}`", hint)
 
-    def outcome_by_text(self, path: Path, names: NamesUsed, node: Node) -> Iterator[Problem]:
+    def outcome_by_text(self, path: Location, names: NamesUsed, node: Node) -> Iterator[Problem]:
         task = node.step
         assert isinstance(task, Task)
         used = sorted(name for name in uses(names).tasks if ("tasks", name, "status") in names.paths)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+from penstock.options import Problem
+from penstock.sources import Location
 from penstock.workflows import rules
 from penstock.workflows.graph import Graph, Node
 from penstock.workflows.model import FAIL, NOOP, Task
-from penstock.workflows.problems import Path, Problem
 from penstock.workflows.rules import FAILURE, SKIP, SUCCESS, Outcomes
 
 _MOST_SOURCES = 6
@@ -19,7 +20,7 @@ _MOST_SOURCES = 6
 def term_problems(graph: Graph) -> Iterator[Problem]:
     declared = {task.name: n for n, task in enumerate(graph.workflow.tasks)}
     for node in graph.nodes:
-        path: Path = ("tasks", declared[node.name])
+        path: Location = ("tasks", declared[node.name])
         task = node.step
         assert isinstance(task, Task)
         found = [*_join(graph, node, task, path), *_when(graph, node, task, path)]
@@ -31,7 +32,7 @@ def term_problems(graph: Graph) -> Iterator[Problem]:
                 yield Problem((*path, "next", number, "when"), "it is never taken", "Remove the transition.")
 
 
-def _join(graph: Graph, node: Node, task: Task, path: Path) -> Iterator[Problem]:
+def _join(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Problem]:
     count = len(node.sources)
     if task.join is None:
         if task.needs and len(node.sources) > len(task.needs) and task.when is None:
@@ -54,7 +55,7 @@ def _join(graph: Graph, node: Node, task: Task, path: Path) -> Iterator[Problem]
         yield Problem((*path, "join"), f"`{task.when}` does not wait for all", hint)
 
 
-def _when(graph: Graph, node: Node, task: Task, path: Path) -> Iterator[Problem]:
+def _when(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Problem]:
     path = (*path, "when")
     before = {graph[source].name for source in node.sources}
     for name in sorted(rules.tasks_named(task.when) - before):
@@ -64,7 +65,7 @@ def _when(graph: Graph, node: Node, task: Task, path: Path) -> Iterator[Problem]
         yield Problem(path, "nothing comes before this task", "Add `needs`, or remove `when`.")
 
 
-def _never(graph: Graph, node: Node, path: Path) -> Iterator[Problem]:
+def _never(graph: Graph, node: Node, path: Location) -> Iterator[Problem]:
     if node.sources and not any(_runs(node, outcomes) for outcomes in _possible(graph, node)):
         hint = "However the tasks before it end, its terms are not met. See the trigger rules in docs/workflows.md."
         yield Problem((*path, "when" if node.rule else "needs"), "it can never run", hint)

@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from penstock.options import Options, Wrong
 
 Named = Literal["all_success", "all_done", "one_success", "one_failed", "none_failed", "always"]
 NAMED: tuple[str, ...] = get_args(Named)
@@ -31,10 +33,8 @@ SUCCESS, FAILURE, SKIP = "success", "failed", "skipped"
 """How a task came out, in the eyes of those after it. An allowed failure is a success here."""
 
 
-class Form(BaseModel):
+class Form(Options):
     """One of the mappings that a rule can be."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class All(Form):
@@ -76,9 +76,11 @@ class Context(Form):
     def _value_where_it_belongs(self) -> Context:
         given, wanted = "value" in self.model_fields_set, self.op not in ("exists", "not exists")
         if given != wanted:
-            raise ValueError(f"`{self.op}` takes {'a' if wanted else 'no'} value")
+            raise Wrong(
+                f"`{self.op}` takes {'a' if wanted else 'no'} value", "{context: path, op: '>', value: 3}"
+            )
         if self.op in ("in", "not in") and not isinstance(self.value, list | tuple | str | dict):
-            raise ValueError(f"`{self.op}` takes a list, a text or a mapping as its value")
+            raise Wrong(f"`{self.op}` takes a list, a text or a mapping as its value")
         return self
 
 
@@ -115,13 +117,13 @@ for _model in (All, AnyOf, NoneOf):
 
 
 def checked(rule: Any) -> Any:
-    """`rule`, or ValueError if a word in it is no rule, or it nests too deep."""
+    """`rule`, or Wrong if a word in it is no rule, or it nests too deep."""
     for depth, part in walk(rule):
         if depth > MAX_NESTING:
-            raise ValueError(f"it nests more than {MAX_NESTING} deep")
+            raise Wrong(f"nests more than {MAX_NESTING} deep")
         if isinstance(part, str) and part not in NAMED and "{{" not in part:
-            raise ValueError(
-                f"`{part}` is no rule: write one of {', '.join(NAMED)}, or an expression in {{{{ }}}}"
+            raise Wrong(
+                f"is no rule: {part!r}", f"Write one of {', '.join(NAMED)}, or an expression in {{{{ }}}}."
             )
     return rule
 

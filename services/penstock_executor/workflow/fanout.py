@@ -13,7 +13,6 @@ import orjson
 
 from penstock.errors import ExpressionError
 from penstock.moves import CANCELLED, COMPLETED, FAILED, SKIPPED
-from penstock.workflows.model import tolerated
 from penstock_executor.workflow.decision import Change
 from penstock_executor.workflow.ending import end
 from penstock_executor.workflow.failures import error_of, items_error
@@ -95,7 +94,7 @@ def item_ended(run: Run, change: Change, record: Record) -> Steps[None]:
 def _failed(run: Run, compiled: Compiled, fan: Fan) -> None:
     fan.failed += 1
     policy = compiled.node.step.item_failures
-    if policy.then != "finish" and fan.failed > tolerated(policy, fan.total):
+    if policy.then != "finish" and fan.failed > policy.tolerated(fan.total):
         fan.stopped = True
         if policy.then == "cancel":
             run.decision.cancel.add(compiled.node.index)
@@ -107,7 +106,7 @@ def _see(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
     assert fan is not None
     if fan.running or (fan.room > 0 and run.head.phase == "running"):
         return
-    if fan.failed > tolerated(compiled.node.step.item_failures, fan.total):
+    if fan.failed > compiled.node.step.item_failures.tolerated(fan.total):
         error = items_error(fan.failed, fan.total, fan.total - fan.begun, fan.first_error)
         yield from end(run, compiled.node.index, FAILED, error)
     elif fan.begun < fan.total:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.durations import seconds
 from penstock.errors import ExpressionError
 from penstock.expressions import condition
-from penstock.workflows.durations import seconds
 from penstock_executor.workflow.decision import Start
 from penstock_executor.workflow.plan import Compiled
 
