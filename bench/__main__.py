@@ -18,6 +18,7 @@ from bench.systems import SYSTEMS
 from bench.works import WORKS
 from bench.works.effort import FULL, QUICK
 from penstock.errors import ConfigurationError, PenstockError
+from tests.servers.errors import NoServer
 
 WIDTH = 140
 """Of the tables where there is no terminal."""
@@ -53,9 +54,9 @@ def main(
         transports = chosen(transport, ("rabbitmq", "postgres"), "transport")
         systems = [s for s in SYSTEMS if s.name in names and s.transport in transports]
         outcome = asyncio.run(run(systems, works, QUICK if quick else FULL, console))
-    except PenstockError as error:
-        console.print(error.message, style="red")
-        console.print(error.hint or "")
+    except (PenstockError, NoServer) as error:
+        console.print(str(error), style="red", markup=False)
+        console.print(getattr(error, "hint", None) or "", markup=False)
         raise typer.Exit(2) from None
     if jsonl:
         report.write_lines(outcome.figures, jsonl)

@@ -81,17 +81,15 @@ def show(figures: Sequence[Figure], console: Console) -> None:
     for work, title, columns in TABLES:
         rows = [s for s in systems if any((*s, work, column.metric) in values for column in columns)]
         found = {c: [values.get((*row, c.work or work, c.metric)) for row in rows] for c in columns}
-        table = Table(
-            "system", "transport", title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD
-        )
+        table = Table("system", "transport", box=SIMPLE_HEAD)
         kept = [column for column, cells in found.items() if any(value is not None for value in cells)]
         for column in kept:
             table.add_column(column.title, justify="right")
         for number, row in enumerate(rows):
             table.add_row(*row, *(_cell(found[column][number], column) for column in kept))
         if rows:
+            console.print(title, style="bold")
             console.print(table)
-            console.print()
 
 
 def _cell(value: float | None, column: Column) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import asyncpg
 from rich.console import Console
 from rich.markup import escape
 
@@ -30,8 +32,12 @@ class Outcome:
 async def run(systems: Sequence[System], works: Sequence[str], effort: Effort, console: Console) -> Outcome:
     """Measure `works` on `systems`. A system that fails is named in the outcome, and the others go on.
 
-    Raises ConfigurationError when the peers are asked for and not installed.
+    Raises ConfigurationError when the peers are asked for and not installed, or this is not Linux.
     """
+    if not os.path.exists("/proc/stat"):
+        raise ConfigurationError(
+            "The benchmark reads CPU time from /proc.", hint="Run it on Linux, in a container for instance."
+        )
     if any(system.peer for system in systems) and not session.PEERS.exists():
         raise ConfigurationError(
             "The peers are not installed.",
@@ -48,7 +54,7 @@ async def run(systems: Sequence[System], works: Sequence[str], effort: Effort, c
                 console.print(f"{lead}  {system.name} on {system.transport}", style="dim")
                 try:
                     await _round(system, now, effort, servers, outcome)
-                except (session.Stalled, TimeoutError) as failure:
+                except (session.Stalled, TimeoutError, asyncpg.PostgresError) as failure:
                     outcome.failures.append(f"{system.name} on {system.transport}: {failure or 'too slow'}")
                     console.print(escape(outcome.failures[-1]), style="red")
     outcome.figures = medians(outcome.figures)

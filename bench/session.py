@@ -124,7 +124,7 @@ class Session:
     def stalled(self, what: str) -> Stalled:
         """Say `what`, with the last lines that its processes wrote."""
         lines = self.log.read_text(errors="replace").splitlines()[-15:]
-        return Stalled("\n  ".join([what, *lines]))
+        return Stalled("\n  ".join([what, *(line[:400] for line in lines)]))
 
     async def start(self, command: Sequence[str]) -> Process:
         with self.log.open("ab") as log:
@@ -171,10 +171,11 @@ async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Sess
         systems.DATABASE: database_url,
         systems.BROKER: broker_url,
         "PENSTOCK_DATABASE_URL": database_url,
-        "PENSTOCK_BROKER_URL": broker_url,
         marks.VARIABLE: str(marks_file),
         "PYTHONPATH": str(ROOT),
     }
+    if broker_url:
+        environment["PENSTOCK_BROKER_URL"] = broker_url
     board = marks.Marks(marks_file, create=True)
     python = str(PEERS) if system.peer else sys.executable
     postgres = await asyncpg.connect(servers.postgres.url())
