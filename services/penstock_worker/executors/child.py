@@ -88,8 +88,8 @@ def _perform(job: frames.Job, log: RunLog) -> Outcome:
 
 
 def _find(job: frames.Job) -> Callable[..., Any]:
-    if job.main is not None and "__mp_main__" not in sys.modules:
-        multiprocessing.spawn.prepare(dict(job.main))
+    if job.main is not None:
+        multiprocessing.spawn.prepare(dict(job.main))  # does it once
     found: Any = importlib.import_module(job.module)
     for part in job.qualname.split("."):
         found = getattr(found, part)

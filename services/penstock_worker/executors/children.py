@@ -97,8 +97,8 @@ class Child:
                 pipe.close()
 
     async def _died(self) -> Outcome:
-        # It is dead already, or has closed its side and is of no more use.
-        status = await self._group.end(1.0)
+        # It is dying, or has closed its side and is of no more use.
+        status = await self._group.end_by_itself(1.0)
         for pipe in self._pipes:
             pipe.drain()
         fate = failure(status, self._said.last).error

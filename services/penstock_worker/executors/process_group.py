@@ -26,14 +26,13 @@ class ProcessGroup:
         cwd: str | None = None,
         pass_fds: Sequence[int] = (),
     ) -> None:
-        """Raises OSError if the program cannot be started. Its output is in the pipes `stdout` and
-        `stderr`."""
+        """`env`: None for the worker's own. Raises OSError if the program cannot be started."""
         self._popen: subprocess.Popen[bytes] = subprocess.Popen(
             command,
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=env,
+            env={**(os.environ if env is None else env), **WATCH.mark()},
             cwd=cwd,
             pass_fds=pass_fds,
             start_new_session=True,  # setsid: also keeps a terminal's Ctrl-C from it
@@ -57,9 +56,14 @@ class ProcessGroup:
 
     async def end(self, grace: float) -> int:
         """SIGTERM to the group, `grace` seconds, SIGKILL. A second cancellation meanwhile kills at once."""
+        if grace > 0 and not self._ended.done():
+            self.signal(signal.SIGTERM)
+        return await self.end_by_itself(grace)
+
+    async def end_by_itself(self, grace: float) -> int:
+        """Give it `grace` seconds to end without being told to, then SIGKILL."""
         try:
-            if grace > 0 and not self._ended.done():
-                self.signal(signal.SIGTERM)
+            if grace > 0:
                 await asyncio.wait([self._ended], timeout=grace)
         finally:
             self.kill()

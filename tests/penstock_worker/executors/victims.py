@@ -1,0 +1,114 @@
+"""What tests run in child processes: at the top level of a module, so that a child can import it."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from penstock.context import current
+from penstock.outcomes import AskInquiry, Defer, NonRetryable, Retry
+
+
+class Wrapped:
+    """As a decorator may leave it behind: an action in the place of its function."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+
+def own_pid() -> int:
+    return os.getpid()
+
+
+def exit_now(status: int) -> None:
+    os._exit(status)
+
+
+def exit_politely() -> None:
+    sys.exit(4)
+
+
+def segfault() -> None:
+    ctypes.string_at(0)
+
+
+def close_everything() -> None:
+    os.closerange(3, 100)
+    time.sleep(60)
+
+
+def say_in_every_way() -> None:
+    print("printed")
+    print("complained", file=sys.stderr)
+    current().log("logged")
+
+
+def write_natively() -> None:
+    subprocess.run(["echo", "from a grandchild"], check=True)
+    os.write(2, b"from C\n")
+
+
+def allocate(megabytes: int) -> int:
+    return len(bytearray(megabytes * 2**20))
+
+
+def tidy(path: str) -> None:
+    try:
+        Path(path).write_text("began")
+        time.sleep(60)
+    finally:
+        Path(path).write_text("tidied")
+
+
+async def tidy_coroutine(path: str) -> None:
+    try:
+        Path(path).write_text("began")
+        await asyncio.sleep(60)
+    finally:
+        Path(path).write_text("tidied")
+
+
+def ignore_everything(path: str) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Path(path).write_text(str(os.getpid()))
+    for _ in range(60):
+        time.sleep(1)
+
+
+def with_a_grandchild(path: str) -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    Path(path).write_text(str(child.pid))
+    child.wait()
+
+
+def retry() -> None:
+    raise Retry(after=7, message="later")
+
+
+def refuse() -> None:
+    raise NonRetryable("never")
+
+
+def defer() -> None:
+    raise Defer(until=datetime(2030, 1, 1, tzinfo=UTC), state={"page": 3})
+
+
+def ask() -> AskInquiry:
+    return AskInquiry("Go on?", schema={"type": "boolean"}, timeout=60)
+
+
+def describe(thing: Any) -> str:
+    return type(thing).__qualname__
+
+
+@Wrapped
+def wrapped(x: int) -> int:
+    return x + 1
