@@ -1,0 +1,147 @@
+"""The fields of a cron expression, checked one by one, so that an error says where it is and why."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from penstock.errors import DefinitionError
+
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`names` stand for the values from `lowest` on."""
+
+    name: str
+    lowest: int
+    highest: int
+    names: tuple[str, ...] = ()
+
+
+SECOND = Field("second", 0, 59)
+MINUTE = Field("minute", 0, 59)
+HOUR = Field("hour", 0, 23)
+DAY = Field("day-of-month", 1, 31)
+MONTH = Field("month", 1, 12, _MONTHS)
+WEEKDAY = Field("day-of-week", 0, 7, _DAYS)
+SIX = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
+
+
+class _Wrong(Exception):
+    """`offset` counts from the start of the field."""
+
+    def __init__(self, reason: str, offset: int, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.offset, self.hint = offset, hint
+
+
+def parse_fields(text: str) -> list[str]:
+    """The five or six fields, in capitals. Raises DefinitionError that names field, position and reason."""
+    parts = [(found.group().upper(), found.start()) for found in re.finditer(r"\S+", text)]
+    if len(parts) not in (5, 6):
+        raise DefinitionError(
+            f"Schedule {text!r} has {len(parts)} fields, not five or six.",
+            hint="minute hour day-of-month month day-of-week; with six, seconds come before them.",
+        )
+    fields = SIX[-len(parts) :]
+    values: dict[str, set[int]] = {}
+    for field, (part, start) in zip(fields, parts, strict=True):
+        try:
+            values[field.name] = _values(field, part)
+        except _Wrong as wrong:
+            raise _refused(text, field, start + wrong.offset, str(wrong), wrong.hint) from None
+    if reason := _impossible(values, parts[-3][0], parts[-1][0]):
+        raise _refused(text, DAY, parts[-3][1], reason, None)
+    return [part for part, _ in parts]
+
+
+def _refused(text: str, field: Field, position: int, reason: str, hint: str | None) -> DefinitionError:
+    where = f"{field.name} is wrong at character {position + 1}"
+    return DefinitionError(f"Schedule {text!r}: {where}: {reason}.", hint=hint)
+
+
+def _values(field: Field, text: str) -> set[int]:
+    """The numbers that a field allows; nothing for the likes of `L`, which depend on the month."""
+    values: set[int] = set()
+    offset = 0
+    for term in text.split(","):
+        values |= _term(field, term, offset)
+        offset += len(term) + 1
+    return values
+
+
+def _term(field: Field, term: str, offset: int) -> set[int]:
+    base, slash, step = term.partition("/")
+    if not slash and _is_special(field, base, offset):
+        return set()
+    if base == "*":
+        low, high = field.lowest, field.highest
+    else:
+        start, dash, end = base.partition("-")
+        low = _number(field, start, offset)
+        high = _number(field, end, offset + len(start) + 1) if dash else field.highest if slash else low
+        if high < low:
+            last = 6 if field is WEEKDAY else field.highest  # its 7 is Sunday again
+            hint = f"Write two: {start}-{last},{field.lowest}-{end}."
+            raise _Wrong(f"the range {base} runs backwards", offset, hint)
+    return set(range(low, high + 1, _step(field, step, offset + len(base) + 1) if slash else 1))
+
+
+def _is_special(field: Field, base: str, offset: int) -> bool:
+    """Whether it is `L`, `LW` (last day, last weekday of the month), `5L` or `FRI#2` (last, second Friday)."""
+    if field is DAY and base in ("L", "LW"):
+        return True
+    if field is WEEKDAY and "#" in base:
+        day, _, nth = base.partition("#")
+        _number(field, day, offset)
+        if nth not in ("1", "2", "3", "4", "5"):
+            raise _Wrong(f"{nth!r} is not between 1 and 5", offset + len(day) + 1)
+        return True
+    if field is WEEKDAY and base.endswith("L"):
+        if not base[:-1].isdigit():
+            raise _Wrong(f"{base!r} has no number before the L", offset, "The last Friday is 5L.")
+        _number(field, base[:-1], offset)
+        return True
+    return False
+
+
+def _number(field: Field, text: str, offset: int) -> int:
+    if text in field.names:
+        return field.lowest + field.names.index(text)
+    if not text:
+        raise _Wrong("a value is missing", offset)
+    if not (text.isascii() and text.isdigit()):
+        hint = "Write `*` for any." if text == "?" else None
+        named = f" or {field.names[0]}-{field.names[-1]}" if field.names else ""
+        raise _Wrong(f"{text!r} is not {field.lowest}-{field.highest}{named}", offset, hint)
+    if not field.lowest <= int(text[:9]) <= field.highest:
+        hint = "Midnight is hour 0." if field is HOUR and text == "24" else None
+        raise _Wrong(f"{text} is not between {field.lowest} and {field.highest}", offset, hint)
+    return int(text)
+
+
+def _step(field: Field, text: str, offset: int) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text[:9]) == 0:
+        raise _Wrong(f"the step {text!r} is not a number from 1 on", offset)
+    size = field.highest - field.lowest + 1
+    if int(text[:9]) > size:
+        # It would fire at the first value only, which nobody who writes `*/90` for minutes means.
+        unit = {"second": "s", "minute": "m", "hour": "h"}.get(field.name)
+        hint = f"By elapsed time it is `@every {text}{unit}`." if unit else None
+        raise _Wrong(f"a step of {text} is more than the {size} values that there are", offset, hint)
+    return int(text)
+
+
+def _impossible(values: dict[str, set[int]], day: str, weekday: str) -> str | None:
+    """Why no date can fit, or None. If neither day field starts with a star, either may fit (as cron has it)."""
+    if not (day.startswith("*") or weekday.startswith("*")) or "L" in day:
+        return None
+    months = sorted(values[MONTH.name])
+    first = min(values[DAY.name])
+    if first <= max(_LENGTHS[month - 1] for month in months):
+        return None
+    return f"no day {first} in {', '.join(_MONTHS[month - 1] for month in months)}"

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An instant (in UTC) at which a schedule fires. `meant` is the local time that it asked for, if it did."""
+
+    instant: datetime
+    meant: datetime | None = None

@@ -1,0 +1,102 @@
+"""Time zones: finding one, and getting from the clock on its wall to an instant and back."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from functools import lru_cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from penstock.errors import DefinitionError
+
+_NO_ZONES = {"localtime", "posixrules", "Factory"}
+_OFFSET = re.compile(r"(?:UTC|GMT)(?P<sign>[+-])(?P<hours>\d{1,2})(?::?00)?", re.IGNORECASE)
+_DAY = timedelta(days=1)
+_SECOND = timedelta(seconds=1)
+
+
+@lru_cache(maxsize=1024)
+def find_zone(name: str) -> ZoneInfo:
+    """The IANA zone of that name. Raises DefinitionError, with the name that was probably meant."""
+    # Asked of the list, not by opening it: there are files in the database that are no zones, such as leap seconds.
+    known = available_timezones() - _NO_ZONES
+    if name in known:
+        return ZoneInfo(name)
+    if offset := _OFFSET.fullmatch(name):
+        turned = "-" if offset["sign"] == "+" else "+"
+        hint = (
+            f"The zone that is always so far ahead is 'Etc/GMT{turned}{int(offset['hours'])}', sign reversed."
+        )
+        raise DefinitionError(f"There is no time zone {name!r}.", hint=hint)
+    folded = {zone.casefold(): zone for zone in known}
+    cities = {zone.rsplit("/", 1)[-1].casefold(): zone for zone in sorted(known)}
+    asked = name.casefold().replace(" ", "_")
+    meant = folded.get(asked) or cities.get(asked)
+    if meant is None and (near := get_close_matches(asked, folded, n=1)):
+        meant = folded[near[0]]
+    hint = f"Did you mean {meant!r}?" if meant else "Use an IANA name, such as 'Europe/Berlin' or 'UTC'."
+    raise DefinitionError(f"There is no time zone {name!r}.", hint=hint)
+
+
+def wall(instant: datetime, zone: ZoneInfo) -> datetime:
+    """What the clock on the wall shows at `instant`: a datetime without a zone."""
+    return instant.astimezone(zone).replace(tzinfo=None, fold=0)
+
+
+def offset_at(instant: datetime, zone: ZoneInfo) -> timedelta:
+    """How far the zone is ahead of UTC at `instant`."""
+    offset = instant.astimezone(zone).utcoffset()
+    assert offset is not None
+    return offset
+
+
+def next_change(after: datetime, until: datetime, zone: ZoneInfo) -> datetime | None:
+    """The first instant in (after, until], to the second, at which the zone's offset is not what it was before.
+
+    It is looked for a day at a time: no zone changes its offset to and fro within a day.
+    """
+    before = offset_at(after, zone)
+    while after < until:
+        end = min(after + _DAY, until)
+        if offset_at(end, zone) != before:
+            return _change_within(after, end, zone)
+        after = end
+    return None
+
+
+def _change_within(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
+    """The instant in (low, high] from which on the offset is that of `high`."""
+    before = offset_at(low, zone)
+    while high - low > _SECOND:
+        middle = low + timedelta(seconds=(high - low) // _SECOND // 2)
+        if offset_at(middle, zone) == before:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def first_instant(shown: datetime, zone: ZoneInfo) -> datetime:
+    """When the clock on the wall shows `shown` for the first time; or, where it skips it, when the gap ends."""
+    instant = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if wall(instant, zone) == shown:
+        return instant
+    # In a gap, fold=0 reads the time by the clock before the change, so lands after it, and fold=1 before it.
+    return _change_within(shown.replace(tzinfo=zone, fold=1).astimezone(UTC), instant, zone)
+
+
+def note_on(instant: datetime, zone: ZoneInfo, meant: datetime | None) -> str | None:
+    """What is odd about the local time of a fire, or None. `meant` is what a fixed-time schedule asked for."""
+    shown = wall(instant, zone)
+    if meant is not None and meant != shown:
+        return f"{meant:%H:%M} is skipped as the clocks go forward; fires when the gap ends"
+    first, second = (
+        shown.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)
+    )  # the same, unless the time comes twice
+    if first >= second:
+        return None
+    if meant is not None:
+        return f"{shown:%H:%M} comes twice as the clocks go back; fires the first time"
+    which = "first" if instant < second else "second"
+    return f"{shown:%H:%M} comes twice as the clocks go back; this is the {which} time"
