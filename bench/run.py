@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import asyncpg
 from rich.console import Console
-from rich.markup import escape
 
 from bench import session
 from bench.figures import Figure, medians
@@ -55,8 +54,9 @@ async def run(systems: Sequence[System], works: Sequence[str], effort: Effort, c
                 try:
                     await _round(system, now, effort, servers, outcome)
                 except (session.Stalled, TimeoutError, asyncpg.PostgresError) as failure:
-                    outcome.failures.append(f"{system.name} on {system.transport}: {failure or 'too slow'}")
-                    console.print(escape(outcome.failures[-1]), style="red")
+                    what = f"{system.name} on {system.transport}: {failure or 'too slow'}"
+                    console.print(what, style="red", markup=False)
+                    outcome.failures.append(what.split("\n")[0])
     outcome.figures = medians(outcome.figures)
     return outcome
 

@@ -20,7 +20,7 @@ import asyncpg
 
 from penstock.embedded import account, binaries, postmaster
 from penstock.embedded.cluster import Address, Cluster, environment, free_port, new_password
-from tests.servers import choose, rabbitmq
+from tests.servers import choose, rabbitmq, reaper
 from tests.servers.process import Process, new_folder, remove
 
 DISK = "/var/tmp"
@@ -98,7 +98,8 @@ async def started(*, broker: bool) -> AsyncIterator[Servers]:
     """
     tempfile.tempdir = DISK  # where `new_folder` makes them
     folder = new_folder("bench")
-    memory = Path(tempfile.mkdtemp(prefix="penstock-bench-", dir=MEMORY))
+    memory = Path(tempfile.mkdtemp(prefix=f"{reaper.PREFIX}bench-", dir=MEMORY))
+    reaper.watch_folder(memory)
     running: list[Postgres | rabbitmq.RabbitMQ] = []
     try:
         postgres = await asyncio.to_thread(Postgres)

@@ -23,7 +23,10 @@ from tests.servers import reaper
 
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / ".venv-bench" / "bin" / "python"
-PATIENCE = 120.0
+PATIENCE = 60.0
+"""Seconds without any progress after which a system is given up."""
+ORDER = 180.0
+"""Seconds for the client to carry out one order."""
 SETTLE = 0.5
 """Seconds after the last end in which what a system does afterwards still counts as its cost."""
 
@@ -75,7 +78,7 @@ class Session:
         assert self.client.stdin
         assert self.client.stdout
         self.client.stdin.write(json.dumps({"order": order, **arguments}).encode() + b"\n")
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(ORDER):
             line = await self.client.stdout.readline()
         if not line:
             raise self.stalled(f"the client ended during {order}")
@@ -92,10 +95,12 @@ class Session:
             waiting = self.marks.ended(first + done, min(count - done, 1000))
             passed = next((k for k, at in enumerate(waiting) if not at), len(waiting))
             done += passed
+            if passed:
+                deadline = time.monotonic() + PATIENCE
             if passed == len(waiting):
                 continue
             if time.monotonic() > deadline:
-                raise self.stalled(f"{done} of {count} done after {PATIENCE:.0f} s")
+                raise self.stalled(f"{done} of {count} done, and no more in {PATIENCE:.0f} s")
             self.check()
             await asyncio.sleep(0.01)
         return self.marks.ended(first, count)
@@ -123,8 +128,8 @@ class Session:
 
     def stalled(self, what: str) -> Stalled:
         """Say `what`, with the last lines that its processes wrote."""
-        lines = self.log.read_text(errors="replace").splitlines()[-15:]
-        return Stalled("\n  ".join([what, *(line[:400] for line in lines)]))
+        lines = self.log.read_text(errors="replace").splitlines()[-8:]
+        return Stalled("\n  ".join([what, *(line[:300] for line in lines)]))
 
     async def start(self, command: Sequence[str]) -> Process:
         with self.log.open("ab") as log:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench import marks
-from penstock.definitions import Pack, Rule, Trigger, action
+from penstock import Pack, Rule, Trigger, action
 
 pack = Pack("bench")
 

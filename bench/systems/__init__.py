@@ -24,6 +24,7 @@ class System:
 
 SYSTEMS = (
     System("penstock", "rabbitmq", peer=False),
+    System("probe", "rabbitmq", peer=False),  # beside what is compared with it
     System("penstock", "postgres", peer=False),
     System("celery", "rabbitmq"),
     System("dramatiq", "rabbitmq"),
@@ -31,7 +32,6 @@ SYSTEMS = (
     System("procrastinate", "postgres"),
     System("pgqueuer", "postgres"),
     System("dbos", "postgres"),
-    System("probe", "rabbitmq", peer=False),
 )
 
 DATABASE = "BENCH_DATABASE_URL"

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from importlib.metadata import version
 
 from bench.systems import command
-from penstock.client import Client
+from penstock import Client
 
 VERSION = version("penstock")
 WORKLOADS = "bench/workloads.py"
