@@ -21,58 +21,55 @@ Found = tuple[Location, str, str | None]
 """Where in the definition, what is wrong, and a hint."""
 
 
+class _There:
+    """What may be referred to, by ref."""
+
+    def __init__(self, definitions: Definitions, known: Known) -> None:
+        from penstock.workflows.known import Known as Taken  # it imports definitions
+
+        self.actions = definitions.actions
+        self.triggers = {*definitions.triggers, *known.get("trigger", ())}
+        self.taken = {ref: Taken("action") for ref in known.get("action", ())}
+        self.taken |= {ref: Taken("workflow") for ref in known.get("workflow", ())}
+        self.taken |= {ref: Taken("workflow", one.parameters) for ref, one in definitions.workflows.items()}
+        self.taken |= {ref: Taken("action", one.parameters_schema) for ref, one in self.actions.items()}
+        self.runnable = set(self.taken)
+        self.for_workflows = {**{ref: Taken("trigger") for ref in self.triggers}, **self.taken}
+
+
 def check_references(definitions: Definitions, known: Known) -> None:
     """Raises one DefinitionError for everything that is found."""
-    triggers = {*definitions.triggers, *known.get("trigger", ())}
-    runnable = {
-        *definitions.actions,
-        *definitions.workflows,
-        *known.get("action", ()),
-        *known.get("workflow", ()),
-    }
+    from penstock.workflows.check import unknown_refs
+
+    there = _There(definitions, known)
     lines: list[str] = []
     hints: list[str] = []
     for item in definitions:
-        for at, message, hint in _problems(item, definitions, triggers, runnable):
-            lines.append(f"{item.source.at(at)}: {item.kind} {item.ref}: {message}")
-            hints += [hint] if hint else []
-    for workflow in definitions.workflows.values():
-        for problem in _problems_of(workflow, definitions, known):
-            lines.append(f"{workflow.source.at(problem.at)}: workflow {workflow.ref}: {problem}")
+        found: list[Problem] = [Problem(*one) for one in _problems(item, there)]
+        if item.kind == "workflow":
+            found += unknown_refs(item, there.for_workflows)
+        for problem in found:
+            message = problem if item.kind == "workflow" else problem.message
+            lines.append(f"{item.source.at(problem.at)}: {item.kind} {item.ref}: {message}")
             hints += [problem.hint] if problem.hint else []
     if lines:
         raise DefinitionError("\n".join(lines), hint=hints[0] if hints else None)
 
 
-def _problems(item: Any, definitions: Definitions, triggers: set[str], runnable: set[str]) -> Iterator[Found]:
-    if isinstance(item, Rule) and item.trigger not in triggers:
-        yield ("trigger",), f"unknown trigger {item.trigger!r}", did_you_mean(item.trigger, triggers)
+def _problems(item: Any, there: _There) -> Iterator[Found]:
+    if isinstance(item, Rule) and item.trigger not in there.triggers:
+        yield ("trigger",), f"unknown trigger {item.trigger!r}", did_you_mean(item.trigger, there.triggers)
     if isinstance(item, Rule | Schedule):
-        if item.action not in runnable:
-            yield ("action",), f"unknown action {item.action!r}", did_you_mean(item.action, runnable)
-        action = definitions.actions.get(item.action)
+        if item.action not in there.runnable:
+            yield ("action",), f"unknown action {item.action!r}", did_you_mean(item.action, there.runnable)
+        action = there.actions.get(item.action)
         if action is not None:
             yield from _misfits(item.params, action.parameters_schema)
     if item.kind == "action":
         for name in ("on_success", "on_failure"):
             for ref in getattr(item.choices, name):
-                if ref not in runnable:
-                    yield (name,), f"{name}: unknown action {ref!r}", did_you_mean(ref, runnable)
-
-
-def _problems_of(workflow: Any, definitions: Definitions, known: Known) -> Iterator[Problem]:
-    """What a workflow refers to and is not there, and inputs that are not taken."""
-    from penstock.workflows import known as workflows  # it imports definitions
-    from penstock.workflows.check import unknown_refs
-
-    there = {ref: workflows.Known("action") for ref in known.get("action", ())}
-    there |= {ref: workflows.Known("workflow") for ref in known.get("workflow", ())}
-    there |= {ref: workflows.Known("trigger") for ref in (*known.get("trigger", ()), *definitions.triggers)}
-    there |= {ref: workflows.Known("workflow", one.parameters) for ref, one in definitions.workflows.items()}
-    there |= {
-        ref: workflows.Known("action", one.parameters_schema) for ref, one in definitions.actions.items()
-    }
-    return unknown_refs(workflow, there)
+                if ref not in there.runnable:
+                    yield (name,), f"{name}: unknown action {ref!r}", did_you_mean(ref, there.runnable)
 
 
 def _misfits(params: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Found]:

@@ -17,6 +17,9 @@ from penstock.definitions.trigger import Trigger
 from penstock.errors import DefinitionError
 from penstock.sources import Source
 
+_RUNNABLE = ("action", "workflow")
+"""Kinds that share their refs: a rule that names one must mean one."""
+
 
 class Definitions:
     """What modules and packs declare. Immutable; two sets are joined with `+`."""
@@ -44,9 +47,11 @@ class Definitions:
                 f"action {item.scope} has two limits by the same parameters",
                 "Write them as one: Limit(5, by='customer', rate='100/min').",
             )
+        if key[0] in _RUNNABLE and before is None:
+            before = next((one for kind in _RUNNABLE if (one := self._items.get((kind, item.ref)))), None)
         if before is not None:
             raise source_of(item).wrong(
-                f"{key[0]} {key[1]} was declared before, at {source_of(before)}",
+                f"{key[0]} {key[1]} was declared before{_as_another(before, key[0])}, at {source_of(before)}",
                 "Give one of them another ref, or remove it.",
             )
         self._items[key] = item
@@ -114,6 +119,10 @@ def kind_of(item: Any) -> str:
             f"{item!r} is not a definition", hint="Give actions, triggers, rules, workflows, ..."
         )
     return kind
+
+
+def _as_another(before: Any, kind: str) -> str:
+    return "" if kind_of(before) == kind else f" as a{'n' * (kind_of(before) == 'action')} {kind_of(before)}"
 
 
 def source_of(item: Any) -> Source:

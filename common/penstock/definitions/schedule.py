@@ -5,48 +5,69 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
-from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
-from penstock.definitions.cron import checked_cron
 from penstock.definitions.declared import Declared, declare
 from penstock.definitions.refs import Ref
 from penstock.definitions.rule import Tenant
 from penstock.definitions.templates import Templates
 from penstock.durations import Duration, PositiveDuration, positive_seconds
+from penstock.errors import DefinitionError
 from penstock.options import Count, Options, Wrong, did_you_mean
 from penstock.policies import RetryPolicy
+from penstock.schedules import Spec, find_zone
+from penstock.schedules.cron import WORDS
+from penstock.schedules.cron_fields import parse_fields
 from penstock.sources import caller, of_frame
 
 Overlap = Literal["allow", "skip", "queue", "replace"]
 """What happens when a fire is due while the one before it still runs."""
 
 
-def _instant(given: object) -> object:
-    """An aware datetime, or ISO text of one, as ISO text in UTC."""
-    hint = "Write '2030-01-31T09:00:00+01:00', or an aware datetime."
+def _instant(given: object) -> str:
+    """A datetime, or ISO text of one, as ISO text: in UTC if it has a zone."""
+    hint = "Write '2030-01-31T09:00:00+01:00', or a datetime."
     try:
         when = datetime.fromisoformat(given) if isinstance(given, str) else given
     except ValueError as error:
         raise Wrong(f"is not an instant: {error}", hint) from None
     if not isinstance(when, datetime):
         raise Wrong("is not an instant", hint)
-    if when.tzinfo is None:
-        raise Wrong("is an instant without a zone", hint)
-    return when.astimezone(UTC).isoformat()
+    return (when.astimezone(UTC) if when.tzinfo else when).isoformat()
 
 
-def _zone(given: object) -> object:
-    if isinstance(given, str):
-        try:
-            return ZoneInfo(given).key
-        except (KeyError, ValueError, OSError):
-            pass
-    raise Wrong(f"is not a time zone: {given!r}", did_you_mean(str(given), available_timezones()))
+def _aware_instant(given: object) -> str:
+    text = _instant(given)
+    if not text.endswith("+00:00"):
+        raise Wrong(
+            "is an instant without a zone", "Write '2030-01-31T09:00:00+01:00', or an aware datetime."
+        )
+    return text
 
 
-Instant = Annotated[str, BeforeValidator(_instant)]
+def _zone(given: object) -> str:
+    try:
+        return find_zone(str(given)).key
+    except DefinitionError as error:
+        raise Wrong(error.message, error.hint) from None
+
+
+def _cron(given: object) -> str:
+    """The expression, written the one way: words replaced, single spaces, capitals."""
+    if not isinstance(given, str):
+        raise Wrong("is not a cron expression: it must be text", "Write '0 2 * * *', in quotes.")
+    text = given.strip().lower()
+    if text.startswith("@") and text not in WORDS:
+        raise Wrong(f"there is no {given!r}", did_you_mean(text, [*WORDS, "@every 90s"]))
+    try:
+        expression = " ".join(parse_fields(WORDS.get(text, given)))
+        return Spec.parse(expression).text
+    except DefinitionError as error:
+        raise Wrong(error.message, error.hint) from None
+
+
+Instant = Annotated[str, BeforeValidator(_aware_instant)]
 
 
 class MissedFires(Options):
@@ -68,7 +89,8 @@ class MissedFires(Options):
 
 class Schedule(Declared):
     """`Schedule("nightly", action=report, cron="0 2 * * *", timezone="Europe/Paris")`. Exactly one of `cron` (five
-    fields, six with seconds first, or words such as `@daily`), `every` and `at` says when.
+    fields, six with seconds first, or words such as `@daily`), `every`, `at` and `rrule` says when; see
+    `penstock.schedules` for what each means.
 
     Raises DefinitionError for an expression or a zone that is wrong."""
 
@@ -77,13 +99,15 @@ class Schedule(Declared):
 
     action: Ref
     """An action or a workflow."""
-    cron: Annotated[str, BeforeValidator(checked_cron)] | None = None
+    cron: Annotated[str, BeforeValidator(_cron)] | None = None
     every: PositiveDuration | None = None
     """Seconds from one fire to the next."""
-    at: Instant | None = None
-    """The one instant at which it fires."""
+    at: Annotated[str, BeforeValidator(_instant)] | None = None
+    """The one instant at which it fires; without an offset it is read in `timezone`."""
+    rrule: str | None = None
+    """`DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;BYDAY=MO` (RFC 5545)."""
     timezone: Annotated[str, BeforeValidator(_zone)] = "UTC"
-    """IANA name of the zone in which `cron` is read."""
+    """IANA name of the zone in which all this is read."""
     params: Templates = Field(default_factory=dict)
     context: dict[str, Any] = Field(default_factory=dict)
     """What its runs find in their context, next to scheduled_time, schedule, timezone and the like."""
@@ -108,6 +132,7 @@ class Schedule(Declared):
             cron: str | None = None,
             every: object = None,
             at: datetime | str | None = None,
+            rrule: str | None = None,
             timezone: str = "UTC",
             params: Mapping[str, Any] = {},
             context: Mapping[str, Any] = {},
@@ -130,12 +155,23 @@ class Schedule(Declared):
             del given["cron"]
         return super().fold(given)
 
+    @property
+    def expression(self) -> str:
+        """When it fires, as `penstock.schedules.Spec.parse` reads it."""
+        if self.every is not None:
+            return f"@every {round(self.every * 1000)}ms"
+        return self.cron or self.rrule or f"at {self.at}"
+
     @model_validator(mode="after")
     def _relations(self) -> Self:
-        if sum(one is not None for one in (self.cron, self.every, self.at)) != 1:
-            raise Wrong("must say when exactly once", "Give one of cron, every and at.")
+        if sum(one is not None for one in (self.cron, self.every, self.at, self.rrule)) != 1:
+            raise Wrong("must say when exactly once", "Give one of cron, every, at and rrule.")
         if self.starts_at and self.ends_at and self.starts_at >= self.ends_at:
             raise Wrong("ends before it starts", None)
+        try:
+            Spec.parse(self.expression, self.timezone)
+        except DefinitionError as error:
+            raise Wrong(error.message, error.hint) from None
         return self
 
 

@@ -1,10 +1,22 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import pytest
 
-from penstock.definitions import Definitions, Document, Limit, Pack, Route, Rule, Schedule, Trigger, action
+from penstock.definitions import (
+    Definitions,
+    Document,
+    Limit,
+    Pack,
+    Route,
+    Rule,
+    Schedule,
+    Trigger,
+    action,
+    load,
+)
 from penstock.errors import DefinitionError
 from penstock.schemas import Secret
 
@@ -76,6 +88,13 @@ def test_the_same_object_twice_is_once_and_two_of_a_ref_are_refused() -> None:
 
 def test_an_action_and_a_trigger_may_share_a_ref() -> None:
     assert len(Definitions([Trigger("charge"), charge])) == 2
+
+
+def test_an_action_and_a_workflow_may_not_as_a_rule_could_mean_either(tmp_path: Path) -> None:
+    flow = tmp_path / "flow.yaml"
+    flow.write_text("workflow: shop.charge\ntasks:\n  a: {action: shop.notify}\n")
+    with pytest.raises(DefinitionError, match=r"workflow shop\.charge was declared before as an action, at "):
+        Definitions([charge]) + load(flow)
 
 
 def test_what_is_no_definition_is_refused() -> None:

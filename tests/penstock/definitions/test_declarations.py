@@ -205,6 +205,8 @@ def test_schedules_that_mean_the_same_are_the_same() -> None:
     assert digest(cron="@daily") == digest(cron=" 0  0 * * * ")
     assert digest(cron="0 9 * * mon-fri") == digest(cron="0 9 * * MON-FRI")
     assert digest(cron="@every 90s") == digest(every=90) == digest(every=timedelta(seconds=90))
+    assert Schedule("n", action=charge, every="1m30s").expression == "@every 90000ms"
+    assert Schedule("n", action=charge, at=datetime(2030, 1, 1, 9)).expression == "at 2030-01-01T09:00:00"
     zone = timezone(timedelta(hours=1))
     assert digest(at="2030-01-01T01:00:00+01:00") == digest(at=datetime(2030, 1, 1, 1, tzinfo=zone))
 
@@ -234,27 +236,33 @@ def test_what_is_stored_of_a_schedule_is_what_was_chosen() -> None:
     }
 
 
+def test_a_schedule_may_follow_a_calendar_rule() -> None:
+    weekly = "DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;BYDAY=MO"
+    made = Schedule("weekly", action=charge, rrule=weekly)
+    assert made.document().body == {"ref": "shop.weekly", "action": "shop.charge", "rrule": weekly}
+    assert made.expression == weekly
+
+
 def test_wrong_schedules_are_refused_with_the_field_that_is_wrong() -> None:
     def scheduled(**options: Any) -> Callable[[], object]:
         return lambda: Schedule("nightly", action=charge, **options)
 
-    refused(scheduled(cron="61 2 * * *"), "minute '61' (field 1 of", "0-59")
-    refused(scheduled(cron="0 2 * * FUNDAY"), "day-of-week 'FUNDAY' (field 5 of", "SUN-SAT")
-    refused(scheduled(cron="0 0 2 * * X"), "day-of-week 'X' (field 6 of")
-    refused(scheduled(cron="30 2 30 2 *"), "day-of-month '30' (field 3 of", "1-31")
+    refused(scheduled(cron="61 2 * * *"), "cron: schedule '61 2 * * *': minute is wrong at character 1")
+    refused(scheduled(cron="0 2 * * FUNDAY"), "day-of-week is wrong at character 9")
+    refused(scheduled(cron="30 2 30 2 *"), "no day 30 in FEB")
     refused(scheduled(cron="0 2 * *"), "has 4 fields", "minute hour")
-    refused(scheduled(cron="@dayly"), "unknown word", "@daily")
+    refused(scheduled(cron="@dayly"), "there is no '@dayly'", "@daily")
     refused(scheduled(cron=5), "must be text")
-    refused(scheduled(cron="@daily", timezone="Europe/Pariss"), "not a time zone", "Europe/Paris")
-    refused(scheduled(cron="@daily", timezone="../../etc/passwd"), "not a time zone")
-    refused(scheduled(), "must say when exactly once", "cron, every and at")
+    refused(scheduled(cron="@daily", timezone="Europe/Pariss"), "there is no time zone", "Europe/Paris")
+    refused(scheduled(cron="@daily", timezone="../../etc/passwd"), "there is no time zone")
+    refused(scheduled(), "must say when exactly once", "cron, every, at and rrule")
     refused(scheduled(cron="@daily", every=5), "must say when exactly once")
-    refused(scheduled(at=datetime(2030, 1, 1)), "without a zone")
-    refused(scheduled(at="tomorrow"), "is not an instant")
-    refused(
-        scheduled(every=5, starts_at="2031-01-01T00:00Z", ends_at="2030-01-01T00:00Z"),
-        "ends before it starts",
-    )
+    refused(scheduled(at="tomorrow"), "at: is not an instant")
+    refused(scheduled(every=5, starts_at=datetime(2030, 1, 1)), "starts_at: is an instant without a zone")
+    refused(scheduled(every="10ms"), "shorter than a second")
+    refused(scheduled(rrule="FREQ=WEEKLY"), "not a start and a rule", "DTSTART")
+    late, early = "2031-01-01T00:00Z", "2030-01-01T00:00Z"
+    refused(scheduled(every=5, starts_at=late, ends_at=early), "ends before it starts")
     refused(scheduled(every=5, overlap="maybe"), "overlap: ")
     refused(scheduled(every=5, missed={"polcy": "skip"}), "missed.polcy: unknown option", "policy")
 

@@ -113,8 +113,8 @@ WRONG = [
     (
         "schedules.yaml",
         "s:\n  action: charge\n  cron: 61 * * * *\n",
-        r"schedules\.yaml:3: .*minute '61'",
-        "0-59",
+        r"schedules\.yaml:3: .*minute is wrong at character 1",
+        "",
     ),
     ("triggers.yaml", "t:\n  poll:\n    every: 5s\n", r"triggers\.yaml:\d: function is not module:name", ""),
     ("limits.yaml", "l:\n  rate: often\n", r"limits\.yaml:2: .*is not a rate", "100/min"),
