@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 import asyncpg
 from rich.console import Console
 
-from bench import session
+from bench import peers, session
 from bench.figures import Figure, medians
 from bench.servers import Servers, started
 from bench.systems import System
@@ -31,17 +32,15 @@ class Outcome:
 async def run(systems: Sequence[System], works: Sequence[str], effort: Effort, console: Console) -> Outcome:
     """Measure `works` on `systems`. A system that fails is named in the outcome, and the others go on.
 
-    Raises ConfigurationError when the peers are asked for and not installed, or this is not Linux.
+    Peers that are asked for are installed first. Raises ConfigurationError when that fails, or off Linux.
     """
     if not os.path.exists("/proc/stat"):
         raise ConfigurationError(
             "The benchmark reads CPU time from /proc.", hint="Run it on Linux, in a container for instance."
         )
-    if any(system.peer for system in systems) and not session.PEERS.exists():
-        raise ConfigurationError(
-            "The peers are not installed.",
-            hint="make bench installs them into .venv-bench; --only penstock,probe does without them.",
-        )
+    if any(system.peer for system in systems) and peers.missing():
+        console.print("installing the peers into .venv-bench (some minutes, once) ...", style="dim")
+        await asyncio.to_thread(peers.install)
     outcome, began = Outcome(), time.monotonic()
     console.print("starting PostgreSQL and RabbitMQ ...", style="dim")
     async with started(broker=any(system.transport == "rabbitmq" for system in systems)) as servers:

@@ -17,12 +17,10 @@ from typing import Any
 
 import asyncpg
 
-from bench import marks, meters, systems
+from bench import marks, meters, peers, systems
 from bench.servers import Servers
 from tests.servers import reaper
 
-ROOT = Path(__file__).parent.parent
-PEERS = ROOT / ".venv-bench" / "bin" / "python"
 PATIENCE = 60.0
 """Seconds without any progress after which a system is given up."""
 ORDER = 180.0
@@ -135,7 +133,7 @@ class Session:
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *command,
-                cwd=ROOT,
+                cwd=peers.ROOT,
                 env=self.environment,
                 stdin=DEVNULL,
                 stdout=log,
@@ -177,17 +175,17 @@ async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Sess
         systems.BROKER: broker_url,
         "PENSTOCK_DATABASE_URL": database_url,
         marks.VARIABLE: str(marks_file),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": str(peers.ROOT),
     }
     if broker_url:
         environment["PENSTOCK_BROKER_URL"] = broker_url
     board = marks.Marks(marks_file, create=True)
-    python = str(PEERS) if system.peer else sys.executable
+    python = str(peers.PYTHON) if system.peer else sys.executable
     postgres = await asyncpg.connect(servers.postgres.url())
     records = await asyncpg.connect(database_url, command_timeout=PATIENCE)
     with log.open("ab") as errors:
         client = await asyncio.create_subprocess_exec(
-            *(python, "-m", "bench.client", system.name), cwd=ROOT, env=environment,
+            *(python, "-m", "bench.client", system.name), cwd=peers.ROOT, env=environment,
             stdin=PIPE, stdout=PIPE, stderr=errors, start_new_session=True, limit=2**24,
         )  # fmt: skip
     session = Session(system, environment, board, log, servers, name, postgres, records, client)
