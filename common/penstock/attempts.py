@@ -153,7 +153,7 @@ def _trace(error: BaseException) -> str:
 
 def name_of(kind: type[BaseException]) -> str:
     """`ValueError`, `ResultNotStorable`, `acme.errors.Declined`: no module for what is common."""
-    if kind.__module__ == "builtins" or kind.__module__.partition(".")[0] == "penstock":
+    if kind.__module__.partition(".")[0] in ("builtins", "penstock", "penstock_worker"):
         return kind.__qualname__
     return f"{kind.__module__}.{kind.__qualname__}"
 

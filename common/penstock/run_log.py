@@ -36,18 +36,18 @@ class RunLog:
     @property
     def full(self) -> bool:
         """True when nothing more will be kept, because of the limit or because the attempt is over."""
-        return self._left <= 0
+        return self._left < 0
 
     def __call__(self, stream: str, line: str) -> None:
         """Log a line; text with newlines becomes several."""
-        if self._left > 0:
+        if self._left >= 0:
             with self._lock:
                 for each in line.split("\n") if "\n" in line else (line,):
                     self._emit(stream, each)
 
     def write(self, stream: str, piece: str) -> None:
         """Log a piece of text as `print` writes it: lines are logged as they end."""
-        if self._left <= 0:
+        if self._left < 0:
             return
         with self._lock:
             *lines, rest = (self._partial.pop(stream, "") + piece).split("\n")
@@ -56,7 +56,7 @@ class RunLog:
             while len(rest) > LINE_LIMIT:
                 self._emit(stream, rest[:LINE_LIMIT])
                 rest = rest[LINE_LIMIT:]
-            if rest and self._left > 0:
+            if rest and self._left >= 0:
                 self._partial[stream] = rest
 
     def flush(self) -> None:
@@ -70,10 +70,10 @@ class RunLog:
     def close(self) -> None:
         """The attempt is over: flush, then drop whatever its leftovers (threads, tasks) still say."""
         self.flush()
-        self._left = 0
+        self._left = -1
 
     def _emit(self, stream: str, line: str) -> None:
-        if self._left <= 0:
+        if self._left < 0:
             return
         # PostgreSQL takes neither NUL nor lone surrogates; plain text, the ordinary case, passes untouched.
         if not line.isascii():

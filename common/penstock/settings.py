@@ -6,7 +6,7 @@ import os
 import socket
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from penstock.errors import ConfigurationError
@@ -86,6 +86,11 @@ class Settings(BaseSettings):
     """Finished executions are moved to the archive this long after they ended."""
     key_retention_days: int = Field(default=30, ge=1)
     """How long idempotency keys and message ids are remembered."""
+
+    @field_validator("database_url", "broker_url", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: object) -> object:
+        return None if value == "" else value
 
     @model_validator(mode="after")
     def _relations(self) -> Self:

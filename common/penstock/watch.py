@@ -15,7 +15,7 @@ from penstock.store import executions
 
 FIRST, MOST = 0.01, 1.0
 """Seconds between looks: soon after somebody came or something ended, rarer while nothing happens."""
-GONE = 5.0
+GONE = 1.0
 """Seconds after which ids that no table knows are looked for in the archive, and then given up."""
 
 

@@ -18,7 +18,7 @@ from penstock.store import catalog, events
 
 async def compiled(tx: Transaction, rows: Sequence[Row]) -> dict[int, CompiledRule]:
     """The rules of these rows, compiled once for each version."""
-    missing = {row["definition_id"] for row in rows} - {id for kind, id in tx.cache if kind == "rule"}
+    missing = {row["definition_id"] for row in rows} - {key[1] for key in tx.cache if key[0] == "rule"}
     if missing:
         for id, body in (await catalog.bodies(tx, missing)).items():
             tx.cache["rule", id] = compile_rule(body)

@@ -57,8 +57,7 @@ async def test_a_private_postgres_keeps_what_was_committed_when_it_is_killed(
     await connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
     before = server.pid
     server.kill()
-    with pytest.raises((OSError, asyncpg.PostgresError, asyncpg.InterfaceError)):
-        await connection.execute("SELECT 1")
+    connection.terminate()
     server.start()
     assert server.pid != before
     for immediate in (True, False):

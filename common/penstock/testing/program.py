@@ -1,5 +1,6 @@
 """The scenarios of the conformance suite as a program, for executors that start programs. Standard library
-only."""
+only.
+"""
 
 from __future__ import annotations
 

@@ -47,6 +47,10 @@ insert into outbox (queue, ids, body, message_id, type, headers)
 select 'dead', '{}', b, m, t, h::jsonb from unnest($1::bytea[], $2::text[], $3::text[], $4::text[])
     as x (b, m, t, h)
 """
+WAITING = """
+select q from unnest($1::text[]) q
+where exists (select from outbox where queue = q and due_at <= clock_timestamp())
+"""
 DEPTH = "select count(*) from outbox where queue = $1 and due_at <= clock_timestamp()"
 QUEUES = frozenset(
     {
@@ -79,6 +83,7 @@ class PostgresTransport:
         self._pending: set[str] = set()
         self._waking: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
         self._connected = asyncio.Event()
         self._closed = False
 
@@ -90,6 +95,7 @@ class PostgresTransport:
         async for attempt in backoff(deadline=30):
             with attempt:
                 await self._wake.fetch("select 1")
+        self._polling = asyncio.create_task(self._poll(), name="poll")
         if self._settings.database_pooler:
             self._connected.set()
             return
@@ -102,7 +108,7 @@ class PostgresTransport:
 
     async def close(self) -> None:
         self._closed = True
-        for task in (self._listening, self._waking):
+        for task in (self._listening, self._waking, self._polling):
             if task is not None:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
@@ -152,6 +158,25 @@ class PostgresTransport:
                 if not is_transient(error):
                     raise
                 return  # consumers poll
+
+    async def _poll(self) -> None:
+        """Look now and then, in one statement for all queues, for what no wake-up told of: leases that ran out,
+        messages that were delayed, and everything where there is no LISTEN."""
+        most = 1.0 if self._settings.database_pooler else self._settings.poll_interval
+        while True:
+            await asyncio.sleep(most * random.uniform(0.8, 1.2))
+            queues = [queue for queue, subscriptions in self._subscriptions.items() if subscriptions]
+            if not queues:
+                continue
+            try:
+                rows = await self._wake.fetch(WAITING, queues)
+            except Exception as error:
+                if not is_transient(error):
+                    raise
+                continue
+            for row in rows:
+                for subscription in self._subscriptions.get(row["q"], ()):
+                    subscription.wake.set()
 
     async def _listen_for_wakes(self) -> None:
         while True:
@@ -252,9 +277,7 @@ class _Subscription:
                     self.wake.set()  # there may be more
                 self._unsettled |= {row["id"] for row in rows}
                 return [self._delivery(row) for row in sorted(rows, key=_by_id)]
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._settings.poll_interval * random.uniform(0.8, 1.2)):
-                    await self.wake.wait()
+            await self.wake.wait()
         return []
 
     async def _take_rows(self, limit: int) -> list[Row]:

@@ -10,8 +10,9 @@ from penstock.expressions import NamesUsed, condition, names_used
 from penstock.workflows import rules
 from penstock.workflows.model import Step, Task, Workflow
 
-Stage = Literal["decide", "start", "settle"]
-"""When the tasks before have ended; when the task starts; when it has ended."""
+Stage = Literal["decide", "fan", "start", "settle"]
+"""When the tasks before have ended; when the task starts, to find its items; when it, or an item, starts;
+when it has ended."""
 
 SCOPE = frozenset({"parameters", "vars", "tasks", "context", "system"})
 """What every expression of a workflow may use. `context` is the parameters, and over them the variables."""
@@ -46,8 +47,8 @@ def slots(step: Step) -> Iterator[Slot]:
         for path, part in _located(step.when, ("when",)):
             if isinstance(part, str) and part not in rules.NAMED:
                 yield Slot(path, "decide", part, is_condition=True)
-    yield Slot(("with_items",), "start", step.with_items)
-    yield Slot(("concurrency",), "start", step.concurrency)
+    yield Slot(("with_items",), "fan", step.with_items)
+    yield Slot(("concurrency",), "fan", step.concurrency)
     for field in ("delay", "route", "input"):
         yield Slot((field,), "start", getattr(step, field), each)
     if step.inquiry:

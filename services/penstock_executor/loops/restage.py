@@ -24,7 +24,7 @@ NOBODY = UUID(int=0)
 
 
 async def turn(parts: Parts, session: Session) -> bool:
-    after = session.cache.get("restage.after", NOBODY)
+    after = session.cache.get(("restage", "after"), NOBODY)
     if after == NOBODY and not await session.fetch("select from live limit 1"):
         return False
     queues = [EXECUTION_REQUESTED, *(row["queue"] for row in await session.fetch(QUEUES))]
@@ -36,7 +36,7 @@ async def turn(parts: Parts, session: Session) -> bool:
     if count:
         log.warning("restage.lost_messages", executions=count)
     onward = [row["ids"][0] for row in rows if row["queue"] == "next"]
-    session.cache["restage.after"] = onward[0] if onward else NOBODY
+    session.cache["restage", "after"] = onward[0] if onward else NOBODY
     return bool(onward)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import heappop
 from typing import Any
 
 from penstock.errors import ExpressionError
@@ -20,24 +21,29 @@ from penstock_executor.workflow.state import DUE, Record, outcome_of
 
 
 def deliver(run: Run) -> Steps[None]:
-    """Tell the tasks after one that ended how it came out, and those after them, until nothing more
-    follows."""
+    """Tell the tasks after one that ended how it came out, and those after them, until nothing more follows.
+
+    In the workflow's order: when a task is looked at, everything that this end means for its sources is
+    known."""
     while run.arriving and run.head.phase == "running":
-        arrival = run.arriving.popleft()
-        node = run.plan.graph[arrival.target]
-        yield from run.scope.load(Needed(records={arrival.target}))
-        known = run.facts.records[arrival.target]
+        target = run.arriving[0].target
+        node = run.plan.graph[target]
+        yield from run.scope.load(Needed(records={target}))
+        known = run.facts.records[target]
         if known is not None and not known.undecided:
-            if known.status != SKIPPED and _asked_for(node, arrival):
+            arrival = heappop(run.arriving)
+            if known.runs and _asked_for(node, arrival):
                 yield from _handle(run, arrival.source)
             continue
-        record = yield from run.record(arrival.target)
-        setattr(record, arrival.outcome, getattr(record, arrival.outcome) + 1)
-        record.rescues += arrival.rescue
-        if arrival.source in node.named:
-            record.named[arrival.source] = arrival.outcome
+        record = yield from run.record(target)
+        while run.arriving and run.arriving[0].target == target:
+            arrival = heappop(run.arriving)
+            setattr(record, arrival.outcome, getattr(record, arrival.outcome) + 1)
+            record.rescues += arrival.rescue
+            if arrival.source in node.named:
+                record.named[arrival.source] = arrival.outcome
         if _decidable(node, record):
-            yield from decide(run, run.plan[arrival.target], record)
+            yield from decide(run, run.plan[target], record)
     run.arriving.clear()
 
 
@@ -58,7 +64,7 @@ def decide(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
             before = run.facts.records[source]
             if before is not None and before.final and _asked_for(node, _arrived(run, node, source, before)):
                 yield from _handle(run, source)
-    record.status = DUE
+    record.status, record.runs = DUE, True
     run.head.due.append(node.index)
 
 
@@ -103,8 +109,8 @@ def _arrived(run: Run, node: Node, source: int, before: Record) -> Arrival:
     """How a source that has ended came to this task."""
     led = run.plan.graph[source]
     if led.routes and node.index in led.routes:
-        return Arrival(source, node.index, "", node.index in before.routes)
-    return Arrival(source, node.index, outcome_of(before.status, led.step.allow_failure), False)
+        return Arrival(node.index, source, "", node.index in before.routes)
+    return Arrival(node.index, source, outcome_of(before.status, led.step.allow_failure), False)
 
 
 def _asked_for(node: Node, arrival: Arrival) -> bool:

@@ -52,7 +52,7 @@ def conclude(run: Run) -> Steps[None]:
 
 def leave(run: Run, status: str, error: Any) -> Steps[None]:
     """All tasks have ended. Start the exit task if there is one; else this is the end."""
-    run.head.outcome = (status, error)
+    run.ends_as(status, error)
     run.head.due.clear()
     if run.plan.exit is None:
         yield from finish(run)

@@ -26,9 +26,10 @@ from penstock_executor.workflow.state import OPEN, Fan, Record
 MAX_ITEMS = 100_000
 
 
-def fan_out(run: Run, compiled: Compiled, record: Record, names: dict[str, Any]) -> Steps[None]:
+def fan_out(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
     """Start a task over its items. Raises ExpressionError if there is no list of them."""
     task = compiled.node.index
+    names = yield from run.scope.namespace(compiled.reads["fan"], task)
     items = _items(compiled, names)
     fan = Fan(len(items), window=_window(compiled, names), settled=bytearray((len(items) + 7) // 8))
     fan.digest = hashlib.sha256(orjson.dumps(items)).hexdigest()[:16]

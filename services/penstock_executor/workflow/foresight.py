@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from penstock.workflows.templates import Stage
 from penstock_executor.workflow.decision import Change
-from penstock_executor.workflow.loading import Needed
+from penstock_executor.workflow.loading import EVERYTHING, Needed
 from penstock_executor.workflow.run import Run
 from penstock_executor.workflow.scope import Steps
 from penstock_executor.workflow.state import OPEN
@@ -48,8 +49,14 @@ def foresee(run: Run, changes: Sequence[Change]) -> Steps[None]:
         before = 0 if known is None else known.arrived
         node = run.plan.graph[target]
         if (known is None or known.undecided) and (node.early_success or before + count == len(node.sources)):
-            for stage in ("decide", "start"):
+            stages: tuple[Stage, ...] = ("decide", "fan", "start")
+            for stage in stages:
                 run.scope.wanted(needed, run.plan[target].reads[stage], target)
+    if run.head.phase == "running" and len(ends) >= run.head.left:
+        if run.plan.exit is not None:
+            needed.records.add(run.plan.exit)
+        else:
+            run.scope.wanted(needed, run.plan.output_read, EVERYTHING)
     yield from run.scope.load(needed)
 
 

@@ -16,6 +16,7 @@ class Kept:
 
     status: str | None
     items: bytes = b""
+    total: int | None = None
     digest: str = ""
     given: bool = False
     result: Any = None

@@ -43,7 +43,8 @@ class Needed:
 
 
 class Ended(NamedTuple):
-    """What came of a task: of a fan-out the results of its items in order (None where there is none)."""
+    """What came of a task. Of a fan-out: the results of its items in order, None where there is none; as many
+    as the `fan.total` of its record in the facts, or if it is not there, of the one that is stored."""
 
     result: Any = None
     error: Any = None

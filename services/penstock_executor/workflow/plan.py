@@ -53,8 +53,8 @@ class Plan:
         self.workflow = workflow
         self.graph = Graph(workflow)
         self._compiled: dict[int, Compiled] = {}
-        self.vars: Render = compile_template(workflow.vars)
-        self.output: Render = compile_template(workflow.output)
+        self.vars: Render = naming("vars", compile_template(workflow.vars))
+        self.output: Render = naming("output", compile_template(workflow.output))
         self.vars_read, self.output_read = (self._reads(uses(slot.names)) for slot in of_workflow(workflow))
 
     def __getitem__(self, index: int) -> Compiled:
@@ -103,7 +103,8 @@ class Plan:
         )
 
     def _compile(self, node: Node) -> Compiled:
-        reads: dict[Stage, Uses] = {"decide": context_rules(node.rule), "start": NOTHING, "settle": NOTHING}
+        reads: dict[Stage, Uses] = dict.fromkeys(("decide", "fan", "start", "settle"), NOTHING)
+        reads["decide"] = context_rules(node.rule)
         render: dict[str, Render] = {}
         for slot in slots(node.step):
             reads[slot.stage] |= uses(slot.names)

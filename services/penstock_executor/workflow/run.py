@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -20,8 +19,8 @@ BUDGET = 1_000
 class Arrival(NamedTuple):
     """`source` has ended, and comes to `target` as `outcome`. `rescue`: by its failure route."""
 
-    source: int
     target: int
+    source: int
     outcome: str
     rescue: bool
 
@@ -43,7 +42,15 @@ class Run:
         self.kept = kept or {}
         self.decision = Decision(head)
         self.scope = Scope(plan, facts, system, self.decision.published)
-        self.arriving: deque[Arrival] = deque()
+        if head.outcome is not None:
+            self.ends_as(*head.outcome)
+        self.arriving: list[Arrival] = []
+        """A heap: what arrives at the task that stands first in the workflow's order comes first."""
+
+    def ends_as(self, status: str, error: Any) -> None:
+        """All tasks have ended: the outcome is known, and the exit task may see it."""
+        self.head.outcome = (status, error)
+        self.scope.system = {**self.scope.system, "status": status, "error": error}
 
     def record(self, task: int) -> Steps[Record]:
         """The record of a task, which is going to be changed."""

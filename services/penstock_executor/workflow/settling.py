@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+from heapq import heappush
 from typing import Any
 
 from penstock.errors import ExpressionError
@@ -43,9 +44,9 @@ def settle(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
     for target in node.targets:
         if node.routes and target in node.routes:
             led = SUCCESS if target in taken else SKIP
-            run.arriving.append(Arrival(node.index, target, led, target in rescued))
+            heappush(run.arriving, Arrival(target, node.index, led, target in rescued))
         else:
-            run.arriving.append(Arrival(node.index, target, outcome, False))
+            heappush(run.arriving, Arrival(target, node.index, outcome, False))
 
 
 def _end(run: Run, task: int, record: Record) -> dict[str, Any]:

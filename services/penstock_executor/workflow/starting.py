@@ -14,7 +14,7 @@ from penstock_executor.workflow.plan import Compiled
 from penstock_executor.workflow.rendering import input_of, start_of
 from penstock_executor.workflow.run import Run
 from penstock_executor.workflow.scope import Steps
-from penstock_executor.workflow.state import DUE, OPEN, Record
+from penstock_executor.workflow.state import DUE, OPEN, Fan, Record
 
 
 def start_due(run: Run) -> Steps[None]:
@@ -37,13 +37,15 @@ def _start(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
     kept = run.kept.get(node.index)
     if kept is not None and kept.status is not None:
         record.given, record.result = kept.given, kept.result
+        if kept.total is not None:
+            record.fan = Fan(kept.total, begun=kept.total, ended=kept.total)
         yield from end(run, node.index, kept.status, kept.error)
         return
     try:
-        names = yield from run.scope.namespace(compiled.reads["start"], node.index)
         if node.step.with_items is not None:
-            yield from fan_out(run, compiled, record, names)
+            yield from fan_out(run, compiled, record)
             return
+        names = yield from run.scope.namespace(compiled.reads["start"], node.index)
         if node.step.kind in (NOOP, FAIL):
             yield from _at_once(run, compiled, record, names)
             return

@@ -85,7 +85,8 @@ class Fan:
 class Record:
     """What is known of a task. How its sources came out is counted until it is decided.
 
-    `named` holds the outcomes of those sources that its rule looks at one by one; `rescues` counts the
+    `named` holds the outcomes of those sources that its rule looks at one by one; `runs`: it
+    was decided that it runs. `rescues` counts the
     sources that failed and whose failure route leads here; `routes` are the targets of its own failure
     routes. `handled`: it failed, and something that asked for its failure ran. `given` is set if its result
     is not an execution's: that of `noop`, of an empty list, or one that an operator set."""
@@ -95,6 +96,7 @@ class Record:
     failed: int = 0
     skipped: int = 0
     named: dict[int, str] = field(default_factory=dict)
+    runs: bool = False
     rescues: int = 0
     routes: list[int] = field(default_factory=list)
     handled: bool = False

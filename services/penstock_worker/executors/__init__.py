@@ -8,12 +8,14 @@ import importlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock import capture
 from penstock.errors import ConfigurationError, NoExecutor
-from penstock.settings import Settings
 from penstock.task_executors import RunnableAction, TaskExecutor
+
+if TYPE_CHECKING:
+    from penstock.settings import Settings
 
 EXECUTORS = (
     ("async", "penstock_worker.executors.async_:AsyncExecutor"),

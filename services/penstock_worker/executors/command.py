@@ -12,11 +12,11 @@ import asyncio
 import os
 import shutil
 import tempfile
-from typing import IO, Annotated, Literal
+from typing import IO
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
 
+from penstock.definitions.programs import CommandOptions
 from penstock.errors import DefinitionError
 from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import environment, program_result
@@ -25,24 +25,7 @@ from penstock_worker.executors.pipes import PipeReader, Tail, Text
 from penstock_worker.executors.process_group import ProcessGroup
 
 
-class CommandOptions(BaseModel):
-    """The `options` of an action that is a command."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    command: Annotated[list[str], Field(min_length=1)]
-    """The program and its arguments. No shell is involved."""
-    cwd: str | None = None
-    env: dict[str, str] = Field(default_factory=dict)
-    pass_env: list[str] = Field(default_factory=list)
-    """Variables of the worker's own environment that the program needs."""
-    output: Literal["json", "text", "none"] = "json"
-    """`text`: the whole standard output is the result, as one string. `none`: the result is null."""
-
-
 class CommandExecutor:
-    Options = CommandOptions
-
     def __init__(self, *, capacity: int = 2 * (os.cpu_count() or 1)) -> None:
         """`capacity`: programs at a time."""
         self.name = "command"

@@ -22,8 +22,8 @@ from collections.abc import Iterable
 import httpcore
 import httpx
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validator
 
+from penstock.definitions.programs import HttpOptions
 from penstock.errors import AddressRefused, ConfigurationError, DefinitionError, ResultNotStorable
 from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import answers, signature
@@ -38,42 +38,7 @@ _OURS = frozenset(
 )
 
 
-class HttpOptions(BaseModel):
-    """The `options` of an action that is a URL."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    url: str
-    headers: dict[str, str] = Field(default_factory=dict)
-    """Sent along, but not to another host that the first one redirects to."""
-    secret_env: str | None = None
-    """The environment variable of the worker that holds the secret to sign with."""
-    connect_timeout: PositiveFloat = 10.0
-    timeout: PositiveFloat = 300.0
-    """Seconds that the other side may stay silent."""
-
-    @field_validator("url")
-    @classmethod
-    def _is_http(cls, value: str) -> str:
-        url = httpx.URL(value)
-        if url.scheme not in ("http", "https") or not url.host:
-            raise ValueError("must be an http or https URL")
-        if url.userinfo:
-            raise ValueError("must not hold a password; verify the signature instead (secret_env)")
-        return value
-
-    @field_validator("headers")
-    @classmethod
-    def _are_theirs(cls, value: dict[str, str]) -> dict[str, str]:
-        for name in value:
-            if name.lower() in _OURS or name.lower().startswith("webhook-"):
-                raise ValueError(f"{name} is set by Penstock")
-        return value
-
-
 class HttpExecutor:
-    Options = HttpOptions
-
     def __init__(self, *, capacity: int = 50, allow: Iterable[str] = ()) -> None:
         """`capacity`: requests at a time. `allow`: host names, addresses and networks that may be reached
         although they are not public. Raises ConfigurationError if one of those is none."""
@@ -163,6 +128,9 @@ def _body(run: Run) -> bytes:
 
 def _headers(run: Run, options: HttpOptions, body: bytes) -> dict[str, str]:
     id = f"{run.event.execution_id}:{run.event.attempt}"
+    for name in options.headers:
+        if name.lower() in _OURS or name.lower().startswith("webhook-"):
+            raise DefinitionError(f"the header {name} of {run.action.ref} is for Penstock to set")
     headers = {
         "Content-Type": "application/json",
         "Accept": "application/json",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 
+from penstock.definitions.programs import KubernetesOptions
 from penstock.errors import InvalidInput
 from penstock.task_executors import Run
 from penstock_worker.executors import environment
@@ -22,29 +22,6 @@ HOPELESS = frozenset(
     {"ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 )
 """Reasons for which a container waits that no waiting cures. A failed pull may be cured."""
-
-
-class KubernetesOptions(BaseModel):
-    """The `options` of an action that is an image."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    image: str
-    command: list[str] | None = None
-    """None: the image's own entry point."""
-    args: list[str] | None = None
-    env: dict[str, str] = Field(default_factory=dict)
-    namespace: str | None = None
-    """None: the namespace of the worker, or of its kubeconfig."""
-    service_account: str | None = None
-    resources: dict[str, dict[str, str]] = Field(default_factory=dict)
-    """`requests` and `limits`, as Kubernetes writes them."""
-    node_selector: dict[str, str] = Field(default_factory=dict)
-    image_pull_secrets: list[str] = Field(default_factory=list)
-    output: Literal["json", "none"] = "json"
-    """`none`: the result is null, whatever is printed."""
-    start_timeout: PositiveFloat = 300.0
-    """Seconds that the container may take to start."""
 
 
 def name_of(run: Run) -> str:

@@ -18,10 +18,10 @@ import logging
 import time
 from typing import Any
 
+from penstock.definitions.programs import KubernetesOptions
 from penstock.errors import Conflict, DefinitionError, InvalidInput
 from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import cluster, job, program_result
-from penstock_worker.executors.job import KubernetesOptions
 from penstock_worker.executors.kube_api import KubeApi, KubernetesRefused, KubernetesUnreachable
 from penstock_worker.executors.options import options_of
 from penstock_worker.executors.pipes import Tail, Text
@@ -33,8 +33,6 @@ DELETE_MARGIN = 30.0
 
 
 class KubernetesExecutor:
-    Options = KubernetesOptions
-
     def __init__(
         self,
         *,

@@ -1,24 +1,24 @@
-"""The options of an action, checked against what its task executor understands."""
+"""The options of an action, checked again where they are used: other versions may have stored them."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from penstock.errors import DefinitionError
+from penstock.options import Options, problems
 from penstock.task_executors import Run
 
-Model = TypeVar("Model", bound=BaseModel)
+Chosen = TypeVar("Chosen", bound=Options)
 
 
-def options_of(run: Run, model: type[Model]) -> Model:
+def options_of(run: Run, kind: type[Chosen]) -> Chosen:
     """Raises DefinitionError, which names the option: an unknown or wrong one is never ignored."""
     try:
-        return model.model_validate(run.action.options)
+        return kind.model_validate(dict(run.action.options))
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        raise DefinitionError(
-            f"the options of {run.action.ref} are wrong: {wrong}",
-            hint=f"It takes {', '.join(model.model_fields)}.",
-        ) from None
+        found = problems(error)
+        wrong = "; ".join(str(problem) for problem in found)
+        hint = next((problem.hint for problem in found if problem.hint), None)
+        raise DefinitionError(f"the options of {run.action.ref} are wrong: {wrong}", hint=hint) from None

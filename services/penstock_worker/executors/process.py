@@ -16,8 +16,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, PositiveInt
-
+from penstock.definitions.programs import ProcessOptions
 from penstock.errors import ConfigurationError, DefinitionError
 from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import frames
@@ -25,19 +24,7 @@ from penstock_worker.executors.children import Child
 from penstock_worker.executors.options import options_of
 
 
-class ProcessOptions(BaseModel):
-    """The `options` of an action that runs in a child process."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    memory_limit: PositiveInt | None = None
-    """Bytes that an attempt may map beyond what an idle child has mapped; over it the function meets a
-    MemoryError. None: the executor's own limit. Linux only."""
-
-
 class ProcessExecutor:
-    Options = ProcessOptions
-
     def __init__(
         self,
         *,

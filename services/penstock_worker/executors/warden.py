@@ -1,10 +1,10 @@
 """Kills the worker's child processes when the worker is gone. A program of its own, started by `watch.py`.
 
-It reads `+PGID` and `-PGID` lines and remembers which process groups are alive. When its input ends, the worker
-has died (even by SIGKILL) or stopped, and every group that is left is killed, grandchildren included. Where there
-is a /proc, whatever carries the worker's mark in its environment is killed too: that finds what was started in the
-instant in which the worker died, and what has left its group. Only the standard library, so that it starts in a
-few milliseconds and stays small.
+It reads `+PGID` and `-PGID` lines and remembers which process groups are alive. When its input ends, the
+worker has died (even by SIGKILL) or stopped, and every group that is left is killed, grandchildren included.
+Where there is a /proc, whatever carries the worker's mark in its environment is killed too: that finds what
+was started in the instant in which the worker died, and what has left its group. Only the standard library,
+so that it starts in a few milliseconds and stays small.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from penstock.transports import QUEUE_HEADER, REASON_HEADER, STATUS, Transport
-
 from tests.penstock.transports.conftest import DELIVERY_LIMIT
 from tests.penstock.transports.traffic import QUEUE, bodies, message, nothing_comes, numbered, receive, until
 
@@ -194,8 +193,7 @@ async def test_what_had_arrived_before_a_stop_is_received_or_left_to_others(
 
     async def take(stopped: bool) -> None:
         source = subscription if stopped else other
-        while True:
-            batch = await source.receive(100)
+        while batch := await source.receive(100):
             await source.ack(batch)
             got.extend(bodies(batch))
 
@@ -267,8 +265,7 @@ async def test_two_subscriptions_compete_and_each_message_goes_to_one(
     got: list[list[str]] = [[], []]
 
     async def take(index: int) -> None:
-        while True:
-            batch = await subscriptions[index].receive(5)
+        while batch := await subscriptions[index].receive(5):
             got[index] += bodies(batch)
             await asyncio.sleep(0.01)
             await subscriptions[index].ack(batch)

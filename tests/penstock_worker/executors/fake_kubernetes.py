@@ -4,7 +4,8 @@ It really runs the command of the container, as a process of this machine: so ex
 are those of real programs. Names are unique (409), a Job's pod carries the label `job-name`, conditions end
 with `Complete` or `Failed`, `propagationPolicy=Foreground` keeps the Job until its pod has ended, which gets
 SIGTERM and, after its grace period, SIGKILL. No image is pulled; `image="missing"` waits for ever in
-ImagePullBackOff."""
+ImagePullBackOff.
+"""
 
 from __future__ import annotations
 

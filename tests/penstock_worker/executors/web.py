@@ -1,5 +1,6 @@
 """A small HTTP/1.1 server for tests of the http executor. Handlers see the whole request and when it is
-dropped."""
+dropped.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +44,7 @@ class Web:
         self.routes: dict[str, Handler] = {}
         self.requests: list[Request] = []
         self.port = 0
+        self.connections = 0
 
     def url(self, path: str, host: str = "127.0.0.1") -> str:
         return f"http://{host}:{self.port}{path}"
@@ -57,6 +59,7 @@ class Web:
         self.routes[path] = handler
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             while (request := await _read(reader)) is not None:
                 self.requests.append(request)

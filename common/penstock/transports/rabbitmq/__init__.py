@@ -16,7 +16,7 @@ from penstock.transports.rabbitmq import address, wire
 from penstock.transports.rabbitmq.connection import Link
 from penstock.transports.rabbitmq.consumer import Consumer
 from penstock.transports.rabbitmq.listener import Listener
-from penstock.transports.rabbitmq.patience import CALL_TIMEOUT, answered, close_channel, stop
+from penstock.transports.rabbitmq.patience import RECONNECT_WAIT, answered, close_channel, stop
 from penstock.transports.rabbitmq.publisher import Publisher
 from penstock.transports.rabbitmq.topology import Names, QueueType, Topology
 from penstock.transports.rabbitmq.watchdog import watch
@@ -79,9 +79,13 @@ class RabbitMQTransport:
         return self._consuming.up and self._publisher.up and all(c.healthy for c in self._consumers)
 
     async def open(self) -> None:
-        await self._consuming.open(self._deadline)
-        await self._publishing.open(self._deadline)
-        await self._publisher.open(self._deadline)
+        try:
+            await self._consuming.open(self._deadline)
+            await self._publishing.open(self._deadline)
+            await self._publisher.open(self._deadline)
+        except BaseException:
+            await self.close()
+            raise
         self._watchdog = asyncio.create_task(watch(self._consumers, self._interval), name="rabbitmq watchdog")
 
     async def close(self) -> None:
@@ -108,7 +112,7 @@ class RabbitMQTransport:
         return consumer
 
     async def declare(self, queue: str) -> None:
-        connection = await self._consuming.connection(wait=CALL_TIMEOUT)
+        connection = await self._consuming.connection(wait=RECONNECT_WAIT)
         async with answered():
             channel = await connection.channel(publisher_confirms=False)
         try:
@@ -118,7 +122,7 @@ class RabbitMQTransport:
         self._known[queue] = None
 
     async def depth(self, queue: str) -> int:
-        connection = await self._consuming.connection(wait=CALL_TIMEOUT)
+        connection = await self._consuming.connection(wait=RECONNECT_WAIT)
         async with answered():
             channel = await connection.channel(publisher_confirms=False)
         try:

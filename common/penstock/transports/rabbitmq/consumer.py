@@ -67,6 +67,7 @@ class Consumer:
     async def receive(self, limit: int) -> list[Delivery]:
         while not self._arrived:
             if self.closed:
+                await asyncio.sleep(0)  # a loop that does not look must not stop the process
                 return []
             self._wake.clear()
             await self._wake.wait()

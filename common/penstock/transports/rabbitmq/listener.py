@@ -40,6 +40,7 @@ class Listener:
     async def receive(self, limit: int) -> list[Delivery]:
         while not self._arrived:
             if self._closed:
+                await asyncio.sleep(0)  # a loop that does not look must not stop the process
                 return []
             self._wake.clear()
             await self._wake.wait()

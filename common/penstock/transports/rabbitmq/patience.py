@@ -26,6 +26,9 @@ log = structlog.get_logger(__name__)
 CALL_TIMEOUT = 10.0
 """Seconds that RabbitMQ has to answer a declare, a consume, or a new connection."""
 
+RECONNECT_WAIT = 5.0
+"""Seconds that a call waits for a connection that is down, before it says so."""
+
 
 def persistently(
     what: str, *, deadline: float | None = None, also: type[BaseException] | None = None, quiet: bool = False
@@ -69,6 +72,8 @@ async def answered(timeout: float = CALL_TIMEOUT) -> AsyncIterator[None]:
     except TimeoutError as error:
         raise ConnectionFailed(f"no answer within {timeout:g} seconds") from error
     except (AMQPError, OSError, RuntimeError) as error:
+        if task.cancelling() > cancels:  # both at once: the cancellation must not get lost
+            raise asyncio.CancelledError from error
         raise ConnectionFailed(reason(error)) from error
 
 
@@ -85,8 +90,9 @@ async def close_channel(channel: Channel) -> None:
 
 
 async def stop(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait([task])
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=5)
 
 
 def pause() -> float:

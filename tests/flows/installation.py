@@ -1,0 +1,134 @@
+"""An installation for a test: executors and workers in this process, on a fresh database (and vhost)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from pydantic import SecretStr
+
+from penstock import invariants
+from penstock.apply import Change, apply
+from penstock.client import Client
+from penstock.database import Row, Session
+from penstock.definitions import Definitions
+from penstock.service import Parts, Stop, assembled
+from penstock.settings import Settings
+from penstock_executor import main as executor
+from penstock_worker import main as worker
+
+QUICK: dict[str, Any] = {
+    "heartbeat_interval": 0.3,
+    "stale_threshold": 1.0,
+    "sweep_interval": 0.3,
+    "relay_interval": 0.2,
+    "relay_age": 0.3,
+    "restage_age": 1.0,
+    "poll_interval": 0.5,
+    "lease": 5.0,
+    "grace": 1.0,
+    "archive_after": 3600.0,
+    "delivery_limit": 3,
+    "log_level": "error",
+}
+"""Thresholds in tenths of seconds, so that recovery can be watched."""
+
+
+class Installation:
+    """Starts what a test asks for, and stops it at the end."""
+
+    def __init__(self, database: str, broker: str | None, **settings: Any) -> None:
+        self._given = {
+            **QUICK,
+            "database_url": SecretStr(database),
+            "broker_url": SecretStr(broker) if broker else None,
+            **settings,
+        }
+        self._stack = AsyncExitStack()
+        self._running: list[tuple[Stop, asyncio.Task[None]]] = []
+        self._count = 0
+        self.client: Client
+
+    async def __aenter__(self) -> Installation:
+        self.client = await self._stack.enter_async_context(Client.connect(self.settings()))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for stop, _task in self._running:
+            stop.ask()
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(task for _, task in self._running))
+            await self._stack.aclose()
+
+    def settings(self, **more: Any) -> Settings:
+        self._count += 1
+        return Settings(**{**self._given, "name": f"test-{self._count}", **more})
+
+    @property
+    def session(self) -> Session:
+        return self.client.session
+
+    async def apply(self, *definitions: Any) -> list[Change]:
+        return await apply(self.session, _collected(definitions).documents())
+
+    async def executor(self, **settings: Any) -> Stop:
+        return await self._start("executor", settings, lambda parts, stop: executor.work(parts, stop))
+
+    async def worker(self, *definitions: Any, **settings: Any) -> Stop:
+        found = _collected(definitions)
+        return await self._start("worker", settings, lambda parts, stop: worker.work(parts, found, stop))
+
+    async def _start(self, role: str, settings: dict[str, Any], work: Any) -> Stop:
+        stop, ready = Stop(), asyncio.Event()
+
+        async def run() -> None:
+            async with assembled(self.settings(**settings), role=role) as parts:
+                ready.set()
+                await work(parts, stop)
+
+        self._running.append((stop, asyncio.create_task(run(), name=role)))
+        await ready.wait()
+        return stop
+
+    async def start(self, *definitions: Any, **settings: Any) -> None:
+        """Apply, and run one executor and one worker for them."""
+        await self.apply(*definitions)
+        await self.executor(**settings)
+        if _collected(definitions).actions:
+            await self.worker(*definitions, **settings)
+
+    async def parts(self, role: str = "test") -> Parts:
+        """Connections of one's own, to play a part by hand."""
+        return await self._stack.enter_async_context(assembled(self.settings(), role=role))
+
+    async def rows(self, sql: str, *args: Any) -> list[Row]:
+        return await self.session.fetch(sql, *args)
+
+    async def until(self, sql: str, *args: Any, seconds: float = 20) -> list[Row]:
+        """Wait until a query gives rows."""
+        async with asyncio.timeout(seconds):
+            while not (rows := await self.session.fetch(sql, *args)):
+                await asyncio.sleep(0.03)
+        return rows
+
+    async def quiet(self, seconds: float = 30) -> None:
+        """Wait until nothing is open any more and the outbox is empty."""
+        await self.until(
+            "select 1 where not exists (select from execution where finished_at is null) "
+            "and not exists (select from outbox) and not exists (select from slot)",
+            seconds=seconds,
+        )
+
+    async def statuses(self) -> dict[str, int]:
+        return {r[0]: r[1] for r in await self.rows("select status, count(*) from execution group by 1")}
+
+    async def sound(self) -> None:
+        """No invariant is violated."""
+        broken = [finding for finding in await invariants.check(self.session) if finding.violations]
+        assert not broken, broken
+
+
+def _collected(definitions: Sequence[Any]) -> Definitions:
+    return Definitions(definitions)

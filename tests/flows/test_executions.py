@@ -1,0 +1,199 @@
+"""From a request to a result."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
+from penstock.ids import new_id
+from tests.flows import shop
+from tests.flows.installation import Installation
+
+
+async def test_an_action_runs_and_its_result_comes_back(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    assert await house.client.run("shop.charge", {"order": 7, "amount": 1.5}, timeout=20) == {"order": 7, "charged": 1.5}
+    assert await house.client.run("shop.count", {"words": "a b c"}, timeout=20) == 3
+    await house.quiet()
+    await house.sound()
+
+
+async def test_the_history_names_every_move_and_who_made_it(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 7})
+    await house.client.result(id, timeout=20)
+    history = await house.client.history(id)
+    assert [row["new"] for row in history] == ["requested", "scheduled", "running", "completed"]
+    assert [row["actor"].split(":")[0] for row in history] == ["client", "executor", "worker", "worker"]
+    assert [row["attempt"] for row in history] == [0, 0, 1, 1]
+
+
+async def test_a_thousand_executions_all_complete(house: Installation) -> None:
+    await house.start(*shop.ALL, concurrency=100)
+    await asyncio.gather(*(house.client.start("shop.charge", {"order": n}) for n in range(300)))
+    for _ in range(7):
+        await house.client.start_many("shop.charge", [{"order": n} for n in range(100)])
+    await house.quiet()
+    assert await house.statuses() == {"completed": 1000}
+    await house.sound()
+
+
+async def test_a_failure_is_kept_with_type_message_and_traceback(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    id = await house.client.start("shop.hopeless")
+    with pytest.raises(ExecutionFailed, match="no such customer") as caught:
+        await house.client.result(id, timeout=20)
+    assert caught.value.status == "failed"
+    row = await house.client.get(id)
+    assert row["attempt"] == 1
+    assert "NonRetryable" in row["error"]
+    assert "hopeless" in row["error"]
+
+
+async def test_a_retry_follows_its_policy_and_every_attempt_is_kept(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    id = await house.client.start("shop.flaky", {"failures": 2})
+    assert await house.client.result(id, timeout=20) == 3
+    attempts = await house.rows("select attempt, outcome, error ->> 'type' as type from attempt where execution_id = $1", id)
+    assert [(a["attempt"], a["outcome"], a["type"]) for a in attempts] == [
+        (1, "requested", "ConnectionError"),
+        (2, "requested", "ConnectionError"),
+    ]
+    await house.quiet()
+    await house.sound()
+
+
+async def test_an_action_that_runs_out_of_attempts_fails(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    with pytest.raises(ExecutionFailed, match="attempt 3 failed"):
+        await house.client.run("shop.flaky", {"failures": 9}, timeout=20)
+
+
+async def test_an_action_may_ask_for_a_retry_and_say_when(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    assert await house.client.run("shop.impatient", timeout=20) == 3
+
+
+async def test_an_attempt_that_takes_too_long_is_ended(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    with pytest.raises(ExecutionFailed) as caught:
+        await house.client.run("shop.slow", timeout=20)
+    assert caught.value.status == "timeout"
+
+
+async def test_a_deferred_execution_gives_its_slot_back_and_finds_its_state_again(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    id = await house.client.start("shop.later")
+    assert await house.client.result(id, timeout=20) == "page 7"
+    row = await house.client.get(id)
+    assert (row["attempt"], row["failures"]) == (2, 0)
+
+
+async def test_a_result_that_cannot_be_stored_fails_the_attempt(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    with pytest.raises(ExecutionFailed, match="ResultNotStorable"):
+        await house.client.run("shop.unstorable", timeout=20)
+
+
+async def test_the_same_key_gives_the_same_execution(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    ids = await asyncio.gather(*(house.client.start("shop.charge", {"order": 1}, key="k") for _ in range(20)))
+    assert len(set(ids)) == 1
+    with pytest.raises(Conflict, match=str(ids[0])):
+        await house.client.start("shop.charge", {"order": 2}, key="k")
+
+
+async def test_bad_input_is_refused_at_the_door_and_stores_nothing(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    client = house.client
+    with pytest.raises(NotFound, match=r"shop\.nothing"):
+        await client.start("shop.nothing")
+    with pytest.raises(InvalidInput, match="order"):
+        await client.start("shop.charge", {"order": "seven"})
+    with pytest.raises(InvalidInput, match="NUL"):
+        await client.start("shop.count", {"words": "a\0b"})
+    with pytest.raises(InvalidInput, match="bytes|large"):
+        await client.start("shop.count", {"words": "x" * 1_000_000})
+    with pytest.raises(InvalidInput):
+        await client.start("shop.charge", {"order": 1, "amount": float("nan")})
+    assert await house.statuses() == {}
+
+
+async def test_one_bad_submit_does_not_harm_those_it_is_grouped_with(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    answers = await asyncio.gather(
+        *(house.client.start("shop.charge", {"order": n if n % 10 else "bad"}) for n in range(100)),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(a, InvalidInput) for a in answers) == 10
+    await house.quiet()
+    assert await house.statuses() == {"completed": 90}
+
+
+async def test_a_start_inside_the_callers_transaction_happens_if_and_only_if_it_commits(
+    house: Installation, database: str
+) -> None:
+    await house.start(*shop.ALL)
+    connection = await asyncpg.connect(database)
+    async with connection.transaction():
+        kept = await house.client.start("shop.charge", {"order": 1}, connection=connection)
+    lost: UUID | None = None
+    with pytest.raises(ZeroDivisionError):
+        async with connection.transaction():
+            lost = await house.client.start("shop.charge", {"order": 2}, connection=connection)
+            raise ZeroDivisionError
+    assert await house.client.result(kept, timeout=20) == {"order": 1, "charged": 0}
+    assert lost is not None
+    with pytest.raises(NotFound):
+        await house.client.get(lost)
+    await connection.close()
+
+
+async def test_cancelling_what_has_not_started_ends_it_at_once(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 1})
+    assert await house.client.cancel(id, reason="no longer needed") == 1
+    row = await house.client.get(id)
+    assert (row["status"], row["reason"]) == ("cancelled", "no longer needed")
+    assert await house.client.cancel(id) == 0
+    await house.executor()
+    await house.worker(*shop.ALL)
+    assert await house.client.run("shop.charge", {"order": 2}, timeout=20) == {"order": 2, "charged": 0}
+    assert (await house.client.get(id))["status"] == "cancelled"
+
+
+async def test_cancelling_what_runs_ends_it_before_the_next_heartbeat(house: Installation) -> None:
+    await house.start(*shop.ALL, heartbeat_interval=20.0, stale_threshold=60.0, sweep_interval=30.0)
+    id = await house.client.start("shop.wait_for", {"seconds": 60})
+    await house.until("select 1 from execution where id = $1 and status = 'running'", id)
+    assert await house.client.cancel(id) == 1
+    await house.until("select 1 from execution where id = $1 and status = 'cancelled'", id, seconds=10)
+    await house.sound()
+
+
+async def test_waiting_for_something_that_does_not_exist_says_so(house: Installation) -> None:
+    with pytest.raises(NotFound):
+        await house.client.result(new_id(), timeout=20)
+
+
+async def test_a_delayed_execution_waits_for_its_instant(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 1}, delay=0.3)
+    await house.client.result(id, timeout=20)
+    rows = await house.rows(
+        "select (select at from history where execution_id = e.id and new = 'running') >= e.ready_at as waited "
+        "from execution e where id = $1",
+        id,
+    )
+    assert rows[0]["waited"]
+
+
+async def test_applying_twice_changes_nothing(house: Installation) -> None:
+    first = await house.apply(*shop.ALL)
+    assert {change.what for change in first} == {"new"}
+    second = await house.apply(*shop.ALL)
+    assert {change.what for change in second} == {"unchanged"}
