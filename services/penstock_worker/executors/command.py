@@ -12,15 +12,16 @@ import asyncio
 import os
 import shutil
 import tempfile
-from typing import IO
+from collections.abc import Mapping
+from typing import IO, Any
 
 import orjson
 
 from penstock.definitions.programs import CommandOptions
-from penstock.errors import DefinitionError
+from penstock.errors import DefinitionError, InvalidInput
 from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import environment, program_result
-from penstock_worker.executors.options import options_of
+from penstock_worker.executors.options import program_of
 from penstock_worker.executors.pipes import PipeReader, Tail, Text
 from penstock_worker.executors.process_group import ProcessGroup
 
@@ -52,12 +53,12 @@ class CommandExecutor:
 
 async def _run(run: Run) -> Outcome:
     try:
-        options = options_of(run, CommandOptions)
-    except DefinitionError as error:
+        options, params = program_of(run, CommandOptions)
+    except (DefinitionError, InvalidInput) as error:
         return Outcome.raised(error, retryable=False)
     env = {**environment.inherited(options.pass_env), **options.env, **environment.of_run(run)}
     try:
-        with _input(run) as stdin:
+        with _input(params) as stdin:
             group = ProcessGroup(_resolved(options, env), stdin=stdin, env=env, cwd=options.cwd)
     except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
         said = f"{options.command[0]} cannot be started on this worker: {error}"
@@ -102,9 +103,9 @@ def _resolved(options: CommandOptions, env: dict[str, str]) -> list[str]:
     return [shutil.which(program, path=env.get("PATH")) or program, *arguments]
 
 
-def _input(run: Run) -> IO[bytes]:
+def _input(params: Mapping[str, Any]) -> IO[bytes]:
     """The parameters in a file without a name: a program need not read them."""
     file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
-    file.write(orjson.dumps(run.params))
+    file.write(orjson.dumps(params))
     file.seek(0)
     return file

@@ -17,18 +17,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import httpcore
 import httpx
 import orjson
 
 from penstock.definitions.programs import HttpOptions
-from penstock.errors import AddressRefused, ConfigurationError, DefinitionError, ResultNotStorable
+from penstock.errors import (
+    AddressRefused,
+    ConfigurationError,
+    DefinitionError,
+    InvalidInput,
+    ResultNotStorable,
+)
 from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import answers, signature
 from penstock_worker.executors.addresses import Addresses, GuardedNetwork
-from penstock_worker.executors.options import options_of
+from penstock_worker.executors.options import program_of
 
 REDIRECTS = frozenset({307, 308})
 """Those that keep the method and the body. The others would turn the POST into a GET."""
@@ -75,9 +82,9 @@ class HttpExecutor:
 
     async def _run(self, run: Run) -> Outcome:
         try:
-            options = options_of(run, HttpOptions)
-            return await self._post(run, options)
-        except (DefinitionError, AddressRefused, ResultNotStorable) as error:
+            options, params = program_of(run, HttpOptions)
+            return await self._post(run, options, _body(run, params))
+        except (DefinitionError, InvalidInput, AddressRefused, ResultNotStorable) as error:
             return Outcome.raised(error, retryable=False)
         except ConfigurationError as error:
             return Outcome.raised(error)
@@ -86,9 +93,9 @@ class HttpExecutor:
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
             return _unreachable(error, retryable=None)
 
-    async def _post(self, run: Run, options: HttpOptions) -> Outcome:
+    async def _post(self, run: Run, options: HttpOptions, body: bytes) -> Outcome:
         assert self._pool is not None, "open() comes first"
-        body, url = _body(run), httpx.URL(options.url)
+        url = httpx.URL(options.url)
         headers = {**options.headers, **_headers(run, options, body)}
         timeout = {"connect": options.connect_timeout, "read": options.timeout, "write": options.timeout}
         for _ in range(MAX_REDIRECTS + 1):
@@ -111,7 +118,7 @@ class HttpExecutor:
         raise DefinitionError(f"{options.url} redirects more than {MAX_REDIRECTS} times")
 
 
-def _body(run: Run) -> bytes:
+def _body(run: Run, params: Mapping[str, Any]) -> bytes:
     event = run.event
     return orjson.dumps(
         {
@@ -121,7 +128,7 @@ def _body(run: Run) -> bytes:
             "namespace": event.namespace,
             "action": event.action,
             "idempotency_token": event.execution_id,
-            "params": run.params,
+            "params": params,
         }
     )
 

@@ -29,17 +29,17 @@ def name_of(run: Run) -> str:
     return f"penstock-{run.event.execution_id.hex}-{run.event.attempt}"
 
 
-def manifest(run: Run, options: KubernetesOptions, keep: float) -> dict[str, Any]:
+def manifest(run: Run, options: KubernetesOptions, params: Mapping[str, Any], keep: float) -> dict[str, Any]:
     """The Job. Kubernetes itself never tries again (that is for the retry policy), ends it when its time is
     up even if the worker is gone, and removes it `keep` seconds after its end. Raises InvalidInput if the
     parameters are too large for an environment variable."""
-    params = orjson.dumps(run.params)
-    if len(params) > PARAMS_LIMIT:
+    given = orjson.dumps(params)
+    if len(given) > PARAMS_LIMIT:
         raise InvalidInput(
-            f"the parameters have {len(params):,} bytes; a Kubernetes job takes at most {PARAMS_LIMIT:,}",
+            f"the parameters have {len(given):,} bytes; a Kubernetes job takes at most {PARAMS_LIMIT:,}",
             hint="Put them in an object store and pass a link.",
         )
-    env = {**options.env, **environment.of_run(run), "PENSTOCK_PARAMS": params.decode()}
+    env = {**options.env, **environment.of_run(run), "PENSTOCK_PARAMS": given.decode()}
     labels = {
         "app.kubernetes.io/managed-by": "penstock",
         EXECUTION_LABEL: str(run.event.execution_id),

@@ -23,7 +23,7 @@ from penstock.errors import Conflict, DefinitionError, InvalidInput
 from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import cluster, job, program_result
 from penstock_worker.executors.kube_api import KubeApi, KubernetesRefused, KubernetesUnreachable
-from penstock_worker.executors.options import options_of
+from penstock_worker.executors.options import program_of
 from penstock_worker.executors.pipes import Tail, Text
 
 logger = logging.getLogger(__name__)
@@ -81,8 +81,8 @@ class KubernetesExecutor:
     async def _run(self, run: Run) -> Outcome:
         assert self._api is not None, "open() comes first"
         try:
-            options = options_of(run, KubernetesOptions)
-            manifest = job.manifest(run, options, self._keep)
+            options, params = program_of(run, KubernetesOptions)
+            manifest = job.manifest(run, options, params, self._keep)
         except (DefinitionError, InvalidInput) as error:
             return Outcome.raised(error, retryable=False)
         attempt = _Attempt(self._api, run, options, options.namespace or self._namespace)

@@ -1,8 +1,8 @@
-"""The options of an action, checked again where they are used: other versions may have stored them."""
+"""Options and parameters of an action, checked where they are used: another version may have stored them."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -22,3 +22,9 @@ def options_of(run: Run, kind: type[Chosen]) -> Chosen:
         wrong = "; ".join(str(problem) for problem in found)
         hint = next((problem.hint for problem in found if problem.hint), None)
         raise DefinitionError(f"the options of {run.action.ref} are wrong: {wrong}", hint=hint) from None
+
+
+def program_of(run: Run, kind: type[Chosen]) -> tuple[Chosen, dict[str, Any]]:
+    """The options of an action that is a program, and the parameters to hand to it. Raises DefinitionError, or
+    what `bind` raises for parameters that do not fit."""
+    return options_of(run, kind), run.action.bind(run.params)

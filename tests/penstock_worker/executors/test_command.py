@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from penstock.definitions.programs import command_action
 from penstock.run_log import RunLog
 from penstock.task_executors import Outcome, attempt
 from penstock_worker.executors.command import CommandExecutor
@@ -89,6 +90,23 @@ async def test_a_wrong_option_is_an_error_that_names_it() -> None:
     assert outcome.error is not None
     assert (outcome.error.type, outcome.error.retryable) == ("DefinitionError", False)
     assert "comand" in outcome.error.message
+
+
+async def test_parameters_that_do_not_fit_start_nothing(tmp_path: Path) -> None:
+    action = command_action(
+        "shop.touch",
+        ["touch", str(tmp_path / "ran")],
+        parameters={"n": {"type": "integer"}},
+        options={"output": "none"},
+    )
+    run, _ = run_of(None, {"n": "seven"})
+    run.action = action
+    outcome = await attempt(executor, run)
+    assert outcome.error is not None
+    assert (outcome.error.type, outcome.error.retryable) == ("InvalidInput", False)
+    assert not (tmp_path / "ran").exists()
+    run.params = {"n": 7}
+    assert (await attempt(executor, run)).kind == "completed"
 
 
 async def test_the_worker_s_own_environment_stays_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from penstock.errors import ConfigurationError, NoExecutor
+from penstock.settings import Settings
+from penstock.task_executors import attempt
+from penstock.testing.scenarios import ScenarioAction
+from penstock_worker.executors import EXECUTORS, build, chosen, executors
+from penstock_worker.executors.thread import ThreadExecutor
+from tests.penstock_worker.executors.runs import run_of
+
+
+async def test_a_worker_s_executors_are_open_and_capture_what_is_printed() -> None:
+    def action() -> None:
+        print("printed")
+        logging.getLogger("shop").info("sold")
+
+    async with executors(Settings(concurrency=3)) as found:
+        assert sorted(found) == ["async", "command", "http", "process", "thread"]
+        assert all(each.metrics().available == 3 for each in found.values())
+        run, lines = run_of(action)
+        await attempt(chosen(found, run.action), run)
+    assert lines == [("stdout", "printed"), ("log", "INFO shop: sold")]
+
+
+def test_coroutines_go_to_async_and_functions_to_threads_unless_they_say_otherwise() -> None:
+    found = build(3, {})
+    assert chosen(found, ScenarioAction("a.b", is_coroutine=True)).name == "async"
+    assert chosen(found, ScenarioAction("a.b")).name == "thread"
+    assert chosen(found, ScenarioAction("a.b", executor="process")).name == "process"
+    with pytest.raises(NoExecutor, match="'gpu'"):
+        chosen(found, ScenarioAction("a.b", executor="gpu"))
+
+
+def test_executors_can_be_configured_left_out_and_added() -> None:
+    own = "penstock_worker.executors.thread:ThreadExecutor"
+    found = build(3, {"thread": {"capacity": 7}, "command": None, "gpu": {"class": own, "capacity": 1}})
+    assert found["thread"].metrics().available == 7
+    assert found["async"].metrics().available == 3
+    assert "command" not in found
+    assert isinstance(found["gpu"], ThreadExecutor)
+
+
+@pytest.mark.parametrize(
+    ("configured", "message"),
+    [
+        ({"gpu": {}}, "no task executor 'gpu'"),
+        ({"gpu": {"class": "no.such.module:Gpu"}}, "cannot be loaded"),
+        ({"gpu": {"class": "penstock.errors:Gpu"}}, "cannot be loaded"),
+        ({"thread": {"capasity": 3}}, "capasity"),
+        ({"thread": {"capacity": 0}}, "at least 1"),
+        ({"http": {"allow": ["a/b"]}}, "allow-list"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_at_the_start(
+    configured: dict[str, dict[str, object]], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        build(3, configured)
+
+
+def test_names_are_given_once() -> None:
+    names = [name for name, _ in EXECUTORS]
+    assert len(set(names)) == len(names)
+    assert [executor.name for executor in build(1, {"kubernetes": {}}).values()] == names
