@@ -102,7 +102,9 @@ def pause() -> float:
 
 def reason(error: BaseException | None) -> str:
     """An error of the AMQP libraries in words. None of them carries credentials."""
-    text = ", ".join(str(arg) for arg in error.args) if error is not None and error.args else ""
+    if error is None or isinstance(error, asyncio.CancelledError):
+        return "closed"
+    text = ", ".join(str(arg) for arg in error.args) if error.args else ""
     if "OpenOk" in text:
         return "the broker refused the virtual host (it does not exist, or is not up yet)"
     return text or type(error).__name__
