@@ -24,23 +24,29 @@ class Coalescer(Generic[Item, Answer]):
         self._most = most
         self._pending: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
         self._writers = writers
-        self._busy: set[asyncio.Task[None]] = set()
+        self._writing = 0
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def submit(self, item: Item) -> Answer:
         """The answer for `item`, once it is committed."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._pending.append((item, future))
-        if len(self._busy) < self._writers:
+        if self._writing < self._writers:
+            self._writing += 1
             task = asyncio.create_task(self._drain(), name="coalesce")
-            self._busy.add(task)
-            task.add_done_callback(self._busy.discard)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         return await future
 
     async def _drain(self) -> None:
         await asyncio.sleep(0)  # whoever is ready in this turn of the loop comes along
-        while self._pending:
-            group = [self._pending.popleft() for _ in range(min(self._most, len(self._pending)))]
-            await self._settle(group)
+        try:
+            while self._pending:
+                group = [self._pending.popleft() for _ in range(min(self._most, len(self._pending)))]
+                await self._settle(group)
+        finally:
+            # In the same step as the look that found nothing pending: whoever comes next starts a writer.
+            self._writing -= 1
 
     async def _settle(self, group: list[tuple[Item, asyncio.Future[Answer]]]) -> None:
         try:
