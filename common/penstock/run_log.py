@@ -70,7 +70,8 @@ class RunLog:
     def close(self) -> None:
         """The attempt is over: flush, then drop whatever its leftovers (threads, tasks) still say."""
         self.flush()
-        self._left = -1
+        with self._lock:  # whoever is in the middle of a line gets to its end first
+            self._left = -1
 
     def _emit(self, stream: str, line: str) -> None:
         if self._left < 0:

@@ -60,6 +60,7 @@ def main(fd: int, worker: int) -> None:
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
+    os.set_inheritable(fd, False)  # not for what the action forks
     channel = socket.socket(fileno=fd)
     capture.install()
     while not _State.stopping and (frame := frames.receive(channel)) is not None:

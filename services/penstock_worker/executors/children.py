@@ -1,4 +1,4 @@
-"""A child process as the worker sees it: started, given jobs one at a time, retired or killed."""
+"""A child process as the worker sees it: started, given jobs one at a time, retired or ended."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import socket
 import subprocess
 import sys
 
-import orjson
-
+from penstock.errors import PenstockError
 from penstock.task_executors import Outcome, Run, RunLog, TaskError
 from penstock_worker.executors import frames
 from penstock_worker.executors.pipes import PipeReader, Text
@@ -37,6 +36,7 @@ class Child:
         self._reader = reader
         self._writer = writer
         self._log: RunLog | None = None
+        self._hearing: asyncio.Future[Outcome | None] | None = None
         self.jobs = 0
         out, err = group.take_output()
         # What Python code prints comes in frames, in order. These carry what C code, subprocesses and the
@@ -63,38 +63,71 @@ class Child:
             except OSError:
                 ours.close()
                 raise
-        return cls(group, *await asyncio.open_unix_connection(sock=ours))
+        try:
+            return cls(group, *await asyncio.open_unix_connection(sock=ours))
+        except BaseException:  # cancelled just now
+            group.kill()
+            ours.close()
+            raise
 
     @property
     def alive(self) -> bool:
         return not self._reader.at_eof()
 
     async def perform(self, job: bytes, run: Run) -> Outcome:
-        """Give it a job frame and wait for the outcome. If it dies over it, that is the outcome."""
+        """Give it a job frame and wait for the outcome. If it dies over it, that is the outcome. When this is
+        cancelled, `end` it."""
         self.jobs += 1
         self._log = run.log
-        try:
-            self._writer.write(job)
-            limit = run.result_limit + _FRAME_SLACK
-            while (frame := await frames.read(self._reader, limit)) is not None:
-                kind, body = frame
-                if kind != frames.LOG:
-                    return frames.outcome_of(kind, body)
-                run.log(*orjson.loads(body))
-            return await self._died()
-        finally:
-            for pipe in self._pipes:
-                pipe.drain()
-            self._log = None
+        self._writer.write(job)
+        # In a task of its own, so that a cancellation never stops it in the middle of a frame: what the work says
+        # while it is being ended is still heard.
+        self._hearing = asyncio.ensure_future(self._hear(run.result_limit + _FRAME_SLACK))
+        outcome = await asyncio.shield(self._hearing) or await self._died()
+        self._hush()
+        return outcome
+
+    async def retire(self) -> None:
+        """Let an idle child go: it ends when it finds the connection closed, or else is killed."""
+        self._writer.close()
+        await self._group.end_by_itself(2.0)
+        self._close()
 
     async def end(self, grace: float) -> None:
-        """Stop what it does: SIGTERM, `grace` seconds, SIGKILL. An idle child stops at once."""
-        self._writer.close()
+        """End what it does: SIGTERM, `grace` seconds, SIGKILL."""
         try:
             await self._group.end(grace)
+            if self._hearing is not None:
+                await asyncio.wait([self._hearing], timeout=1.0)
         finally:
-            for pipe in self._pipes:
-                pipe.close()
+            self._hush()
+            self._close()
+
+    async def _hear(self, limit: int) -> Outcome | None:
+        """Read until the outcome; None if the child dies first, or says what no child of ours would."""
+        while (frame := await frames.read(self._reader, limit)) is not None:
+            kind, body = frame
+            try:
+                if kind != frames.LOG:
+                    return frames.outcome_of(kind, body)
+                if self._log is not None:
+                    self._log(*frames.line_of(body))
+            except (ValueError, KeyError, TypeError, PenstockError):
+                break
+        return None
+
+    def _hush(self) -> None:
+        """The job is over: what its pipes still hold belongs to it, what comes later to nobody."""
+        for pipe in self._pipes:
+            pipe.drain()
+        self._log = None
+
+    def _close(self) -> None:
+        if self._hearing is not None:
+            self._hearing.cancel()
+        self._writer.close()
+        for pipe in self._pipes:
+            pipe.close()
 
     async def _died(self) -> Outcome:
         # It is dying, or has closed its side and is of no more use.

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from penstock import results
 from penstock.task_executors import Outcome, TaskError, TaskReadyEvent
 
 HEADER = 4
@@ -57,9 +58,18 @@ def outcome_frame(outcome: Outcome) -> bytes:
     return _framed(OUTCOME + orjson.dumps(asdict(outcome)))
 
 
+def line_of(body: bytes) -> tuple[str, str]:
+    """Raises ValueError or TypeError for what no child of ours would say."""
+    stream, line = orjson.loads(body)
+    return str(stream), str(line)
+
+
 def outcome_of(kind: bytes, body: bytes) -> Outcome:
+    """Raises ValueError, KeyError or TypeError for what no child of ours would say."""
     if kind == RESULT:
-        return Outcome("completed", body)
+        return Outcome("completed", results.check(body, len(body)))
+    if kind != OUTCOME:
+        raise ValueError(f"unknown frame {kind!r}")
     fields = orjson.loads(body)
     if fields["error"] is not None:
         fields["error"] = TaskError(**{**fields["error"], "kinds": tuple(fields["error"]["kinds"])})

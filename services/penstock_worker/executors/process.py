@@ -70,7 +70,7 @@ class ProcessExecutor:
         ProcessDied."""
         self._closed = True
         for child in self._idle:
-            self._do(child.end(0))
+            self._do(child.retire())
         self._idle.clear()
         waited = 0.0
         while self._busy and waited < grace:
@@ -101,7 +101,7 @@ class ProcessExecutor:
         finally:
             self._busy.discard(child)
             if spent or self._closed:
-                self._do(child.end(0))
+                self._do(child.retire())
                 self._do(self._refill())
             else:
                 self._idle.append(child)
@@ -111,7 +111,7 @@ class ProcessExecutor:
             child = self._idle.pop()
             if child.alive:
                 return child
-            self._do(child.end(0))
+            self._do(child.retire())
         return None
 
     async def _refill(self) -> None:

@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-MARK = "PENSTOCK_WARD"
+MARK = "_PENSTOCK_WARD"
 """The environment variable by which the warden knows what a worker has started."""
 _PROGRAM = Path(__file__).with_name("warden.py")
 

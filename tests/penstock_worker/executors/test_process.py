@@ -116,6 +116,24 @@ async def test_a_child_that_closes_its_connection_is_killed(executor: ProcessExe
     assert executor.has_capacity()
 
 
+async def test_a_child_that_talks_nonsense_is_killed(executor: ProcessExecutor) -> None:
+    outcome = await _do(executor, victims.interfere)
+    assert outcome.error is not None
+    assert outcome.error.type == "ProcessDied"
+    assert (await _do(executor, victims.own_pid)).kind == "completed"
+
+
+async def test_last_words_of_cancelled_work_are_kept(executor: ProcessExecutor, tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    run, lines = run_of(victims.say_goodbye, {"path": str(path)})
+    task = asyncio.create_task(attempt(executor, run))
+    await until(lambda: path.exists() and path.read_text() == "began")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert lines == [("stdout", "goodbye")]
+
+
 async def test_what_is_printed_and_logged_comes_in_order(executor: ProcessExecutor) -> None:
     run, lines = run_of(victims.say_in_every_way)
     await attempt(executor, run)

@@ -76,6 +76,24 @@ async def tidy_coroutine(path: str) -> None:
         Path(path).write_text("tidied")
 
 
+def say_goodbye(path: str) -> None:
+    try:
+        Path(path).write_text("began")
+        time.sleep(60)
+    finally:
+        print("goodbye")
+
+
+def interfere() -> None:
+    """Write nonsense to every socket of this process: the one to the worker is among them."""
+    for fd in range(3, 50):
+        try:
+            os.write(fd, b"\0\0\0\5Onope")
+        except OSError:
+            continue
+    time.sleep(60)
+
+
 def ignore_everything(path: str) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     Path(path).write_text(str(os.getpid()))
