@@ -24,9 +24,10 @@ from penstock.durations import PositiveDuration
 from penstock.errors import DefinitionError, InvalidInput
 from penstock.options import Options, Wrong
 from penstock.policies import Policies, Recovery, RetryPolicy, Timeouts
+from penstock.recording import RECORDER
 from penstock.routing import RoutingRule
 from penstock.schemas import check_value, parameters_schema, payload_schema
-from penstock.sources import Source
+from penstock.sources import Source, caller, of_frame
 from penstock.workflows import rules
 
 FORMAT: Literal[1] = 1
@@ -248,6 +249,15 @@ class Workflow(Options):
     on_exit: Step | None = None
 
     _source: Source = PrivateAttr(default=Source("?", 0))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """In a workflow function: a task that runs this workflow."""
+        record = RECORDER.get()
+        if record is None:
+            raise of_frame(caller()).wrong(
+                f"workflow {self.ref} is not a function", f'Start it: client.start("{self.ref}", ...).'
+            )
+        return record(self, args, kwargs)
 
     @property
     def source(self) -> Source:

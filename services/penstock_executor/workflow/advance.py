@@ -22,7 +22,7 @@ from penstock_executor.workflow.loading import WORKFLOW, Facts, Needed
 from penstock_executor.workflow.plan import Plan
 from penstock_executor.workflow.run import BUDGET, Run
 from penstock_executor.workflow.scope import Steps
-from penstock_executor.workflow.starting import start_due
+from penstock_executor.workflow.starting import end_as_kept, start_due
 from penstock_executor.workflow.state import OPEN, Head
 
 
@@ -36,8 +36,11 @@ def begin(
 ) -> Steps[Decision]:
     """The first decision of a run. Of a re-run, `kept` are the tasks that ended in the run before and stay
     so."""
-    run = Run(plan, Head(len(plan.graph)), facts, system, budget, kept)
+    run = Run(plan, Head(len(plan.graph)), facts, system, budget)
     facts.records = dict.fromkeys(range(len(plan.graph) + 1))
+    for task, before in (kept or {}).items():
+        record = yield from run.record(task)
+        record.kept = before
     try:
         if plan.workflow.vars:
             yield from run.scope.load(Needed(parameters=plan.vars_read.parameters))
@@ -46,9 +49,13 @@ def begin(
     except ExpressionError as error:
         yield from leave(run, FAILED, error_of(error))
     else:
+        for task, before in (kept or {}).items():
+            if before.by_hand:
+                yield from end_as_kept(run, task, before)
         for node in plan.graph.entries:
             record = yield from run.record(node.index)
-            yield from decide(run, plan[node.index], record)
+            if record.undecided:
+                yield from decide(run, plan[node.index], record)
         yield from deliver(run)
         yield from conclude(run)
     yield from start_due(run)
@@ -62,7 +69,6 @@ def advance(
     facts: Facts,
     system: Mapping[str, Any],
     *,
-    kept: Mapping[int, Kept] | None = None,
     budget: int = BUDGET,
 ) -> Steps[Decision]:
     """What follows from `changes`; with none, from what is due. A change that is known already changes
@@ -72,7 +78,7 @@ def advance(
     returns the decision. `head` and the records in `facts` are changed in place. `system` is what expressions
     see of that name."""
     changes = list(changes)
-    run = Run(plan, head, facts, system, budget, kept)
+    run = Run(plan, head, facts, system, budget)
     if head.phase == "ended":
         return run.decision
     yield from foresee(run, changes)

@@ -100,7 +100,7 @@ def _runs(run: Run, compiled: Compiled, record: Record) -> Steps[bool]:
 def _end_unstarted(
     run: Run, compiled: Compiled, record: Record, status: str, error: Any = None
 ) -> Steps[None]:
-    record.status, record.error, record.given = status, error, True
+    record.status, record.error, record.given = status, error, status != SKIPPED
     run.head.left -= 1
     yield from settle(run, compiled, record)
 

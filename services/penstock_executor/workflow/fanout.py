@@ -33,9 +33,9 @@ def fan_out(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
     items = _items(compiled, names)
     fan = Fan(len(items), window=_window(compiled, names), settled=bytearray((len(items) + 7) // 8))
     fan.digest = hashlib.sha256(orjson.dumps(items)).hexdigest()[:16]
-    kept = run.kept.get(task)
-    if kept is not None and kept.digest == fan.digest:
-        fan.settled[:] = kept.items
+    if record.kept is not None and record.kept.digest == fan.digest:
+        fan.settled[:] = record.kept.items
+    record.kept = None
     if not items:
         record.given, record.result = True, []
         yield from end(run, task, COMPLETED)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from penstock_executor.workflow.decision import Decision
-from penstock_executor.workflow.kept import Kept
 from penstock_executor.workflow.loading import Facts, Needed
 from penstock_executor.workflow.plan import Plan
 from penstock_executor.workflow.scope import Scope, Steps
@@ -33,13 +32,11 @@ class Run:
         facts: Facts,
         system: Mapping[str, Any],
         budget: int = BUDGET,
-        kept: Mapping[int, Kept] | None = None,
     ) -> None:
         self.plan = plan
         self.head = head
         self.facts = facts
         self.budget = budget
-        self.kept = kept or {}
         self.decision = Decision(head)
         self.scope = Scope(plan, facts, system, self.decision.published)
         if head.outcome is not None:

@@ -10,6 +10,7 @@ from penstock.workflows.model import FAIL, NOOP
 from penstock_executor.workflow.ending import end
 from penstock_executor.workflow.failures import error_of
 from penstock_executor.workflow.fanout import fan_out, fill
+from penstock_executor.workflow.kept import Kept
 from penstock_executor.workflow.plan import Compiled
 from penstock_executor.workflow.rendering import input_of, start_of
 from penstock_executor.workflow.run import Run
@@ -32,14 +33,21 @@ def start_due(run: Run) -> Steps[None]:
             yield from fill(run, run.plan[task], record)
 
 
+def end_as_kept(run: Run, task: int, kept: Kept) -> Steps[None]:
+    """A task of a re-run ends at once, as it did in the run before."""
+    assert kept.status is not None
+    record = yield from run.record(task)
+    record.kept = None
+    record.given, record.result = kept.given, kept.result
+    if kept.total is not None:
+        record.fan = Fan(kept.total, begun=kept.total, ended=kept.total)
+    yield from end(run, task, kept.status, kept.error)
+
+
 def _start(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
     node = compiled.node
-    kept = run.kept.get(node.index)
-    if kept is not None and kept.status is not None:
-        record.given, record.result = kept.given, kept.result
-        if kept.total is not None:
-            record.fan = Fan(kept.total, begun=kept.total, ended=kept.total)
-        yield from end(run, node.index, kept.status, kept.error)
+    if record.kept is not None and record.kept.status is not None:
+        yield from end_as_kept(run, node.index, record.kept)
         return
     try:
         if node.step.with_items is not None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from penstock.moves import COMPLETED, FINAL, SKIPPED
 from penstock.workflows.rules import FAILURE, SKIP, SUCCESS
+from penstock_executor.workflow.kept import Kept
 
 PENDING = "pending"
 """Something before it has ended, and it is not decided yet whether it runs."""
@@ -85,11 +86,11 @@ class Fan:
 class Record:
     """What is known of a task. How its sources came out is counted until it is decided.
 
-    `named` holds the outcomes of those sources that its rule looks at one by one; `runs`: it
-    was decided that it runs. `rescues` counts the
-    sources that failed and whose failure route leads here; `routes` are the targets of its own failure
-    routes. `handled`: it failed, and something that asked for its failure ran. `given` is set if its result
-    is not an execution's: that of `noop`, of an empty list, or one that an operator set."""
+    `named` holds the outcomes of those sources that its rule looks at one by one. `runs`: it was decided that
+    it runs. `rescues` counts the sources that failed and whose failure route leads here; `routes` are the
+    targets of its own failure routes. `handled`: it failed, and something that asked for its failure runs.
+    `kept`: in a re-run, how it ended in the run before, until it would start. `given` is set if its result is
+    not an execution's: that of `noop`, of an empty list, or one that an operator set."""
 
     status: str = PENDING
     success: int = 0
@@ -100,6 +101,7 @@ class Record:
     rescues: int = 0
     routes: list[int] = field(default_factory=list)
     handled: bool = False
+    kept: Kept | None = None
     fan: Fan | None = None
     given: bool = False
     result: Any = None
