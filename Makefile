@@ -1,0 +1,43 @@
+# Everything there is to do here. Each target sets itself up; what is already set up costs nothing.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test check bench chaos lock clean
+BIN := .venv/bin
+# More arguments for pytest or the benchmark: make test ARGS="tests/servers -x"
+ARGS ?=
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv/.dev ## Make .venv with all that work on Penstock needs
+
+demo: .venv/.runtime ## See events become results: no server, no Docker, one minute
+	@$(BIN)/penstock demo
+
+test: .venv/.dev ## Run all tests, against a real PostgreSQL and a real RabbitMQ
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: .venv/.dev ## Lint, check formats, types and the rules of the house
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python tests/house_rules.py
+
+bench: .venv/.dev ## Measure Penstock and its peers in one run
+	@$(BIN)/python -m bench $(ARGS)
+
+chaos: .venv/.dev ## Kill processes under load and check that every promise was kept
+	@$(BIN)/python -m pytest tests/chaos $(ARGS)
+
+lock: .venv/.dev ## Write requirements*.txt anew from pyproject.toml
+	@.ci/lock
+
+clean: ## Remove .venv and everything else that was made here
+	@rm -rf .venv .venv-bench build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find common services tests bench migrations -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/.runtime: requirements.txt pyproject.toml setup.py .ci/setup
+	@.ci/setup runtime
+
+.venv/.dev: requirements-dev.txt pyproject.toml setup.py .ci/setup
+	@.ci/setup dev

@@ -1,0 +1,96 @@
+"""What is installed is whole, and what is locked has hashes and no address."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The names of the files in a wheel made of this checkout."""
+    target = tmp_path_factory.mktemp("wheel")
+    # setuptools leaves its `build` folder beside the source, so it works on a copy.
+    source = target / "source"
+    for name in _tracked():
+        file = source / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes((ROOT / name).read_bytes())
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--wheel-dir", str(target), str(source)], check=True, stdin=subprocess.DEVNULL)
+    (made,) = target.glob("penstock-*.whl")
+    return set(zipfile.ZipFile(made).namelist())
+
+
+def test_the_wheel_has_every_module_and_nothing_else_at_its_top(wheel: set[str]) -> None:
+    for folder in ("common", "services"):
+        modules = {name.removeprefix(f"{folder}/") for name in _tracked() if name.startswith(f"{folder}/")}
+        assert modules <= wheel
+    top = {name.partition("/")[0] for name in wheel}
+    assert {name for name in top if not name.endswith((".dist-info", ".data"))} == {
+        path.name
+        for folder in ("common", "services")
+        for path in (ROOT / folder).iterdir()
+        if _has_code(path)
+    }
+
+
+def test_the_wheel_has_every_migration(wheel: set[str]) -> None:
+    migrations = {name for name in _tracked() if name.startswith("migrations/")}
+    assert migrations
+    data = {name.partition("/data/share/penstock/")[2] for name in wheel}
+    assert migrations <= data
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_each_locked_requirement_has_a_version_and_hashes_and_no_address(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert "://" not in text
+    assert not re.search(r"^-", text, re.MULTILINE)
+    pinned = re.findall(r"^[\w.-]+==\S+ \\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)
+    assert len(pinned) == len(re.findall(r"^\w", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("requirements.txt", PROJECT["dependencies"]),
+        ("requirements-dev.txt", PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]),
+    ],
+)
+def test_the_locks_satisfy_the_project(name: str, wanted: list[str]) -> None:
+    locked = _locked(name)
+    for requirement in map(Requirement, wanted):
+        version = locked.get(canonicalize_name(requirement.name))
+        assert version is not None, f"{requirement.name} is not in {name}: make lock"
+        assert requirement.specifier.contains(version), f"{name} has {requirement.name} {version}: make lock"
+
+
+def test_tests_run_on_the_versions_that_are_installed_elsewhere() -> None:
+    assert _locked("requirements.txt").items() <= _locked("requirements-dev.txt").items()
+
+
+def _locked(name: str) -> dict[str, str]:
+    pins = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / name).read_text(), re.MULTILINE)
+    return {canonicalize_name(package): version for package, version in pins}
+
+
+def _tracked() -> list[str]:
+    from tests.house_rules import tracked
+
+    return [name for name in tracked(ROOT) if (ROOT / name).is_file()]
+
+
+def _has_code(path: Path) -> bool:
+    return path.is_dir() and any(path.rglob("*.py"))
