@@ -84,6 +84,8 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         try:
             await stop.asked.wait()
             heartbeat.say("draining")
+            runner.stop()
+            await asyncio.wait(consuming, timeout=settings.grace)
             await runner.drain(settings.grace, stop.at_once)
             await logs.flush()
             await parts.publisher.flush()

@@ -258,9 +258,12 @@ class Runner:
         else:
             self._free.clear()
 
-    async def drain(self, grace: float, at_once: asyncio.Event) -> None:
-        """Take nothing more, let what runs finish within `grace` seconds, hand back the rest."""
+    def stop(self) -> None:
+        """Take nothing more. `consume` returns once what it was just claiming is started."""
         self._stopping.set()
+
+    async def drain(self, grace: float, at_once: asyncio.Event) -> None:
+        """Let what runs finish within `grace` seconds, hand back the rest."""
         waits = [asyncio.ensure_future(self._idle.wait()), asyncio.ensure_future(at_once.wait())]
         await asyncio.wait(waits, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:

@@ -80,3 +80,10 @@ broken_rule = Rule(
 
 ACTIONS = (charge, count, flaky, hopeless, impatient, slow, wait_for, later, unstorable)
 ALL = (*ACTIONS, order_placed, big_orders, broken_rule)
+
+
+@action(pack="shop", max_recoveries=1000)
+async def sturdy(n: int) -> dict[str, int]:
+    """Takes a moment, and may lose any number of workers."""
+    await asyncio.sleep(0.02)
+    return {"n": n}

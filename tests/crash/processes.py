@@ -1,0 +1,68 @@
+"""Executors and workers as processes of their own, to be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.flows.installation import QUICK
+
+ROOT = Path(__file__).parents[2]
+
+
+class Fleet:
+    """Starts `penstock executor` and `penstock worker` processes, and ends by pid what it started."""
+
+    def __init__(self, database: str, broker: str | None, log: Path, **settings: Any) -> None:
+        given = {**QUICK, "log_level": "warning", **settings, "database_url": database, "broker_url": broker or ""}
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
+            **{f"PENSTOCK_{name.upper()}": str(value) for name, value in given.items()},
+            "PYTHONPATH": str(ROOT),
+        }
+        self._log = log
+        self.alive: list[subprocess.Popen[bytes]] = []
+        self.killed = 0
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.alive:
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        for process in self.alive:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def start(self, role: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "penstock", role, *arguments],
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.alive.append(process)
+        return process
+
+    def executor(self) -> subprocess.Popen[bytes]:
+        return self.start("executor")
+
+    def worker(self, concurrency: int = 20) -> subprocess.Popen[bytes]:
+        return self.start("worker", "--module", "tests.flows.shop", "--concurrency", str(concurrency))
+
+    def kill(self, process: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:
+        process.send_signal(number)
+        if number == signal.SIGKILL:
+            process.wait()
+            self.alive.remove(process)
+            self.killed += 1
