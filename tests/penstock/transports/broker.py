@@ -19,14 +19,14 @@ def api(server: RabbitMQ, method: str, path: str, body: object = None) -> Any:
     return server.api.call(method, path, body)
 
 
-def add_user(server: RabbitMQ, name: str, vhost: str, *, configure: str) -> str:
-    """A user who may read and write everything, and configure what matches; gives the address."""
+def add_user(server: RabbitMQ, name: str, vhost: str, *, configure: str, use: str = ".*") -> str:
+    """A user who may configure what matches, and write to and read what matches `use`; gives the address."""
     api(server, "PUT", f"users/{name}", {"password": "secret", "tags": ""})
     api(
         server,
         "PUT",
         f"permissions/{quote(vhost, safe='')}/{name}",
-        {"configure": configure, "write": ".*", "read": ".*"},
+        {"configure": configure, "write": use, "read": use},
     )
     address = urlsplit(server.url(vhost))
     return address._replace(netloc=f"{name}:secret@{address.hostname}:{address.port}").geturl()

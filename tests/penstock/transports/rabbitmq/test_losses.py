@@ -146,13 +146,34 @@ async def test_the_watchdog_finds_a_consumer_that_the_broker_forgot(on_broker: O
     assert bodies(await receive(subscription, 1, ack=True)) == ["unseen"]
 
 
+async def test_messages_that_never_arrive_make_it_unhealthy_until_they_do(
+    on_broker: Open, broker: RabbitMQ, request: pytest.FixtureRequest
+) -> None:
+    await on_broker()
+    with plain_pika(broker.url(request.node.name)) as channel:
+        arguments = {"x-queue-type": "quorum", "x-single-active-consumer": True}
+        channel.queue_declare(f"penstock.{QUEUE}", durable=True, arguments=arguments)
+        channel.queue_bind(f"penstock.{QUEUE}", "penstock", QUEUE)
+        channel.basic_qos(prefetch_count=1)
+        channel.basic_consume(
+            f"penstock.{QUEUE}", lambda *_: None
+        )  # the one that gets them, and does nothing
+        transport = await on_broker(declare=False, watchdog_interval=0.2)
+        subscription = await transport.subscribe(QUEUE, 10)
+        await transport.publish(numbered(3))
+        await until(lambda: transport._consumers[0].stuck >= 2)
+        assert not transport.healthy
+    assert len(await receive(subscription, 3, ack=True)) == 3
+    await until(lambda: transport.healthy)
+
+
 async def test_an_idle_or_a_full_consumer_is_left_alone_by_the_watchdog(on_broker: Open) -> None:
     transport = await on_broker(watchdog_interval=0.05)
     full = await transport.subscribe(QUEUE, 2)
     await transport.subscribe("work.idle", 2)
     await transport.publish(numbered(5))
     held = await receive(full, 2)
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(2)  # long enough for a second look to be taken
     await full.ack(held)
     assert [delivery.attempts for delivery in await receive(full, 2)] == [0, 0]
     assert transport.healthy

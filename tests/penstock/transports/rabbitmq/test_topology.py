@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from penstock.errors import ConfigurationError, ConnectionFailed
 from penstock.transports.rabbitmq import RabbitMQTransport
 from penstock.transports.rabbitmq.connection import check_version
-from tests.penstock.transports.broker import add_user, plain_pika
+from tests.penstock.transports.broker import add_user, api, plain_pika
 from tests.penstock.transports.traffic import QUEUE, bodies, message, nothing_comes, receive
 from tests.servers.rabbitmq import RabbitMQ
 
@@ -149,3 +151,37 @@ def test_a_broker_that_is_too_old_is_refused() -> None:
 def test_a_prefix_that_makes_no_queue_name_is_refused(prefix: str) -> None:
     with pytest.raises(ConfigurationError, match="prefix"):
         RabbitMQTransport("amqp://localhost", prefix=prefix)
+
+
+async def test_the_topology_in_the_documentation_is_the_one_that_is_asked_for(
+    on_broker: Open, broker: RabbitMQ, request: pytest.FixtureRequest
+) -> None:
+    page = (Path(__file__).parents[4] / "docs" / "transports.md").read_text()
+    definitions = json.loads(page.split("```json\n")[1].split("```")[0])
+    api(broker, "POST", f"definitions/{request.node.name}", definitions)
+    checking = await on_broker(declare=False)
+    await checking.declare("work.default")
+    declaring = await on_broker(declare=True)  # refused if an argument differed
+    await declaring.declare("work.default")
+    assert await checking.publish([message(queue="work.default")]) == [True]
+
+
+@pytest.mark.parametrize(
+    ("declare", "configure"), [(True, r"^penstock(\..*)?$"), (False, r"^penstock\.control\.")]
+)
+async def test_the_documented_permissions_are_enough(
+    on_broker: Open, broker: RabbitMQ, request: pytest.FixtureRequest, declare: bool, configure: str
+) -> None:
+    page = (Path(__file__).parents[4] / "docs" / "transports.md").read_text()
+    assert configure in page
+    await (await on_broker()).declare("work.default")
+    user = f"user-{declare}"
+    url = add_user(broker, user, request.node.name, configure=configure, use=r"^penstock(\..*)?$")
+    transport = await on_broker(url=url, declare=declare)
+    subscription = await transport.subscribe("work.default", 5)
+    dead, listener = await transport.subscribe("dead", 5), await transport.listen()
+    assert await transport.publish([message(queue="work.default")]) == [True]
+    await subscription.dead_letter(await receive(subscription, 1), "bad")
+    await receive(dead, 1, ack=True)
+    await transport.broadcast(b"hello")
+    await receive(listener, 1)
