@@ -19,6 +19,9 @@ from penstock.settings import Settings
 Row = asyncpg.Record
 T = TypeVar("T")
 
+ILLEGAL_MOVE = "PN001"
+"""What the trigger on executions raises."""
+
 _TRANSIENT = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
@@ -151,8 +154,10 @@ class Session:
         except asyncio.CancelledError:
             connection.terminate()  # what it was doing is unknown: never reuse it
             raise
-        except asyncpg.RaiseError as error:
-            raise _explained(error) from error
+        except asyncpg.PostgresError as error:
+            if error.sqlstate == ILLEGAL_MOVE:
+                raise IllegalMove(str(error)) from error
+            raise
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -171,8 +176,8 @@ class Session:
                     await tx.rollback()
                 except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                     connection.terminate()
-                if isinstance(error, asyncpg.RaiseError):
-                    raise _explained(error) from error
+                if isinstance(error, asyncpg.PostgresError) and error.sqlstate == ILLEGAL_MOVE:
+                    raise IllegalMove(str(error)) from error
                 raise
 
     async def close(self) -> None:
@@ -181,10 +186,6 @@ class Session:
                 await self._connection.close(timeout=2)
             except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
                 self._connection.terminate()
-
-
-def _explained(error: asyncpg.RaiseError) -> Exception:
-    return IllegalMove(str(error)) if error.sqlstate == "PN001" else error
 
 
 class Database:

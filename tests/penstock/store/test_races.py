@@ -1,0 +1,206 @@
+"""Races made to happen: two connections, one after the other's lock, in both orders."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import SecretStr
+
+from penstock.database import Database, Row, Session
+from penstock.errors import IllegalMove
+from penstock.ids import new_id
+from penstock.settings import Settings
+
+CLAIM = "select * from claim_executions($1, $2, $3::uuid[], 100, 'work.default', $4::integer[], '{}'::integer[])"
+FINISH = (
+    "select * from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], null, null, $5::float8[], null, null, "
+    "'{}'::uuid[], '{}'::uuid[], '{}'::uuid[])"
+)
+SCHEDULE = "select * from schedule_executions($1::uuid[])"
+
+
+class Scene:
+    """A database with one action, and connections to race on."""
+
+    def __init__(self, home: Database) -> None:
+        self.database = home
+        self.one = home.session()
+        self.other = home.session()
+        self.watcher = home.session()
+        self.definition = 0
+        self.namespace = 0
+
+    async def prepare(self) -> None:
+        rows = await self.one.fetch(
+            "insert into definition (kind, ref, digest, body) values ('action', 'a.b', 'x', '{}') returning id"
+        )
+        self.definition = rows[0][0]
+        rows = await self.one.fetch(
+            "insert into namespace (name, action, queue) values ('public::a::b', 'a.b', 'work.default') returning id"
+        )
+        self.namespace = rows[0][0]
+
+    async def requested(self, count: int) -> list[UUID]:
+        ids = [new_id() for _ in range(count)]
+        await self.one.fetch(
+            "select * from request_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], null, null, null, null, "
+            "null, null, null, false)",
+            ids,
+            [self.namespace] * count,
+            [self.definition] * count,
+            ["{}"] * count,
+        )
+        return ids
+
+    async def blocked(self) -> None:
+        """Wait until a connection waits for a lock."""
+        async with asyncio.timeout(10):
+            while not await self.watcher.fetch(
+                "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+            ):
+                await asyncio.sleep(0.005)
+
+    async def race(self, first: Session, second: Session, sql: str, *args: Any) -> tuple[list[Row], list[Row]]:
+        """Run a statement in an open transaction, the same on another connection until it waits, then commit."""
+        async with first.transaction() as tx:
+            won = await tx.fetch(sql, *args)
+            task = asyncio.create_task(second.fetch(sql, *args))
+            await self.blocked()
+        return won, await task
+
+    async def statuses(self) -> set[str]:
+        return {row[0] for row in await self.watcher.fetch("select distinct status from execution")}
+
+
+@pytest.fixture
+async def scene(database: str) -> AsyncIterator[Scene]:
+    home = Database(Settings(database_url=SecretStr(database)), role="test")
+    made = Scene(home)
+    await made.prepare()
+    yield made
+    await home.close()
+
+
+def ids_of(rows: list[Row], queue: str) -> list[UUID]:
+    return [id for row in rows if row["queue"] == queue for id in row["ids"]]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+async def test_two_executors_that_race_on_a_message_schedule_it_once(scene: Scene, swapped: bool) -> None:
+    ids = await scene.requested(30)
+    pair = (scene.other, scene.one) if swapped else (scene.one, scene.other)
+    won, lost = await scene.race(*pair, SCHEDULE, ids)
+    assert sorted(ids_of(won, "work.default")) == ids
+    assert lost == []
+
+
+async def test_two_executors_with_the_ids_in_opposite_order_do_not_deadlock(scene: Scene) -> None:
+    for _ in range(20):
+        ids = await scene.requested(50)
+        one, other = await asyncio.gather(
+            scene.one.fetch(SCHEDULE, ids), scene.other.fetch(SCHEDULE, list(reversed(ids)))
+        )
+        assert sorted(ids_of(one, "work.default") + ids_of(other, "work.default")) == ids
+
+
+async def test_two_workers_that_race_on_an_envelope_claim_each_execution_once(scene: Scene) -> None:
+    ids = await scene.requested(10)
+    await scene.one.fetch(SCHEDULE, ids)
+    async with scene.one.transaction() as tx:
+        won = await tx.fetch(CLAIM, new_id(), new_id(), ids, [scene.definition])
+        task = asyncio.create_task(scene.other.fetch(CLAIM, new_id(), new_id(), ids, [scene.definition]))
+        await scene.blocked()
+    assert sorted(row["execution_id"] for row in won) == ids
+    assert [row for row in await task if row["execution_id"] is not None] == []
+
+
+async def test_a_stale_claim_changes_nothing(scene: Scene) -> None:
+    ids = await scene.requested(1)
+    await scene.one.fetch(SCHEDULE, ids)
+    worker = new_id()
+    await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
+    for stranger, attempt in ((new_id(), 1), (worker, 2), (worker, 0)):
+        assert await scene.one.fetch(FINISH, stranger, ids, [attempt], ["completed"], [0.0]) == []
+    assert await scene.statuses() == {"running"}
+    rows = await scene.one.fetch(FINISH, worker, ids, [1], ["completed"], [0.0])
+    assert ids_of(rows, "moved") == ids
+
+
+async def test_a_second_completion_changes_nothing(scene: Scene) -> None:
+    ids = await scene.requested(5)
+    await scene.one.fetch(SCHEDULE, ids)
+    worker = new_id()
+    await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
+    first = await scene.one.fetch(FINISH, worker, ids, [1] * 5, ["completed"] * 5, [0.0] * 5)
+    assert sorted(ids_of(first, "moved")) == ids
+    assert await scene.one.fetch(FINISH, worker, ids, [1] * 5, ["failed"] * 5, [0.0] * 5) == []
+    assert await scene.statuses() == {"completed"}
+
+
+async def test_cancel_and_completion_have_one_winner(scene: Scene) -> None:
+    ids = await scene.requested(1)
+    await scene.one.fetch(SCHEDULE, ids)
+    worker = new_id()
+    await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
+    async with scene.one.transaction() as tx:
+        await tx.fetch(FINISH, worker, ids, [1], ["completed"], [0.0])
+        task = asyncio.create_task(scene.other.fetch("select * from cancel_executions($1::uuid[], 'why')", ids))
+        await scene.blocked()
+    assert await task == []
+    assert await scene.statuses() == {"completed"}
+
+
+async def test_work_that_won_the_race_against_its_cancellation_completes(scene: Scene) -> None:
+    ids = await scene.requested(1)
+    await scene.one.fetch(SCHEDULE, ids)
+    worker = new_id()
+    await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
+    rows = await scene.one.fetch("select * from cancel_executions($1::uuid[], 'why')", ids)
+    assert ids_of(rows, "canceling") == ids
+    await scene.one.fetch(FINISH, worker, ids, [1], ["completed"], [0.0])
+    assert await scene.statuses() == {"completed"}
+
+
+async def test_an_action_that_fails_while_it_is_cancelled_is_cancelled_and_not_retried(scene: Scene) -> None:
+    ids = await scene.requested(1)
+    await scene.one.fetch(SCHEDULE, ids)
+    worker = new_id()
+    await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
+    await scene.one.fetch("select * from cancel_executions($1::uuid[], 'why')", ids)
+    await scene.one.fetch(FINISH, worker, ids, [1], ["requested"], [0.0])
+    assert await scene.statuses() == {"cancelled"}
+
+
+@pytest.mark.parametrize("move", ["running", "completed", "queued"])
+async def test_the_database_refuses_what_is_no_legal_move(scene: Scene, move: str) -> None:
+    ids = await scene.requested(2)
+    await scene.one.fetch(SCHEDULE, ids)
+    await scene.one.fetch("select * from end_executions($1::uuid[], '{scheduled}', 'cancelled', 'why', null)", ids)
+    with pytest.raises(IllegalMove, match=str(ids[0])):
+        await scene.one.fetch("update execution set status = $2 where id = $1", ids[0], move)
+
+
+async def test_a_worker_takes_only_what_it_has_slots_and_code_for(scene: Scene) -> None:
+    ids = await scene.requested(10)
+    await scene.one.fetch(SCHEDULE, ids)
+    few = "select * from claim_executions($1, $2, $3::uuid[], 3, 'work.default', $4::integer[], '{}'::integer[])"
+    rows = await scene.one.fetch(few, new_id(), new_id(), ids, [scene.definition])
+    assert [row["execution_id"] for row in rows if row["execution_id"]] == ids[:3]
+    assert ids_of(rows, "work.default") == ids[3:]
+    unknown = await scene.one.fetch(few, new_id(), new_id(), ids[3:], [])
+    assert [row["definition_id"] for row in unknown if row["definition_id"]] == [scene.definition]
+    assert len(await scene.one.fetch("select from execution where status = 'running'")) == 3
+
+
+async def test_a_message_for_another_route_is_not_claimed_here(scene: Scene) -> None:
+    ids = await scene.requested(1)
+    await scene.one.fetch(SCHEDULE, ids)
+    elsewhere = CLAIM.replace("'work.default'", "'work.gpu'")
+    rows = await scene.one.fetch(elsewhere, new_id(), new_id(), ids, [scene.definition])
+    assert [row for row in rows if row["execution_id"]] == []
+    staged = await scene.one.fetch("select queue from outbox where due_at > clock_timestamp()")
+    assert [row["queue"] for row in staged] == ["work.default"]
