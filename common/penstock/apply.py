@@ -10,6 +10,8 @@ import orjson
 
 from penstock import placement
 from penstock.database import Row, Session, Transaction
+from penstock.definitions import Definitions
+from penstock.errors import DefinitionError
 
 
 class Document(Protocol):
@@ -34,6 +36,7 @@ class Change:
     what: str
 
 
+KNOWN = "select kind, ref from catalog where kind in ('action', 'workflow', 'trigger')"
 LOCK = "select from cluster for update"
 STORE = """
 insert into definition (kind, ref, digest, body)
@@ -65,6 +68,20 @@ returning id
 KEYS_OF_LIMIT = "select distinct key from waiter where limit_id = $1"
 WAKE = "insert into wake (key) select unnest($1::text[]) on conflict do nothing"
 NO_MAXIMUM = 2_147_483_647
+
+
+async def register(session: Session, definitions: Definitions) -> list[Change]:
+    """Check that what refers to something finds it, here or among what is registered already, and apply. Raises
+    DefinitionError that names every place."""
+    known: dict[str, list[str]] = {}
+    for row in await session.fetch(KNOWN):
+        known.setdefault(row["kind"], []).append(row["ref"])
+    definitions.check(known)
+    for kind, other in (("action", "workflow"), ("workflow", "action")):
+        both = sorted(set(definitions.of(kind)) & set(known.get(other, ())))
+        if both:
+            raise DefinitionError(f"{kind} {both[0]}: there is a {other} of that name", hint="Choose another name.")
+    return await apply(session, definitions.documents())
 
 
 async def apply(session: Session, documents: Sequence[Document]) -> list[Change]:

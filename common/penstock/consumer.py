@@ -84,7 +84,10 @@ class Consumer:
                 if not receive.done():
                     receive.cancel()
                     return
-                await self._take(receive.result())
+                deliveries = receive.result()
+                if not deliveries:
+                    return
+                await self._take(deliveries)
         finally:
             await self._subscription.close()
 
@@ -189,7 +192,9 @@ class Consumer:
     async def _bury(self, delivery: Delivery, error: Exception) -> None:
         log.warning("message.dead", queue=self.route.queue, message=delivery.id, reason=_reason(error))
         self.tally.dead += 1
-        await self._subscription.dead_letter([delivery], _reason(error))
+        async for attempt in backoff():
+            with attempt:
+                await self._subscription.dead_letter([delivery], _reason(error))
 
 
 def _reason(error: Exception) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 
 class PenstockError(Exception):
     """Something that Penstock knows how to explain. `hint` says what to do next."""

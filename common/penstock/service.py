@@ -30,12 +30,12 @@ def make_transport(settings: Settings, *, role: str) -> Transport:
         return PostgresTransport(settings, role=role)
     from penstock.transports.rabbitmq import RabbitMQTransport
 
-    urls = [url.strip() for url in settings.broker_url.get_secret_value().split(",")]
     return RabbitMQTransport(
-        urls,
+        settings.broker_url.get_secret_value(),
         prefix=settings.prefix,
         declare=settings.declare_topology,
         delivery_limit=settings.delivery_limit,
+        client=f"penstock {role} {settings.name}",
     )
 
 
@@ -125,6 +125,8 @@ def configure_logging(settings: Settings, **bound: str) -> None:
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(replica=settings.name, **bound)
+    for noisy in ("aiormq", "aio_pika"):  # they print tracebacks for losses that the transport reports itself
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
     logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr, format="%(name)s: %(message)s")
 
 

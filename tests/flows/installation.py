@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from penstock import invariants
-from penstock.apply import Change, apply
+from penstock.apply import Change, register
 from penstock.client import Client
 from penstock.database import Row, Session
 from penstock.definitions import Definitions
@@ -71,7 +71,7 @@ class Installation:
         return self.client.session
 
     async def apply(self, *definitions: Any) -> list[Change]:
-        return await apply(self.session, _collected(definitions).documents())
+        return await register(self.session, _collected(definitions))
 
     async def executor(self, **settings: Any) -> Stop:
         return await self._start("executor", settings, lambda parts, stop: executor.work(parts, stop))

@@ -8,7 +8,7 @@ from uuid import UUID
 import orjson
 import typer
 
-from penstock.apply import apply as apply_documents
+from penstock.apply import register
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.running import with_session
 from penstock.database import Row, Session
@@ -27,8 +27,8 @@ def apply(
     json: Json = False,
 ) -> None:
     """Register what modules and packs define. Doing it twice changes nothing."""
-    documents = load_all(",".join(source)).documents()
-    changes = with_session(lambda session: apply_documents(session, documents))
+    definitions = load_all(",".join(source))
+    changes = with_session(lambda session: register(session, definitions))
     if json:
         for change in changes:
             json_line({"kind": change.kind, "ref": change.ref, "what": change.what})

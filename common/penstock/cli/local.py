@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from penstock import embedded, migrate
 from penstock import settings as settings_
-from penstock.apply import Change, apply
+from penstock.apply import Change, register
 from penstock.database import Database
 from penstock.definitions import load_all
 from penstock.errors import ConfigurationError
@@ -64,7 +64,7 @@ class Local:
             definitions = load_all(settings.modules)
             database = Database(settings, role="dev")
             try:
-                changes = await apply(database.session(), definitions.documents())
+                changes = await register(database.session(), definitions)
             finally:
                 await database.close()
             stop = Stop()

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
+from uuid import UUID
 
 import orjson
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from penstock.errors import PenstockError
@@ -22,16 +24,28 @@ err = Console(stderr=True, soft_wrap=True)
 STYLES = {
     "completed": "green",
     "executed": "green",
+    "matched": "green",
+    "active": "green",
+    "ok": "green",
     "running": "cyan",
+    "scheduled": "cyan",
     "failed": "red",
     "timeout": "red",
     "abandoned": "red",
     "dead": "red",
+    "bad": "red",
+    "VIOLATED": "red",
+    "warning": "yellow",
     "cancelled": "yellow",
     "canceling": "yellow",
+    "disabled": "yellow",
     "waiting": "magenta",
     "skipped": "dim",
 }
+WHOLE = (UUID, datetime, timedelta, int, float)
+"""Values that are of no use when they are broken over two lines."""
+ENDLESS = 10_000
+"""Columns of a file or a pipe."""
 
 
 def json_line(value: Any) -> None:
@@ -48,35 +62,63 @@ def _plain(value: Any) -> Any:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str = "Nothing.") -> None:
-    """A table, or one line saying that there is nothing to show."""
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        shown.add_column(column, overflow="fold")
-    count = 0
-    for row in rows:
-        shown.add_row(*(text(value) for value in row))
-        count += 1
-    if count:
-        out.print(shown)
-    else:
-        out.print(f"[dim]{empty}[/dim]")
+    """A table, or one line saying that there is nothing to show. Without any column names, one without a head."""
+    given = [tuple(row) for row in rows]
+    if not given:
+        out.print(f"[dim]{escape(empty)}[/dim]")
+        return
+    shown = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
+    for n, column in enumerate(columns):
+        shown.add_column(column, overflow="fold", no_wrap=any(isinstance(row[n], WHOLE) for row in given))
+    for row in given:
+        shown.add_row(*map(text, row))
+    out.print(shown, width=None if out.is_terminal else ENDLESS)
+
+
+def fields(values: Mapping[str, Any]) -> None:
+    """Names and values, one a line; what is None is left out."""
+    table(["", ""], [(f"[dim]{k}[/dim]", v) for k, v in values.items() if v is not None])
 
 
 def text(value: Any) -> str:
     """A value as people read it: times in UTC to the millisecond, lists by commas, statuses in colour."""
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    if isinstance(value, timedelta):
+        return span(value)
     if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    plain = str(value).replace("[", "\\[")
+        return ", ".join(map(text, value))
+    if isinstance(value, dict):
+        value = orjson.dumps(value, default=_plain).decode()
+    plain = escape(str(value))
     style = STYLES.get(plain)
     return f"[{style}]{plain}[/{style}]" if style else plain
 
 
+def span(length: timedelta) -> str:
+    """A length of time in two or three digits: 35 ms, 1.2 s, 5 min, 3 h, 2 d."""
+    seconds = length.total_seconds()
+    if seconds < 0.9995:
+        return f"{max(0.0, seconds) * 1000:.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    for unit, size, most in (("s", 1, 100), ("min", 60, 100 * 60), ("h", 3600, 48 * 3600)):
+        if seconds < most:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86400:.0f} d"
+
+
+def age(at: datetime | None) -> str:
+    """How long ago something was, such as `12 s ago`; empty where it was not."""
+    return "" if at is None else f"{span(max(timedelta(0), datetime.now(UTC) - at))} ago"
+
+
 def complain(error: PenstockError) -> None:
     """The error and what to do next, on standard error."""
-    err.print(f"[red]error:[/red] {text(error.message)}")
+    err.print(f"[red]error:[/red] {escape(error.message)}")
     if error.hint:
-        err.print(f"[dim]hint:[/dim]  {text(error.hint)}")
+        err.print(f"[dim]hint:[/dim]  {escape(error.hint)}")

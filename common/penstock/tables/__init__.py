@@ -1,11 +1,11 @@
 """The columns, once: what alembic is checked against. The statements are in penstock.store and in migrations/.
 
-What each table is for stands beside its columns in the first migration (migrations/versions/0001/tables.sql).
+What each table is for stands beside its columns in the migrations (migrations/versions/*/tables.sql).
 """
 
 from __future__ import annotations
 
-from penstock.tables import admissions, definitions, events, executions, messages, processes
+from penstock.tables import admissions, definitions, events, executions, messages, processes, schedules
 from penstock.tables.metadata import METADATA
 
-__all__ = ["METADATA", "admissions", "definitions", "events", "executions", "messages", "processes"]
+__all__ = ["METADATA", "admissions", "definitions", "events", "executions", "messages", "processes", "schedules"]

@@ -55,7 +55,7 @@ def _expression(given: object) -> object:
 
 
 def _several(given: object) -> object:
-    return [given] if isinstance(given, str | Options) else given
+    return [given] if isinstance(given, str | dict | Options) else given
 
 
 def _route(given: str) -> str:

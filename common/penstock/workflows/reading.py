@@ -6,7 +6,7 @@ the ref of the workflow stands under `workflow`. Everything else is the stored d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -37,7 +37,8 @@ def from_value(value: Mapping[str, Any], source: Source) -> Workflow:
         if place[:inside] == source.within
     }
     source = Source(source.file, source.line, lines, source.within)
-    return require(_shaped(body, source), source)
+    tasks = value.get("tasks")
+    return require(_shaped(body, source, list(tasks) if isinstance(tasks, dict) else None), source)
 
 
 def from_body(body: Mapping[str, Any]) -> Workflow:
@@ -45,12 +46,12 @@ def from_body(body: Mapping[str, Any]) -> Workflow:
     return _shaped(dict(body), Source("?", 0))
 
 
-def _shaped(body: dict[str, Any], source: Source) -> Workflow:
+def _shaped(body: dict[str, Any], source: Source, named: Sequence[str] | None = None) -> Workflow:
     try:
         return Workflow.model_validate(body)
     except ValidationError as error:
         tasks = body.get("tasks")
-        names = [
+        names: Sequence[object] = named or [
             task.get("name", n) if isinstance(task, dict) else n
             for n, task in enumerate(tasks if isinstance(tasks, list) else ())
         ]
@@ -104,13 +105,14 @@ def _renamed(place: Location, moved: Mapping[Location, Location]) -> Location:
 
 
 def shape_problems(error: ValidationError, body: Any) -> list[Problem]:
-    """What pydantic found, at places of the body. Of what the members of a union say, the first is kept."""
+    """What pydantic found, at places of the body. Of what the members of a union say, one thing is kept."""
     found: dict[Location, Problem] = {}
     for problem in problems(error):
         place = _existing(problem.at, body)
         if problem.message == "is missing":
             place = (*place, *problem.at[-1:])
-        found.setdefault(place, Problem(place, problem.message, problem.hint))
+        if place not in found or (problem.hint and not found[place].hint):
+            found[place] = Problem(place, problem.message, problem.hint)
     return list(found.values())
 
 

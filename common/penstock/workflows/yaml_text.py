@@ -31,7 +31,7 @@ for _tag, _pattern, _first in (
     ("null", r"~|null|", "~n\0"),
     ("bool", r"true|false", "tf"),
     ("int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
-    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
 _Loader.yaml_implicit_resolvers[""] = [("tag:yaml.org,2002:null", re.compile("^$"))]
@@ -58,6 +58,9 @@ def read(text: str, file: str = "<text>") -> tuple[Any, Marks]:
     return value, reader.marks
 
 
+_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+
+
 class _Reader:
     def __init__(self, file: str) -> None:
         self.file = file
@@ -69,6 +72,8 @@ class _Reader:
         if self.left < 0 or len(path) > MAX_DEPTH:
             self.fail(node, "it is too large or nests too deeply (are there aliases of aliases?)")
         self.marks[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
+        if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
+            self.fail(node, f"the tag {node.tag} is not supported; values are those of JSON")
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
@@ -119,8 +124,11 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    # Quoted also where YAML 1.1 would read something else than text, for the sake of other readers.
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+    # The dumper itself quotes what YAML 1.1 would not read as text; this is for what `read` would not.
+    style = "|" if "\n" in value else None
+    if _Loader("").resolve(yaml.ScalarNode, value, (True, False)) != "tag:yaml.org,2002:str":
+        style = "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
 _Dumper.add_representer(str, _text)

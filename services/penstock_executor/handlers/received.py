@@ -19,7 +19,7 @@ from penstock.errors import Conflict, InvalidInput, NotFound, Undecodable
 from penstock.ids import new_id
 from penstock.schemas import Schema
 from penstock.store import catalog, events
-from penstock.transports import Delivery
+from penstock.transports import UNREADABLE, Delivery
 from penstock_executor import matching
 
 DEFAULT_TENANT = "public"
@@ -57,6 +57,8 @@ async def handle(batch: Batch, tx: Transaction) -> None:
 
 def _checked(delivery: Delivery, triggers: Mapping[str, Schema]) -> bytes:
     """The payload as canonical JSON. Raises what the dead letter will give as its reason."""
+    if UNREADABLE in delivery.headers:
+        raise Undecodable(f"its properties cannot be read: {delivery.headers[UNREADABLE]}")
     schema = triggers.get(delivery.routing_key or "")
     if schema is None:
         raise NotFound(

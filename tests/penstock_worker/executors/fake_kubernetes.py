@@ -42,12 +42,11 @@ class Pod:
         self.out_of_memory = False
         self.lock = threading.Lock()
         self.process: subprocess.Popen[bytes] | None = None
-        self.log = os.memfd_create(self.name)
+        self.log, self.termination_log = os.memfd_create(self.name), os.memfd_create("termination")
         container = template["spec"]["containers"][0]
         if container["image"] == "missing":
             return
         env = {each["name"]: each["value"] for each in container["env"]}
-        self.termination_log = os.memfd_create("termination")
         self.process = subprocess.Popen(
             [*container["command"], *container.get("args", [])],
             env={"PATH": os.environ["PATH"], "TERMINATION_LOG": f"/dev/fd/{self.termination_log}", **env},
@@ -112,6 +111,7 @@ class FakeKubernetes:
     def __init__(self) -> None:
         self.jobs: dict[tuple[str, str], Json] = {}
         self.pods: dict[tuple[str, str], Pod] = {}
+        self.all_pods: list[Pod] = []
         self.created: list[Json] = []
         self.refusals: list[int] = []
         self.unauthorized = 0
@@ -126,6 +126,7 @@ class FakeKubernetes:
             self.created.append(job)
             self.jobs[key] = {**job, "started": time.monotonic()}
             self.pods[key] = Pod(job)
+            self.all_pods.append(self.pods[key])
             return 201, job
 
     def get(self, namespace: str, name: str) -> tuple[int, Json]:
@@ -201,9 +202,11 @@ def serving() -> Iterator[FakeKubernetes]:
         server.shutdown()
         server.server_close()
         thread.join()
-        for pod in list(fake.pods.values()):
+        for pod in fake.all_pods:
             pod.grace = 0
             pod.end()
+            os.close(pod.log)
+            os.close(pod.termination_log)
 
 
 def kubeconfig(fake: FakeKubernetes) -> str:
