@@ -18,7 +18,13 @@ class Fleet:
     """Starts `penstock executor` and `penstock worker` processes, and ends by pid what it started."""
 
     def __init__(self, database: str, broker: str | None, log: Path, **settings: Any) -> None:
-        given = {**QUICK, "log_level": "warning", **settings, "database_url": database, "broker_url": broker or ""}
+        given = {
+            **QUICK,
+            "log_level": "warning",
+            **settings,
+            "database_url": database,
+            "broker_url": broker or "",
+        }
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
             **{f"PENSTOCK_{name.upper()}": str(value) for name, value in given.items()},

@@ -22,7 +22,10 @@ def log(tmp_path: Path) -> Path:
 
 
 async def test_executors_and_workers_killed_in_turn_lose_nothing(
-    house: Installation, database: str, broker: str | None, log: Path  # noqa: F811
+    house: Installation,
+    database: str,
+    broker: str | None,
+    log: Path,
 ) -> None:
     await house.apply(*shop.ALL, shop.sturdy)
     draw = random.Random(7)
@@ -50,7 +53,10 @@ async def test_executors_and_workers_killed_in_turn_lose_nothing(
 
 
 async def test_a_frozen_worker_that_wakes_up_changes_nothing(
-    house: Installation, database: str, broker: str | None, log: Path  # noqa: F811
+    house: Installation,
+    database: str,
+    broker: str | None,
+    log: Path,
 ) -> None:
     await house.apply(*shop.ALL, shop.sturdy)
     with Fleet(database, broker, log) as fleet:
@@ -60,7 +66,9 @@ async def test_a_frozen_worker_that_wakes_up_changes_nothing(
         await house.until("select 1 from execution where status = 'running' having count(*) = 5")
         fleet.kill(frozen, signal.SIGSTOP)
         fleet.worker()
-        await house.until("select 1 from execution where status = 'completed' having count(*) = 5", seconds=30)
+        await house.until(
+            "select 1 from execution where status = 'completed' having count(*) = 5", seconds=30
+        )
         before = await house.rows("select count(*) as n from history")
         fleet.kill(frozen, signal.SIGCONT)
         await asyncio.sleep(1.5)
@@ -71,7 +79,10 @@ async def test_a_frozen_worker_that_wakes_up_changes_nothing(
 
 
 async def test_a_worker_asked_to_stop_finishes_or_hands_back_what_it_has(
-    house: Installation, database: str, broker: str | None, log: Path  # noqa: F811
+    house: Installation,
+    database: str,
+    broker: str | None,
+    log: Path,
 ) -> None:
     await house.apply(*shop.ALL)
     with Fleet(database, broker, log, grace=1.0) as fleet:
@@ -85,14 +96,19 @@ async def test_a_worker_asked_to_stop_finishes_or_hands_back_what_it_has(
         assert leaving.returncode == 0
         assert (await house.statuses()).get("completed") == 2
         fleet.worker()
-        await house.until("select 1 from execution where status = 'completed' having count(*) = 3", seconds=30)
+        await house.until(
+            "select 1 from execution where status = 'completed' having count(*) = 3", seconds=30
+        )
     rows = await house.rows("select recoveries from execution")
     assert {row["recoveries"] for row in rows} == {0}
     await house.sound()
 
 
 async def test_a_second_signal_ends_a_worker_at_once(
-    house: Installation, database: str, broker: str | None, log: Path  # noqa: F811
+    house: Installation,
+    database: str,
+    broker: str | None,
+    log: Path,
 ) -> None:
     await house.apply(*shop.ALL)
     with Fleet(database, broker, log, grace=60.0) as fleet:

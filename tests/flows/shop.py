@@ -10,7 +10,11 @@ from penstock.outcomes import Defer
 
 order_placed = Trigger(
     "shop.order_placed",
-    schema={"type": "object", "properties": {"id": {"type": "integer"}, "amount": {"type": "number"}}, "required": ["id"]},
+    schema={
+        "type": "object",
+        "properties": {"id": {"type": "integer"}, "amount": {"type": "number"}},
+        "required": ["id"],
+    },
 )
 
 
@@ -75,7 +79,11 @@ big_orders = Rule(
     params={"order": "{{ payload.id }}", "amount": "{{ payload.amount }}"},
 )
 broken_rule = Rule(
-    "shop.broken", trigger=order_placed, when="payload.id == 13", action=charge, params={"order": "{{ payload.nothing }}"}
+    "shop.broken",
+    trigger=order_placed,
+    when="payload.id == 13",
+    action=charge,
+    params={"order": "{{ payload.nothing }}"},
 )
 
 ACTIONS = (charge, count, flaky, hopeless, impatient, slow, wait_for, later, unstorable)

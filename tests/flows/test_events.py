@@ -18,7 +18,8 @@ async def test_an_event_that_meets_a_rule_becomes_a_result(house: Installation) 
     await house.start(*shop.ALL)
     event = await house.client.publish("shop.order_placed", {"id": 7, "amount": 250})
     [row] = await house.until(
-        "select r.result::text as result from enforcement n join result r using (execution_id) where event_id = $1", event
+        "select r.result::text as result from enforcement n join result r using (execution_id) where event_id = $1",
+        event,
     )
     assert json.loads(row["result"]) == {"order": 7, "charged": 250}
     await house.quiet()
@@ -45,7 +46,10 @@ async def test_a_condition_or_template_that_fails_is_kept_with_its_reason(house:
 async def test_the_same_key_is_the_same_event(house: Installation) -> None:
     await house.start(*shop.ALL)
     ids = await asyncio.gather(
-        *(house.client.publish("shop.order_placed", {"id": 7, "amount": 250}, key="order-7") for _ in range(10))
+        *(
+            house.client.publish("shop.order_placed", {"id": 7, "amount": 250}, key="order-7")
+            for _ in range(10)
+        )
     )
     assert len(set(ids)) == 1
     with pytest.raises(Conflict):
@@ -74,7 +78,9 @@ async def test_a_disabled_rule_matches_nothing(house: Installation) -> None:
 
 async def test_events_delivered_again_and_again_start_each_execution_once(house: Installation) -> None:
     await house.apply(*shop.ALL)
-    events = [await house.client.publish("shop.order_placed", {"id": n, "amount": 500}) for n in range(100, 130)]
+    events = [
+        await house.client.publish("shop.order_placed", {"id": n, "amount": 500}) for n in range(100, 130)
+    ]
     await house.client.flush()
     parts = await house.parts()
     for _ in range(2):  # every message twice more, in the other order

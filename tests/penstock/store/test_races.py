@@ -15,7 +15,9 @@ from penstock.errors import IllegalMove
 from penstock.ids import new_id
 from penstock.settings import Settings
 
-CLAIM = "select * from claim_executions($1, $2, $3::uuid[], 100, 'work.default', $4::integer[], '{}'::integer[])"
+CLAIM = (
+    "select * from claim_executions($1, $2, $3::uuid[], 100, 'work.default', $4::integer[], '{}'::integer[])"
+)
 FINISH = (
     "select * from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], null, null, $5::float8[], null, null, "
     "'{}'::uuid[], '{}'::uuid[], '{}'::uuid[])"
@@ -64,7 +66,9 @@ class Scene:
             ):
                 await asyncio.sleep(0.005)
 
-    async def race(self, first: Session, second: Session, sql: str, *args: Any) -> tuple[list[Row], list[Row]]:
+    async def race(
+        self, first: Session, second: Session, sql: str, *args: Any
+    ) -> tuple[list[Row], list[Row]]:
         """Run a statement in an open transaction, the same on another connection until it waits, then commit."""
         async with first.transaction() as tx:
             won = await tx.fetch(sql, *args)
@@ -148,7 +152,9 @@ async def test_cancel_and_completion_have_one_winner(scene: Scene) -> None:
     await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
     async with scene.one.transaction() as tx:
         await tx.fetch(FINISH, worker, ids, [1], ["completed"], [0.0])
-        task = asyncio.create_task(scene.other.fetch("select * from cancel_executions($1::uuid[], 'why')", ids))
+        task = asyncio.create_task(
+            scene.other.fetch("select * from cancel_executions($1::uuid[], 'why')", ids)
+        )
         await scene.blocked()
     assert await task == []
     assert await scene.statuses() == {"completed"}
@@ -179,7 +185,9 @@ async def test_an_action_that_fails_while_it_is_cancelled_is_cancelled_and_not_r
 async def test_the_database_refuses_what_is_no_legal_move(scene: Scene, move: str) -> None:
     ids = await scene.requested(2)
     await scene.one.fetch(SCHEDULE, ids)
-    await scene.one.fetch("select * from end_executions($1::uuid[], '{scheduled}', 'cancelled', 'why', null)", ids)
+    await scene.one.fetch(
+        "select * from end_executions($1::uuid[], '{scheduled}', 'cancelled', 'why', null)", ids
+    )
     with pytest.raises(IllegalMove, match=str(ids[0])):
         await scene.one.fetch("update execution set status = $2 where id = $1", ids[0], move)
 

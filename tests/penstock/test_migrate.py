@@ -1,0 +1,60 @@
+"""The schema: what the migrations make is what the tables say."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from penstock import migrate, moves
+from penstock.database import Database
+from penstock.settings import Settings
+
+
+def settings(database: str) -> Settings:
+    return Settings(database_url=SecretStr(database))
+
+
+async def test_the_tables_and_the_migrations_agree(database: str) -> None:
+    assert await migrate.difference(settings(database)) == []
+
+
+async def test_several_may_migrate_at_once_and_again(empty_database: str) -> None:
+    here = settings(empty_database)
+    done = await asyncio.gather(*(migrate.upgrade(here) for _ in range(4)))
+    assert set(done) == {migrate.newest()}
+    database = Database(here, role="test")
+    assert await migrate.current(database) == migrate.newest()
+    await database.close()
+
+
+async def test_the_database_holds_the_declared_moves(database: str) -> None:
+    home = Database(settings(database), role="test")
+    rows = await home.session().fetch("select old, new from legal_move")
+    assert {(row["old"], row["new"]) for row in rows} == {
+        (old, new) for old, news in moves.MOVES.items() for new in news
+    }
+    await home.close()
+
+
+async def test_partitions_are_made_ahead_and_dropped_when_they_are_old(database: str) -> None:
+    home = Database(settings(database), role="test")
+    session = home.session()
+    made = (await session.fetch("select make_partitions(9)"))[0][0]
+    assert made > 0
+    assert made % 2 == 0, "two more days of each table"
+    assert (await session.fetch("select make_partitions(9)"))[0][0] == 0
+    await session.fetch(
+        "create table history_20200101 partition of history for values from ('2020-01-01') to ('2020-01-02')"
+    )
+    dropped = await session.fetch("select drop_partitions('history', interval '30 days')")
+    assert [row[0] for row in dropped] == ["history_20200101"]
+    await home.close()
+
+
+def test_migrations_import_no_live_code() -> None:
+    for path in migrate.folder().rglob("*.py"):
+        assert "penstock" not in Path(path).read_text().replace("penstock_migration", "").replace(
+            "`penstock", ""
+        ), path
