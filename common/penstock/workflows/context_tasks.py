@@ -44,8 +44,8 @@ class Context(MutableMapping[str, Any]):
     """What tasks hand on to each other: JSON values by name. A name stays; set it to None to empty it."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = dict(values)
-        self._before = deepcopy(self._values)
+        self._before = dict(values)
+        self._values = deepcopy(self._before)
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]

@@ -112,6 +112,9 @@ class Reference:
     def __truediv__(self, other: Any) -> Reference:
         return self._operation("/", other)
 
+    def __rtruediv__(self, other: Any) -> Reference:
+        return self._operation("/", other, swapped=True)
+
     def __floordiv__(self, other: Any) -> Reference:
         return self._operation("//", other)
 

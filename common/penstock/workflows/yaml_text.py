@@ -27,12 +27,15 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
 
-for _tag, _pattern, _first in (
+_SCALARS = (
     ("null", r"~|null|", "~n\0"),
     ("bool", r"true|false", "tf"),
     ("int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
     ("float", r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
-):
+)
+"""What is not text: tag, pattern, first characters."""
+_NOT_TEXT = re.compile("|".join(pattern for _, pattern, _ in _SCALARS))
+for _tag, _pattern, _first in _SCALARS:
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
 _Loader.yaml_implicit_resolvers[""] = [("tag:yaml.org,2002:null", re.compile("^$"))]
 
@@ -126,7 +129,7 @@ class _Dumper(yaml.SafeDumper):
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     # The dumper itself quotes what YAML 1.1 would not read as text; this is for what `read` would not.
     style = "|" if "\n" in value else None
-    if _Loader("").resolve(yaml.ScalarNode, value, (True, False)) != "tag:yaml.org,2002:str":
+    if _NOT_TEXT.fullmatch(value):
         style = "'"
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
