@@ -12,6 +12,7 @@ from penstock import placement
 from penstock.database import Row, Session, Transaction
 from penstock.definitions import Definitions
 from penstock.errors import DefinitionError
+from penstock.scheduling import changes as schedules
 
 
 class Document(Protocol):
@@ -80,7 +81,9 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
     for kind, other in (("action", "workflow"), ("workflow", "action")):
         both = sorted(set(definitions.of(kind)) & set(known.get(other, ())))
         if both:
-            raise DefinitionError(f"{kind} {both[0]}: there is a {other} of that name", hint="Choose another name.")
+            raise DefinitionError(
+                f"{kind} {both[0]}: there is a {other} of that name", hint="Choose another name."
+            )
     return await apply(session, definitions.documents())
 
 
@@ -110,6 +113,9 @@ async def _apply(tx: Transaction, documents: Sequence[Document]) -> list[Change]
         [ids[d.kind, d.ref]["id"] for d in moved],
         [d.body.get("trigger") if d.kind == "rule" else None for d in moved],
         [d.body.get("enabled", True) for d in moved],
+    )
+    await schedules.put(
+        tx, [(d.ref, ids[d.kind, d.ref]["id"], d.body) for d in documents if d.kind == "schedule"]
     )
     for document in moved:
         if document.kind == "limit":

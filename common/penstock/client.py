@@ -24,6 +24,7 @@ from penstock.database import Database, Row, Session, Transaction, backoff
 from penstock.errors import Conflict, DefinitionError, NotFound
 from penstock.ids import new_id
 from penstock.outbox import Publisher
+from penstock.scheduling.desk import Schedules
 from penstock.schemas import Schema
 from penstock.service import make_transport
 from penstock.settings import Settings, load
@@ -55,6 +56,7 @@ class Client:
         self._targets: dict[str, Target] = {}
         self._triggers: dict[str, tuple[Schema, float]] = {}
         self._watch = Watch(database.session())
+        self.schedules = Schedules(self.session, publisher)
 
     @classmethod
     @asynccontextmanager

@@ -15,6 +15,7 @@ from penstock.settings import Settings
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loops import LOOPS
 from penstock_executor.loops import loop as looping
+from penstock_executor.schedule_gauges import gauges
 
 log = structlog.get_logger()
 
@@ -42,7 +43,13 @@ async def work(parts: Parts, stop: Stop) -> None:
         asyncio.create_task(looping.run(loop, parts, stop.asked), name=f"loop {loop.name}") for loop in LOOPS
     ]
     health = await serve_health(
-        settings, Observed("executor", parts.transport, tallies={c.route.queue: c.tally for c in consumers})
+        settings,
+        Observed(
+            "executor",
+            parts.transport,
+            tallies={c.route.queue: c.tally for c in consumers},
+            gauges=gauges(parts),
+        ),
     )
     log.info("executor.started", id=str(identity.id), transport=parts.transport.name, port=health.port)
     try:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
+from collections.abc import Sequence
 
 import typer
 
-from penstock.cli import definitions, events, executions, operations, services
+from penstock.cli import definitions, events, executions, operations, services, starting
+from penstock.cli.failures import explained
 from penstock.cli.output import complain
-from penstock.errors import PenstockError
 
 app = typer.Typer(
     help="Penstock runs work when events happen and keeps its promises when machines die.",
@@ -16,16 +19,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for part in (services, definitions, events, executions, operations):
+for part in (services, definitions, events, starting, executions, operations):
     part.add_to(app)
 
 
-def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 an error that is explained, 2 wrong usage, 130 interrupted."""
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the command line, of this process by default. Always ends with SystemExit; exit codes: 0 done, 1 an error
+    that is explained, 2 wrong usage, 130 interrupted."""
     try:
-        app()
-    except PenstockError as error:
-        complain(error)
-        sys.exit(1)
+        app(None if words is None else list(words))
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read what we print has seen enough, as `head` does. Python would complain once more at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        if os.environ.get("PENSTOCK_LOG_LEVEL", "").lower() == "debug":
+            traceback.print_exc()
+        complain(explained(error))
+        sys.exit(1)

@@ -89,7 +89,9 @@ def plan(spec: Spec, policy: FirePolicy, *, schedule_id: object, since: datetime
     in_time = spec.between(max(begin, too_late), end, MAX_FIRES + 1)
 
     starts = [*_backlog(policy, made_up, now), *((due, due, False) for due in in_time)]
-    fires = [Fire(due, at + jitter_of(policy, schedule_id, due), late) for due, at, late in starts[:MAX_FIRES]]
+    fires = [
+        Fire(due, at + jitter_of(policy, schedule_id, due), late) for due, at, late in starts[:MAX_FIRES]
+    ]
     if len(starts) > MAX_FIRES:
         next_due: datetime | None = starts[MAX_FIRES][0]
     else:

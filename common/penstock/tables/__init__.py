@@ -8,4 +8,13 @@ from __future__ import annotations
 from penstock.tables import admissions, definitions, events, executions, messages, processes, schedules
 from penstock.tables.metadata import METADATA
 
-__all__ = ["METADATA", "admissions", "definitions", "events", "executions", "messages", "processes", "schedules"]
+__all__ = [
+    "METADATA",
+    "admissions",
+    "definitions",
+    "events",
+    "executions",
+    "messages",
+    "processes",
+    "schedules",
+]

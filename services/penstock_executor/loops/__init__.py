@@ -6,11 +6,24 @@ number of replicas may run it at the same time.
 
 from __future__ import annotations
 
-from penstock_executor.loops import archive, overdue, partitions, relay, restage, retention, sweep, timers
+from penstock_executor.loops import (
+    archive,
+    overdue,
+    partitions,
+    relay,
+    restage,
+    retention,
+    schedule_figures,
+    schedules,
+    sweep,
+    timers,
+)
 from penstock_executor.loops.loop import Loop
 
 LOOPS: tuple[Loop, ...] = (
     timers.LOOP,
+    schedules.LOOP,
+    schedule_figures.LOOP,
     relay.LOOP,
     sweep.LOOP,
     overdue.LOOP,

@@ -20,11 +20,12 @@ STATEMENT_TIMEOUT = "30s"
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`turn` does one bounded batch and says whether there is more. `every` is in seconds."""
+    """`turn` does one bounded batch and says whether there is more, or in how many seconds there will be. `every`, in
+    seconds, is for those that do not know."""
 
     name: str
     every: Callable[[Settings], float]
-    turn: Callable[[Parts, Session], Awaitable[bool]]
+    turn: Callable[[Parts, Session], Awaitable[bool | float]]
 
 
 async def run(loop: Loop, parts: Parts, stop: asyncio.Event) -> None:
@@ -45,7 +46,8 @@ async def run(loop: Loop, parts: Parts, stop: asyncio.Event) -> None:
         try:
             more = await loop.turn(parts, session)
             failures = 0
-            wait = 0 if more else interval * random.uniform(0.8, 1.2)
+            pause = more if more is not False else interval * random.uniform(0.8, 1.2)
+            wait = 0 if pause is True else pause
         except Exception as error:
             failures += 1
             if not is_transient(error) or failures == 5:

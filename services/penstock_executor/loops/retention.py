@@ -20,6 +20,10 @@ FORGET = """
 delete from {table} where {key} in (
     select {columns} from {table} where {at} < now() - make_interval(days => $1) order by {at} limit 5000)
 """
+FORGET_BACKFILLED = """
+delete from fire_default where (schedule, due_at) in (
+    select schedule, due_at from fire_default where made_at < now() - make_interval(days => $1) limit 5000)
+"""
 FORGET_ADMISSIONS = """
 delete from admission where admitted_at < now() - interval '1 day' and seq in (
     select seq from admission where admitted_at < now() - interval '1 day' limit 5000)
@@ -32,6 +36,7 @@ async def turn(parts: Parts, session: Session) -> bool:
         ("history", settings.history_retention_days),
         ("event", settings.event_retention_days),
         ("archive", settings.archive_retention_days),
+        ("fire", settings.history_retention_days),
     ):
         async with session.transaction() as tx:
             await tx.execute("set local lock_timeout = '2s'")
@@ -45,6 +50,7 @@ async def turn(parts: Parts, session: Session) -> bool:
         more = more or done.endswith(" 5000")
     async with session.transaction() as tx:
         await tx.execute(FORGET_ADMISSIONS)
+        await tx.execute(FORGET_BACKFILLED, settings.history_retention_days)
     return more
 
 

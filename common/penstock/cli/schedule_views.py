@@ -1,0 +1,190 @@
+"""Commands that show schedules: list, show, preview, history, stats, health."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+import orjson
+import typer
+
+from penstock.cli.output import Json, err, json_line, table
+from penstock.cli.running import with_session
+from penstock.database import Row, Session
+from penstock.durations import positive_seconds
+from penstock.errors import InvalidInput
+from penstock.options import Wrong
+from penstock.schedules import Preview, Spec, find_zone
+from penstock.scheduling import changes, health
+from penstock.scheduling.compiled import compile_schedule, expression_of
+from penstock.scheduling.desk import state_of, upcoming
+from penstock.store import schedules as store
+
+Ref = Annotated[str, typer.Argument(help="The schedule, such as shop.nightly.")]
+
+
+def shown(row: Row) -> dict[str, Any]:
+    """A row of schedules as it is printed."""
+    body = orjson.loads(row["body"])
+    zone = body.get("timezone") or "UTC"
+    return {
+        "ref": row["ref"],
+        "state": state_of(row),
+        "action": body["action"],
+        "when": expression_of(body),
+        "timezone": zone,
+        "next": _local(row["next_due"], find_zone(zone)) if row["next_due"] else None,
+        "last": _local(row["last_due"], find_zone(zone)) if row["last_due"] else None,
+        "last_status": row["last"],
+        "waiting": row["waiting"],
+        "error": row["error"],
+    }
+
+
+def _local(instant: datetime, zone: ZoneInfo) -> str:
+    return instant.astimezone(zone).isoformat(sep=" ", timespec="seconds")
+
+
+async def _one(session: Session, ref: str) -> Row:
+    rows = await store.page(session, ref)
+    if not rows:
+        raise changes.missing(ref)
+    return rows[0]
+
+
+def list_(json: Json = False) -> None:
+    """List schedules: when each fires next, and how its last fire ended."""
+    rows = [shown(row) for row in with_session(store.page)]
+    if json:
+        for row in rows:
+            json_line(row)
+        return
+    columns = ["ref", "state", "action", "when", "timezone", "next", "last", "last_status"]
+    empty = "None yet. Declare one with @schedule or Schedule(...), and `penstock apply` it."
+    table(columns, [[row[c] for c in columns] for row in rows], empty=empty)
+
+
+def show(ref: Ref, json: Json = False) -> None:
+    """Everything about a schedule."""
+    row = with_session(lambda session: _one(session, ref))
+    found = {**shown(row), "since": row["since"], "definition": orjson.loads(row["body"])}
+    if json:
+        json_line(found)
+        return
+    table(["", ""], [(k, orjson.dumps(v).decode() if isinstance(v, dict) else v) for k, v in found.items()])
+
+
+def preview(
+    what: Annotated[str, typer.Argument(help="A schedule, or an expression such as '30 2 * * *'.")],
+    count: Annotated[int, typer.Option("--count", "-n", min=1, max=1000)] = 10,
+    timezone: Annotated[str, typer.Option(help="IANA zone of an expression.")] = "UTC",
+    json: Json = False,
+) -> None:
+    """The next fires, in the zone's time, with what its clocks do to them. An expression needs no database."""
+    if " " in what.strip() or what.startswith("@"):
+        fires = Spec.parse(what, timezone).preview(count, datetime.now(UTC))
+    else:
+        fires = with_session(lambda session: _upcoming(session, what, count))
+    if json:
+        for fire in fires:
+            json_line({"instant": fire.instant, "local": fire.local.isoformat(), "note": fire.note})
+        return
+    rows = [(f"{f.local:%a}", f.local.isoformat(sep=" "), f.instant, f.note or "") for f in fires]
+    table(["", "local", "UTC", ""], rows, empty="It never fires again.")
+
+
+async def _upcoming(session: Session, ref: str, count: int) -> list[Preview]:
+    row = await _one(session, ref)
+    compiled = compile_schedule(orjson.loads(row["body"]))
+    return upcoming(compiled, max(row["since"], row["now"]), count)
+
+
+def history(
+    ref: Ref,
+    limit: Annotated[int, typer.Option(min=1, max=1000)] = 20,
+    before: Annotated[datetime | None, typer.Option(help="Go on before this instant (UTC).")] = None,
+    json: Json = False,
+) -> None:
+    """The newest fires of a schedule, what became of them, and who fired them."""
+
+    async def work(session: Session) -> list[Row]:
+        await _one(session, ref)
+        return await store.history(session, ref, limit, before.replace(tzinfo=UTC) if before else None)
+
+    rows = with_session(work)
+    if json:
+        for row in rows:
+            json_line(dict(row))
+        return
+    table(
+        ["due (UTC)", "kind", "status", "late", "took", "execution", "by", "error"],
+        [
+            (
+                row["due_at"],
+                row["kind"],
+                row["outcome"] or row["status"],
+                _seconds(row["lag"]) if row["kind"] == "due" else "",
+                _seconds(row["took"]),
+                row["execution_id"],
+                row["made_by"],
+                row["error"],
+            )
+            for row in rows
+        ],
+        empty="It has not fired yet.",
+    )
+
+
+def stats(
+    ref: Ref,
+    last: Annotated[str, typer.Option(help='How far back, such as "24h" or "7d".')] = "24h",
+    json: Json = False,
+) -> None:
+    """Counts and times of a schedule's fires."""
+    try:
+        seconds = positive_seconds(last)
+    except Wrong as wrong:
+        raise InvalidInput(f"--last {wrong}", hint=wrong.hint) from None
+
+    async def work(session: Session) -> Row:
+        await _one(session, ref)
+        return await store.stats(session, ref, seconds)
+
+    row = with_session(work)
+    if json:
+        json_line({"ref": ref, "seconds": seconds, **row})
+        return
+    times = ("lag_average", "lag_most", "took_average", "took_most")
+    table(["", last], [(k.replace("_", " "), _seconds(v) if k in times else v) for k, v in row.items()])
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f} s"
+
+
+def check_health(json: Json = False) -> None:
+    """Say what is wrong with schedules, by name. Exit code 1 if something is."""
+    found = with_session(health.troubles)
+    if json:
+        for one in found:
+            json_line({"kind": one.kind, "schedule": one.schedule, "says": one.says, "hint": one.hint})
+    else:
+        rows = [(one.kind, one.schedule, one.says, one.hint) for one in found]
+        table(["", "schedule", "", "what to do"], rows, empty="All schedules are well.")
+    if found:
+        if not json:
+            err.print(f"[red]{len(found)} things are wrong.[/red]")
+        raise typer.Exit(1)
+
+
+def add_to(app: typer.Typer) -> None:
+    for name, command in (
+        ("list", list_),
+        ("show", show),
+        ("preview", preview),
+        ("history", history),
+        ("stats", stats),
+        ("health", check_health),
+    ):
+        app.command(name)(command)

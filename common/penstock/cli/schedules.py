@@ -1,0 +1,138 @@
+"""Commands about schedules that change them: enable, disable, pause, delete, run, backfill."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from penstock.cli import schedule_views
+from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.running import with_client
+from penstock.cli.schedule_views import Ref, shown
+from penstock.client import Client
+from penstock.database import Row
+from penstock.durations import positive_seconds
+from penstock.errors import InvalidInput
+from penstock.options import Wrong
+from penstock.schedules import find_zone
+from penstock.scheduling.asking import Asked
+from penstock.scheduling.desk import Schedules
+
+app = typer.Typer(help="List, show, preview, change, run and backfill schedules.", no_args_is_help=True)
+
+
+def _with_schedules(work: Callable[[Schedules], Awaitable[Any]]) -> Any:
+    async def start(client: Client) -> Any:
+        return await work(client.schedules)
+
+    return with_client(start)
+
+
+def _changed(work: Callable[[Schedules], Awaitable[Row]], said: str, json: bool) -> None:
+    row = shown(_with_schedules(work))
+    if json:
+        json_line(row)
+        return
+    due = f" It fires next at {row['next']}." if row["next"] else ""
+    out.print(f"Schedule {row['ref']} is {said}.{due}")
+
+
+@app.command()
+def enable(ref: Ref, json: Json = False) -> None:
+    """Let a schedule fire again, from now on."""
+    _changed(lambda schedules: schedules.enable(ref), "enabled", json)
+
+
+@app.command()
+def disable(ref: Ref, json: Json = False) -> None:
+    """Let a schedule fire nothing until it is enabled again."""
+    _changed(lambda schedules: schedules.disable(ref), "disabled", json)
+
+
+@app.command()
+def pause(
+    ref: Ref,
+    for_: Annotated[str, typer.Option("--for", help='How long, such as "2h" or "30m".')],
+    json: Json = False,
+) -> None:
+    """Let a schedule fire nothing for a while, and then again by itself."""
+    try:
+        seconds = positive_seconds(for_)
+    except Wrong as wrong:
+        raise InvalidInput(f"--for {wrong}", hint=wrong.hint) from None
+    _changed(lambda schedules: schedules.pause(ref, seconds), f"paused for {for_}", json)
+
+
+@app.command()
+def delete(ref: Ref, json: Json = False) -> None:
+    """Remove a schedule. Its history stays for a while, and what it has started goes on."""
+    _with_schedules(lambda schedules: schedules.delete(ref))
+    if json:
+        json_line({"ref": ref, "deleted": True})
+    else:
+        out.print(f"Schedule {ref} is deleted. To make it again, apply what declares it.")
+
+
+@app.command()
+def run(ref: Ref, json: Json = False) -> None:
+    """Fire a schedule now, enabled or not. Its overlap policy holds."""
+    row = _with_schedules(lambda schedules: schedules.run(ref))
+    if json:
+        json_line(dict(row))
+    elif row["execution_id"]:
+        out.print(
+            f"Execution {row['execution_id']} is {row['status']}. See it with: penstock show {row['execution_id']}"
+        )
+    else:
+        out.print(f"Nothing was started, the fire is {row['status']}: {row['error']}")
+
+
+@app.command()
+def backfill(
+    ref: Ref,
+    first: Annotated[
+        str, typer.Option("--from", help="ISO 8601; without an offset, in the schedule's zone.")
+    ],
+    last: Annotated[str | None, typer.Option("--to", help="The same; both included. Default: now.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be started.")] = False,
+    json: Json = False,
+) -> None:
+    """Start the fires of a past range that have no execution. Doing it twice starts nothing twice."""
+
+    async def work(schedules: Schedules) -> list[Asked]:
+        zone = (orjson.loads((await schedules.get(ref))["body"])).get("timezone") or "UTC"
+        until = datetime.now(UTC) if last is None else _instant(last, zone, "--to")
+        return await schedules.backfill(ref, _instant(first, zone, "--from"), until, dry_run=dry_run)
+
+    asked: list[Asked] = _with_schedules(work)
+    if json:
+        for one in asked:
+            json_line({"due": one.due, "was": one.status, "starts": one.starts, "dry_run": dry_run})
+        return
+    if dry_run:
+        rows = [(one.due, one.status or "", "would start" if one.starts else "stays") for one in asked]
+        table(["due (UTC)", "is", ""], rows, empty="No fire falls into this range.")
+        return
+    counts = Counter(one.starts for one in asked)
+    out.print(f"{counts[True]} fires started, {counts[False]} were there already.")
+    if counts[True]:
+        out.print(f"See them with: penstock schedule history {ref}")
+
+
+def _instant(given: str, zone: str, option: str) -> datetime:
+    try:
+        instant = datetime.fromisoformat(given)
+    except ValueError as error:
+        hint = "Write 2030-01-31, 2030-01-31T09:00 or 2030-01-31T09:00:00+01:00."
+        raise InvalidInput(f"{option} {given!r} is not an instant: {error}", hint=hint) from None
+    return instant if instant.tzinfo else instant.replace(tzinfo=find_zone(zone))
+
+
+def add_to(parent: typer.Typer) -> None:
+    schedule_views.add_to(app)
+    parent.add_typer(app, name="schedule")

@@ -1,0 +1,50 @@
+-- As before, and for fires too (by the day they were due). Where the default partition has caught rows of a day
+-- already, because nobody made partitions for a week, they move to the new one: else no partition could ever be made.
+create or replace function make_partitions(p_ahead integer) returns integer
+language plpgsql
+as $$
+declare
+    v_parent text;
+    v_day date;
+    v_from timestamptz;
+    v_name text;
+    v_made integer := 0;
+begin
+    foreach v_parent in array array['event', 'history', 'archive', 'log_line', 'fire'] loop
+        if to_regclass(v_parent || '_default') is null then
+            execute format('create table %I partition of %I default', v_parent || '_default', v_parent);
+        end if;
+        for v_day in select d::date from generate_series(
+            (now() at time zone 'utc')::date, (now() at time zone 'utc')::date + p_ahead, interval '1 day') d
+        loop
+            v_name := v_parent || to_char(v_day, '_YYYYMMDD');
+            v_from := v_day::timestamp at time zone 'utc';
+            if to_regclass(v_name) is null then
+                begin
+                    execute format('create table %I partition of %I for values from (%L) to (%L)', v_name, v_parent,
+                        v_from, v_from + interval '1 day');
+                exception when check_violation then
+                    perform split_default_partition(v_parent, v_name, v_from, v_from + interval '1 day');
+                end;
+                v_made := v_made + 1;
+            end if;
+        end loop;
+    end loop;
+    return v_made;
+end $$;
+
+-- Makes a partition of what the default partition of p_parent holds between two instants.
+create function split_default_partition(p_parent text, p_name text, p_from timestamptz, p_to timestamptz) returns void
+language plpgsql
+as $$
+declare
+    v_key name;
+begin
+    select a.attname into v_key
+    from pg_partitioned_table p join pg_attribute a on a.attrelid = p.partrelid and a.attnum = p.partattrs[0]
+    where p.partrelid = p_parent::regclass;
+    execute format('create table %I (like %I including all)', p_name, p_parent);
+    execute format('with moved as (delete from %I where %I >= %L and %I < %L returning *) insert into %I select * from moved',
+        p_parent || '_default', v_key, p_from, v_key, p_to, p_name);
+    execute format('alter table %I attach partition %I for values from (%L) to (%L)', p_parent, p_name, p_from, p_to);
+end $$;
