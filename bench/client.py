@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 
 import uvloop
 
-ORDERS = ("send", "send_many", "callers", "events", "chain", "fanout")
+ORDERS = ("send", "send_many", "callers", "events", "limited", "spread", "chain", "fanout")
 
 
 class SystemModule(Protocol):
@@ -26,6 +26,8 @@ class SystemModule(Protocol):
     `send_many`: no-ops in the way that the system has for many;
     `callers`: no-ops from 100 callers at once, each of which submits one and waits until it is durable;
     `events`: events that each start a no-op;
+    `limited`: as `send_many`, under a limit of 100 at once;
+    `spread`: as `send_many`, under a limit of 100 for each of 1,000 values of a parameter;
     `chain`: no-ops one after the other;
     `fanout`: one no-op, `count` at once, and one more when all of them are done.
     All of these return when the client may forget the work.

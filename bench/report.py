@@ -41,6 +41,8 @@ TABLES: tuple[tuple[str, str, tuple[Column, ...]], ...] = (
     ("noop", "No-ops: rate; CPU seconds of each process group, writing transactions and log per 1,000", COST),
     ("noop-100-callers", "No-ops from 100 callers at once, one each", COST),
     ("events", "Events that each start a no-op", COST),
+    ("limits-hot", "No-ops under one limit of 100 at once", COST),
+    ("limits-spread", "No-ops under a limit of 100 for each of 1,000 customers", COST),
     (
         "latency-20",
         "20 a second: milliseconds from submit to begin, and to the committed end",

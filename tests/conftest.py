@@ -7,12 +7,14 @@ for where the servers come from, and `servers/reaper.py` for runs that are kille
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from penstock import migrate
 from penstock.settings import Settings
+from tests.flows.installation import Installation
 from tests.servers import choose, databases
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
@@ -102,6 +104,34 @@ def private_rabbitmq() -> Iterator[Callable[[], RabbitMQ]]:
     yield make
     for server in servers:
         server.close()
+
+
+@pytest.fixture(params=["postgres", "rabbitmq"])
+def transport(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def broker(transport: str, request: pytest.FixtureRequest) -> str | None:
+    url: str | None = request.getfixturevalue("vhost") if transport == "rabbitmq" else None
+    return url
+
+
+@pytest.fixture
+async def house(database: str, broker: str | None) -> AsyncIterator[Installation]:
+    """An installation with nothing running in it yet."""
+    async with Installation(database, broker) as installation:
+        yield installation
+
+
+@pytest.fixture
+def make_house(database: str, broker: str | None) -> Callable[..., Installation]:
+    """Makes an installation with settings of one's own."""
+
+    def make(**settings: Any) -> Installation:
+        return Installation(database, broker, **settings)
+
+    return make
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from importlib.metadata import version
+from typing import Any
 
 from bench.systems import command
 from penstock import Client
@@ -26,6 +27,7 @@ RECORDED = """
     where (given.params->>'index')::int between $1 and $2 - 1
 """
 CALLERS = 100
+CUSTOMERS = 1000
 
 _open = AsyncExitStack()
 _client: Client
@@ -50,12 +52,23 @@ async def send(index: int) -> None:
 
 
 async def send_many(first: int, count: int) -> None:
+    await submit("bench.noop", first, count, lambda index: {"index": index})
+
+
+async def limited(first: int, count: int) -> None:
+    await submit("bench.limited", first, count, lambda index: {"index": index})
+
+
+async def spread(first: int, count: int) -> None:
+    await submit("bench.spread", first, count, lambda index: {"index": index, "customer": index % CUSTOMERS})
+
+
+async def submit(ref: str, first: int, count: int, params: Callable[[int], dict[str, Any]]) -> None:
     groups = iter(range(first, first + count, 100))
 
     async def caller() -> None:
         for start in groups:
-            group = [{"index": index} for index in range(start, min(start + 100, first + count))]
-            await _client.start_many("bench.noop", group)
+            await _client.start_many(ref, [params(i) for i in range(start, min(start + 100, first + count))])
 
     await asyncio.gather(caller(), caller())
 

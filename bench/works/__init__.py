@@ -23,6 +23,8 @@ class Work:
 WORKS: dict[str, Work] = {
     "noop": Work(throughput.noop, "send_many"),
     "noop-100-callers": Work(throughput.callers, "callers"),
+    "limits-hot": Work(throughput.limits_hot, "limited"),
+    "limits-spread": Work(throughput.limits_spread, "spread"),
     "latency-20": Work(paced.at_20, "send"),
     "load-200": Work(paced.at_200, "send"),
     "events": Work(throughput.events, "events"),

@@ -49,3 +49,13 @@ async def callers(session: Session, effort: Effort) -> Measured:
 async def events(session: Session, effort: Effort) -> Measured:
     """Events published; each matches one rule that starts one no-op."""
     return await as_many(session, effort, "events")
+
+
+async def limits_hot(session: Session, effort: Effort) -> Measured:
+    """As `noop`, all under one limit of 100 at once: almost all of them wait."""
+    return await as_many(session, effort, "limited")
+
+
+async def limits_spread(session: Session, effort: Effort) -> Measured:
+    """As `noop`, under a limit of 100 for each of 1,000 values of a parameter: hardly any waits."""
+    return await as_many(session, effort, "spread")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -57,6 +57,9 @@ class Settings(BaseSettings):
     """Executions that a worker runs at once."""
     modules: str = ""
     """What a worker runs: Python modules or files, or folders of YAML packs, separated by commas."""
+    executors: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
+    """Options of a worker's task executors by name, as JSON: {"process": {"memory_limit": 1073741824}, "http": null}.
+    null leaves one out; one of your own has a "class"."""
     routes: str = "default"
     """Routes that a worker serves, separated by commas."""
     grace: Seconds = 30.0
@@ -128,5 +131,20 @@ def load(**overrides: object) -> Settings:
         raise ConfigurationError("; ".join(lines), hint="See docs/configuration.md.") from None
 
 
-FOREIGN = frozenset({"PENSTOCK_TEST_DATABASE_URL", "PENSTOCK_TEST_BROKER_URL", "PENSTOCK_HOME"})
-"""Variables that begin like settings and are not: of the tests, and the embedded server's folder."""
+FOREIGN = frozenset(
+    f"PENSTOCK_{name}"
+    for name in (
+        *("HOME", "TEST_DATABASE_URL", "TEST_BROKER_URL"),
+        *(
+            "EXECUTION_ID",
+            "ATTEMPT",
+            "MAX_ATTEMPTS",
+            "NAMESPACE",
+            "ACTION",
+            "IDEMPOTENCY_TOKEN",
+            "ATTEMPT_TOKEN",
+        ),
+        *("TIMEOUT", "PARAMS"),
+    )
+)
+"""Variables that begin like settings and are not: the embedded server's folder, the tests', a command action's."""

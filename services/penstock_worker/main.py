@@ -46,8 +46,9 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         concurrency=settings.concurrency,
     )
     logs = RunLogs(parts.database.session(relaxed=True))
-    async with executors(settings) as found:
-        runner = Runner(parts, identity.id, definitions.actions.get, found, sink=logs.add)
+    async with executors(settings, settings.executors) as found:
+        runnable = {ref: action for ref, action in definitions.actions.items() if action.executor in found}
+        runner = Runner(parts, identity.id, runnable.get, found, sink=logs.add)
         heartbeat = Heartbeat(
             settings, identity, holding=runner.holding, answer=runner.pulse, silent=runner.silent
         )

@@ -11,9 +11,9 @@ from uuid import UUID
 import structlog
 
 from penstock import messages
-from penstock.attempts import Outcome
-from penstock.errors import Undecodable
+from penstock.errors import NoCapacity, Undecodable
 from penstock.heartbeat import Pulse
+from penstock.moves import CANCELLED, REQUESTED
 from penstock.run_log import RunLog
 from penstock.service import Parts
 from penstock.task_executors import Run, RunnableAction, TaskExecutor, attempt
@@ -188,8 +188,10 @@ class Runner:
         except asyncio.CancelledError:
             self._cancelled(claimed)
             return
-        except Exception as error:
-            outcome = Outcome.failed(error)
+        except NoCapacity:  # leaked threads, say: another worker, or this one later, may have it
+            self.running.pop(event.execution_id, None)
+            self._reports.add(claimed, Ending(REQUESTED, delay=1.0, reason="its task executor was full"))
+            return
         mine = self.running.pop(event.execution_id, None)
         if mine is not None and mine.lost:
             self._reports.drop(claimed)
@@ -204,9 +206,9 @@ class Runner:
         if mine.lost:
             self._reports.drop(claimed)
         elif mine.cancelled:
-            self._reports.add(claimed, Ending("cancelled"))
+            self._reports.add(claimed, Ending(CANCELLED))
         else:  # draining: hand it back, at no cost to its attempts that failed
-            self._reports.add(claimed, Ending("requested", reason="handed back by a draining worker"))
+            self._reports.add(claimed, Ending(REQUESTED, reason="handed back by a draining worker"))
 
     def _settled(self, claimed: Claimed) -> None:
         self._held.pop(claimed.event.execution_id, None)

@@ -12,7 +12,6 @@ import pytest
 
 from tests.crash.processes import Fleet
 from tests.flows import shop
-from tests.flows.conftest import broker, house, transport  # noqa: F401  (fixtures)
 from tests.flows.installation import Installation
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,7 +11,6 @@ from pydantic import SecretStr
 from penstock import migrate
 from penstock.settings import Settings
 from tests.flows import shop
-from tests.flows.conftest import Make
 from tests.flows.installation import Installation
 from tests.servers.pgbouncer import PgBouncer
 
@@ -42,7 +42,7 @@ async def test_an_installation_may_have_a_schema_of_its_own(empty_database: str,
 
 @pytest.mark.parametrize("transport", ["rabbitmq"], indirect=True)
 async def test_two_installations_share_a_broker_by_their_prefixes(
-    make_house: Make, empty_database: str
+    make_house: Callable[..., Installation], empty_database: str
 ) -> None:
     await migrate.upgrade(Settings(database_url=SecretStr(empty_database)))
     async with (

@@ -33,12 +33,10 @@ def apply(
         for change in changes:
             json_line({"kind": change.kind, "ref": change.ref, "what": change.what})
         return
-    table(
-        ["kind", "ref", ""],
-        [(c.kind, c.ref, c.what) for c in changes if c.what != "unchanged"],
-        empty="No changes.",
-    )
-    out.print(f"{sum(c.what != 'unchanged' for c in changes)} changed, {len(changes)} in all.")
+    changed = [(c.kind, c.ref, c.what) for c in changes if c.what != "unchanged"]
+    if changed:
+        table(["kind", "ref", "what"], changed)
+    out.print(f"{len(changed)} of {len(changes)} definitions changed.")
 
 
 def _listed(kinds: list[str], json: bool, *columns: str) -> None:
@@ -87,35 +85,41 @@ def list_rules(json: Json = False) -> None:
     _listed(["rule"], json, "trigger", "when", "action")
 
 
-def _change(statement: str, done: str, ref: str, *args: Any) -> None:
+Rule = Annotated[str, typer.Argument(help="The rule's ref, such as shop.charge_big.")]
+
+
+def _change(statement: str, done: str, ref: str, json: bool, *args: Any) -> None:
     async def work(session: Session) -> list[Row]:
         return await session.fetch(statement, "rule", ref, *args)
 
     if not with_session(work):
         raise NotFound(f"no rule {ref!r}", hint="`penstock rules list` shows the rules there are.")
-    out.print(f"Rule {ref} is {done}.")
+    if json:
+        json_line({"rule": ref, "is": done})
+    else:
+        out.print(f"Rule {ref} is {done}.")
 
 
 @rules.command()
-def enable(ref: str) -> None:
+def enable(ref: Rule, json: Json = False) -> None:
     """Let a rule match again."""
-    _change(SET_ENABLED, "enabled", ref, True)
+    _change(SET_ENABLED, "enabled", ref, json, True)
 
 
 @rules.command()
-def disable(ref: str) -> None:
+def disable(ref: Rule, json: Json = False) -> None:
     """Let a rule match nothing until it is enabled again."""
-    _change(SET_ENABLED, "disabled", ref, False)
+    _change(SET_ENABLED, "disabled", ref, json, False)
 
 
 @rules.command()
-def delete(ref: str) -> None:
+def delete(ref: Rule, json: Json = False) -> None:
     """Remove a rule. What it has started goes on."""
-    _change(DELETE, "deleted", ref)
+    _change(DELETE, "deleted", ref, json)
 
 
 @rules.command()
-def test(event: UUID, json: Json = False) -> None:
+def test(event: Annotated[UUID, typer.Argument(help="An event.")], json: Json = False) -> None:
     """Try all rules of an event's trigger on it, starting nothing: which match, which do not, and why."""
     from penstock.cli.events import tried
 
@@ -125,7 +129,9 @@ def test(event: UUID, json: Json = False) -> None:
             json_line(verdict)
         return
     table(
-        ["rule", "verdict", "why"], [(v["rule"], v["verdict"], v["why"]) for v in verdicts], empty="No rules."
+        ["rule", "verdict", "why"],
+        [(v["rule"], v["verdict"], v["why"]) for v in verdicts],
+        empty="No rule listens to this event's trigger.",
     )
 
 

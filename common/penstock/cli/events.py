@@ -8,9 +8,10 @@ from uuid import UUID
 import orjson
 import typer
 
-from penstock.cli.executions import described, parse_params, print_execution
-from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.executions import described, print_execution
+from penstock.cli.output import Json, fields, json_line, out, table
 from penstock.cli.running import with_client, with_session
+from penstock.cli.starting import parse_params
 from penstock.client import Client
 from penstock.database import Session
 from penstock.errors import NotFound
@@ -24,7 +25,7 @@ def publish(
         list[str] | None, typer.Argument(help="name=value (JSON, or plain text), or @FILE.json")
     ] = None,
     key: Annotated[str | None, typer.Option(help="The same key gives the same event.")] = None,
-    tenant: str = "public",
+    tenant: Annotated[str, typer.Option(help="The tenant it belongs to.")] = "public",
     json: Json = False,
 ) -> None:
     """Publish an event."""
@@ -93,9 +94,11 @@ def show(id: Annotated[UUID, typer.Argument(help="An execution or an event.")], 
     if json:
         json_line({**found, "rules": verdicts} if "trigger" in found else found)
     elif "trigger" in found:
-        table(
-            ["", ""], [(k, orjson.dumps(v).decode() if isinstance(v, dict) else v) for k, v in found.items()]
+        fields(
+            {"event" if name == "id" else name: value for name, value in found.items() if name != "payload"}
         )
+        out.print("[dim]payload[/dim]")
+        out.print_json(orjson.dumps(found["payload"]).decode())
         out.print()
         table(
             ["rule", "verdict", "why", "execution"],

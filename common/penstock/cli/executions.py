@@ -1,99 +1,36 @@
-"""Commands about executions: run, executions, history, cancel, logs."""
+"""Commands about executions: executions, history, cancel, logs."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+import asyncio
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
 import typer
+from rich.markup import escape
 
-from penstock.cli.output import Json, err, json_line, out, table
+from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.cli.running import with_client, with_session
 from penstock.client import Client
 from penstock.database import Row, Session
 from penstock.errors import InvalidInput, NotFound
+from penstock.moves import COMPLETED, STATUSES
 from penstock.store import executions as store
-
-
-def run(
-    ref: Annotated[str, typer.Argument(help="An action or workflow, such as shop.charge.")],
-    params: Annotated[
-        list[str] | None, typer.Argument(help="name=value (JSON, or plain text), or @FILE.json")
-    ] = None,
-    wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait for the result, and print it.")] = False,
-    key: Annotated[
-        str | None, typer.Option(help="Idempotency key: the same key gives the same execution.")
-    ] = None,
-    delay: Annotated[float | None, typer.Option(help="Seconds to wait before it starts.")] = None,
-    priority: Annotated[
-        int, typer.Option(help="Higher starts first where a limit makes executions wait.")
-    ] = 0,
-    timeout: Annotated[float | None, typer.Option(help="Seconds to wait for the result.")] = None,
-    tenant: str = "public",
-    json: Json = False,
-) -> None:
-    """Start an action or workflow."""
-    given = parse_params(params or [])
-
-    async def work(client: Client) -> tuple[UUID, Any]:
-        id = await client.start(ref, given, key=key, delay=delay, priority=priority, tenant=tenant)
-        if not wait:
-            return id, None
-        err.print(f"[dim]execution {id}[/dim]")
-        return id, await client.result(id, timeout=timeout)
-
-    id, result = with_client(work)
-    if json:
-        json_line({"id": id, "result": result} if wait else {"id": id})
-    elif wait:
-        out.print_json(orjson.dumps(result).decode())
-    else:
-        out.print(f"Execution {id} is requested. See it with: penstock show {id}")
-
-
-def parse_params(words: list[str]) -> dict[str, Any]:
-    """`name=value` words as parameters: a value is JSON where it reads as JSON, else text. `@FILE` gives an object.
-    Raises InvalidInput."""
-    given: dict[str, Any] = {}
-    for word in words:
-        if word.startswith("@"):
-            given |= _from_file(word[1:])
-            continue
-        name, separator, value = word.partition("=")
-        if not separator:
-            raise InvalidInput(f"{word!r} is not name=value", hint="Write for example: order=7 name=Ada")
-        try:
-            given[name] = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            given[name] = value
-    return given
-
-
-def _from_file(path: str) -> dict[str, Any]:
-    try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text()
-        loaded = orjson.loads(text)
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise InvalidInput(
-            f"{path}: {error}", hint="Name a readable file that holds a JSON object."
-        ) from None
-    if not isinstance(loaded, dict):
-        raise InvalidInput(f"{path} does not hold a JSON object")
-    return loaded
 
 
 def executions(
     status: Annotated[str | None, typer.Option(help="Only those in this status.")] = None,
     action: Annotated[str | None, typer.Option(help="Only those of this action.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
     before: Annotated[UUID | None, typer.Option(help="Go on after this id.")] = None,
     children: Annotated[bool, typer.Option("--children", help="With the tasks of workflows.")] = False,
     json: Json = False,
 ) -> None:
     """List the newest executions."""
+    if status is not None and status not in STATUSES:
+        raise InvalidInput(f"there is no status {status!r}", hint=f"There are: {', '.join(STATUSES)}.")
     rows = with_session(
         lambda session: store.page(
             session, status=status, action=action, before=before, limit=limit, children=children
@@ -104,10 +41,28 @@ def executions(
             json_line(dict(row))
         return
     table(
-        ["id", "status", "action", "attempt", "created", "finished"],
-        [(r["id"], r["status"], r["action"], r["attempt"], r["created_at"], r["finished_at"]) for r in rows],
-        empty="No executions yet. Start one with `penstock run ACTION`.",
+        ["id", "status", "try", "started", "took", "action"],
+        [
+            (
+                r["id"],
+                r["status"],
+                r["attempt"],
+                age(r["created_at"]),
+                _took(r["created_at"], r["finished_at"]),
+                r["task"] or r["action"],
+            )
+            for r in rows
+        ],
+        empty="There are none."
+        if status or action
+        else "No executions yet. Start one with `penstock run ACTION`.",
     )
+    if len(rows) == limit:
+        err.print(f"[dim]There may be more: penstock executions --before {rows[-1]['id']}[/dim]")
+
+
+def _took(created: datetime, finished: datetime | None) -> timedelta | None:
+    return finished - created if finished else None
 
 
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
@@ -131,32 +86,51 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
 
 
 def print_execution(found: dict[str, Any]) -> None:
-    """One execution, for people."""
-    attempts = found.pop("attempts")
-    error = found.pop("error")
-    table(
-        ["", ""],
-        [
-            (k, orjson.dumps(v).decode() if isinstance(v, dict | list) else v)
-            for k, v in found.items()
-            if v is not None
-        ],
+    """One execution, for people: what it is and how it went; what has its ordinary value is left out."""
+    ended = found["finished_at"]
+    fields(
+        {
+            "execution": found["id"],
+            "action": found["action"],
+            "namespace": found["namespace"],
+            "status": found["status"],
+            "reason": found["reason"],
+            "queue": None if ended else found["queue"],
+            "parent": found["parent"],
+            "task": found["task"],
+            "item": found["item"] if found["item"] >= 0 else None,
+            "priority": found["priority"] or None,
+            "created": found["created_at"],
+            "not before": None if ended else found["not_before"],
+            "finished": ended,
+            "took": _took(found["created_at"], ended),
+            "attempt": found["attempt"],
+            "lost by workers": found["recoveries"] or None,
+            "origin": found["origin"],
+            "options": found["options"],
+        }
     )
-    if error:
-        out.print(f"[red]{error.get('type')}[/red]: {error.get('message')}")
+    out.print("[dim]parameters[/dim]")
+    out.print_json(orjson.dumps(found["params"]).decode())
+    if found["status"] == COMPLETED:
+        out.print("[dim]result[/dim]")
+        out.print_json(orjson.dumps(found["result"]).decode())
+    if error := found["error"]:
+        out.print(f"[red]{escape(str(error.get('type')))}[/red]: {escape(str(error.get('message')))}")
         if error.get("traceback"):
-            out.print(error["traceback"], style="dim", markup=False)
-    if attempts:
+            out.print(error["traceback"].rstrip(), style="dim", markup=False, highlight=False)
+    if found["attempts"]:
+        out.print()
         table(
-            ["attempt", "outcome", "worker", "at", "error"],
+            ["try", "outcome", "worker", "at", "error"],
             [
                 (a["attempt"], a["outcome"], a["worker"], a["at"], (a["error"] or {}).get("message"))
-                for a in attempts
+                for a in found["attempts"]
             ],
         )
 
 
-def history(id: UUID, json: Json = False) -> None:
+def history(id: Annotated[UUID, typer.Argument(help="An execution.")], json: Json = False) -> None:
     """Every status an execution ever had, when, and who moved it."""
 
     async def work(client: Client) -> list[Row]:
@@ -168,7 +142,7 @@ def history(id: UUID, json: Json = False) -> None:
             json_line(dict(row))
         return
     table(
-        ["at", "status", "attempt", "by", "reason"],
+        ["at", "status", "try", "by", "reason"],
         [(r["at"], r["new"], r["attempt"], r["actor"], r["reason"]) for r in rows],
     )
 
@@ -192,39 +166,45 @@ def cancel(
         out.print("Nothing to cancel: all of them have ended already, or do not exist.")
 
 
-LOGS = """
+PAGE = 5000
+LOGS = f"""
 select attempt, seq, stream, line, at from log_line
-where execution_id = $1 and seq > $2 order by attempt, seq limit 5000
+where execution_id = $1 and (attempt, seq) > ($2::smallint, $3::bigint) order by attempt, seq limit {PAGE}
 """
 
 
 def logs(
-    id: UUID,
+    id: Annotated[UUID, typer.Argument(help="An execution.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it has ended.")] = False,
     json: Json = False,
 ) -> None:
     """What an execution printed and logged."""
-    import asyncio
+    if not with_session(lambda session: _print_lines(session, id, follow, json)) and not json:
+        err.print("[dim]It has printed nothing.[/dim]")
 
-    async def work(session: Session) -> None:
-        seen, more = 0, True
-        while more:
-            rows = await store.find(session, [id])
-            if not rows:
-                raise NotFound(f"no execution {id}")
-            more = follow and rows[0]["finished_at"] is None
-            for row in await session.fetch(LOGS, id, seen):
-                seen = max(seen, row["seq"])
-                if json:
-                    json_line(dict(row))
-                else:
-                    out.print(row["line"], markup=False, style="red" if row["stream"] == "stderr" else None)
-            if more:
-                await asyncio.sleep(0.3)
 
-    with_session(work)
+async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> int:
+    """Print what there is, and with `follow` what comes; returns how many lines that were."""
+    count, last = 0, (0, -1)
+    while True:
+        found = await store.find(session, [id])
+        if not found:
+            raise NotFound(f"no execution {id}", hint="`penstock executions` lists the newest.")
+        rows = await session.fetch(LOGS, id, *last)
+        for row in rows:
+            if json:
+                json_line(dict(row))
+            else:
+                style = "red" if row["stream"] == "stderr" else None
+                out.print(row["line"], markup=False, highlight=False, style=style)
+        if rows:
+            count, last = count + len(rows), (rows[-1]["attempt"], rows[-1]["seq"])
+        if len(rows) < PAGE:
+            if not follow or found[0]["finished_at"] is not None:
+                return count
+            await asyncio.sleep(0.3)
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (run, executions, history, cancel, logs):
+    for command in (executions, history, cancel, logs):
         app.command()(command)

@@ -1,4 +1,4 @@
-"""Commands for operators: check, doctor, worker list/cordon, dead-letters."""
+"""Commands for operators: check, workers list, cordon and uncordon."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock import invariants
-from penstock.cli.output import Json, err, json_line, out, table
+from penstock.cli.output import Json, age, err, json_line, out, table
 from penstock.cli.running import with_session
 from penstock.errors import NotFound
 from penstock.store import processes
@@ -53,7 +53,7 @@ def list_workers(json: Json = False) -> None:
                 r["routes"],
                 r["held"],
                 r["concurrency"],
-                f"{r['age'].total_seconds():.0f} s ago",
+                age(r["beat_at"]),
             )
             for r in rows
         ],
@@ -61,22 +61,31 @@ def list_workers(json: Json = False) -> None:
     )
 
 
+Names = Annotated[list[str], typer.Argument(help="Names of workers.")]
+
+
 @workers.command()
-def cordon(names: Annotated[list[str], typer.Argument(help="Names of workers.")]) -> None:
+def cordon(names: Names, json: Json = False) -> None:
     """Let workers take no new work. What runs goes on."""
     done = with_session(lambda session: processes.cordon(session, names))
     if not done:
         raise NotFound("no active worker of that name", hint="`penstock workers list` shows them.")
-    out.print(f"Cordoned: {', '.join(done)}. They stop taking work with their next heartbeat.")
+    if json:
+        json_line({"cordoned": done})
+    else:
+        out.print(f"Cordoned: {', '.join(done)}. They stop taking work with their next heartbeat.")
 
 
 @workers.command()
-def uncordon(names: Annotated[list[str], typer.Argument(help="Names of workers.")]) -> None:
+def uncordon(names: Names, json: Json = False) -> None:
     """Let workers take work again."""
     done = with_session(lambda session: processes.uncordon(session, names))
     if not done:
         raise NotFound("no cordoned worker of that name", hint="`penstock workers list` shows them.")
-    out.print(f"Back in service: {', '.join(done)}.")
+    if json:
+        json_line({"in_service": done})
+    else:
+        out.print(f"Back in service: {', '.join(done)}.")
 
 
 def add_to(app: typer.Typer) -> None:

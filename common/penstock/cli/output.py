@@ -62,12 +62,12 @@ def _plain(value: Any) -> Any:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str = "Nothing.") -> None:
-    """A table, or one line saying that there is nothing to show. Without any column names, one without a head."""
+    """A table, or one line saying that there is nothing to show."""
     given = [tuple(row) for row in rows]
     if not given:
         out.print(f"[dim]{escape(empty)}[/dim]")
         return
-    shown = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
+    shown = Table(box=None, pad_edge=False, header_style="bold")
     for n, column in enumerate(columns):
         shown.add_column(column, overflow="fold", no_wrap=any(isinstance(row[n], WHOLE) for row in given))
     for row in given:
@@ -77,7 +77,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str =
 
 def fields(values: Mapping[str, Any]) -> None:
     """Names and values, one a line; what is None is left out."""
-    table(["", ""], [(f"[dim]{k}[/dim]", v) for k, v in values.items() if v is not None])
+    shown = Table(box=None, pad_edge=False, show_header=False)
+    shown.add_column(style="dim", no_wrap=True)
+    shown.add_column(overflow="fold")
+    for name, value in values.items():
+        if value is not None:
+            shown.add_row(name, text(value))
+    out.print(shown, width=None if out.is_terminal else ENDLESS)
 
 
 def text(value: Any) -> str:

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock import migrate as migrations
 from penstock import settings as settings_
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.running import found, run
+from penstock.database import Database
 from penstock.errors import ConfigurationError
 from penstock.service import Stop, configure_logging, stop_on_signals
 from penstock.service import run as run_service
@@ -84,10 +84,9 @@ def migrate(
     json: Json = False,
 ) -> None:
     """Create or update the schema. Safe to run any time, by several at once."""
+    from penstock import migrate as migrations  # takes a while, and few commands need it
 
     async def work() -> tuple[str | None, str]:
-        from penstock.database import Database
-
         settings = await found()
         database = Database(settings, role="migrate")
         try:

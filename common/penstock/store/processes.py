@@ -8,7 +8,7 @@ from penstock.database import Row, Session
 
 LIST = """
 select p.id, p.kind, p.name, p.state, p.routes, p.actions, p.labels::text as labels, p.concurrency, p.started_at, p.beat_at,
-    clock_timestamp() - p.beat_at as age, cardinality(p.holding) as held
+    clock_timestamp() - greatest(p.beat_at, p.started_at) as age, cardinality(p.holding) as held
 from process p where ($1::text is null or p.kind = $1) order by p.kind, p.name
 """
 

@@ -90,7 +90,8 @@ def advance(
 
 
 def _apply(run: Run, change: Change) -> Steps[None]:
-    yield from run.scope.load(Needed(records={change.task}))
+    if change.task not in run.facts.records:
+        yield Needed(records={change.task})
     record = run.facts.records[change.task]
     if record is None or record.status != OPEN:
         return  # not of this run, or known already

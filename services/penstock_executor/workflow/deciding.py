@@ -28,7 +28,8 @@ def deliver(run: Run) -> Steps[None]:
     while run.arriving and run.head.phase == "running":
         target = run.arriving[0].target
         node = run.plan.graph[target]
-        yield from run.scope.load(Needed(records={target}))
+        if target not in run.facts.records:
+            yield Needed(records={target})
         known = run.facts.records[target]
         if known is not None and not known.undecided:
             arrival = heappop(run.arriving)
@@ -82,7 +83,9 @@ def _runs(run: Run, compiled: Compiled, record: Record) -> Steps[bool]:
         return False
     if node.rule is None:
         return True
-    names = yield from run.scope.namespace(compiled.reads["decide"], node.index)
+    names: dict[str, Any] = {}
+    if compiled.asks:
+        names = yield from run.scope.namespace(compiled.reads["decide"], node.index)
     outcomes = Outcomes(len(node.sources), record.success, record.failed, record.skipped)
     outcomes.named = {run.plan.graph[source].name: end for source, end in record.named.items()}
 

@@ -52,7 +52,7 @@ def fill(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
     """Start the next items, as far as the task's window and the budget of this decision go."""
     fan, task = record.fan, compiled.node.index
     assert fan is not None
-    names = yield from run.scope.namespace(compiled.reads["start"], task)
+    names = yield from _names(run, compiled)
     while fan.room > 0 and run.budget > 0:
         item = fan.begun
         if item not in run.facts.items.get(task, ()):
@@ -90,6 +90,16 @@ def item_ended(run: Run, change: Change, record: Record) -> Steps[None]:
         fan.queued = True
         run.head.due.append(change.task)
     yield from _see(run, compiled, record)
+
+
+def _names(run: Run, compiled: Compiled) -> Steps[dict[str, Any]]:
+    """What the items of a task see, worked out again only if something was published since."""
+    task, published = compiled.node.index, len(run.decision.published)
+    known = run.names.get(task)
+    if known is None or known[0] != published:
+        names = yield from run.scope.namespace(compiled.reads["start"], task)
+        known = run.names[task] = (published, names)
+    return known[1]
 
 
 def _failed(run: Run, compiled: Compiled, fan: Fan) -> None:

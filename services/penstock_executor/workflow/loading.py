@@ -66,20 +66,18 @@ class Facts:
 
     def missing(self, needed: Needed) -> Needed:
         """The part of `needed` that is not known yet."""
-        return Needed(
-            records={task for task in needed.records if task not in self.records},
-            results={task for task in needed.results if task not in self.results},
-            variables={
-                reader: wanted for reader, wanted in needed.variables.items() if not self._has(reader, wanted)
-            },
-            items={
-                task: (first, end)
-                for task, (first, end) in needed.items.items()
-                if any(item not in self.items.get(task, ()) for item in range(first, end))
-            },
-            parameters=needed.parameters and self.parameters is None,
-            failures=needed.failures and self.failures is None,
+        missing = Needed(
+            records=needed.records - self.records.keys(), results=needed.results - self.results.keys()
         )
+        for reader, wanted in needed.variables.items():
+            if not self._has(reader, wanted):
+                missing.variables[reader] = wanted
+        for task, (first, end) in needed.items.items():
+            if any(item not in self.items.get(task, ()) for item in range(first, end)):
+                missing.items[task] = (first, end)
+        missing.parameters = needed.parameters and self.parameters is None
+        missing.failures = needed.failures and self.failures is None
+        return missing
 
     def _has(self, reader: int, wanted: Variables) -> bool:
         if reader not in self.variables:

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.errors import ExpressionError
 from penstock.expressions import Condition, Render, compile_template, condition
+from penstock.workflows import rules
 from penstock.workflows.graph import Graph, Node
 from penstock.workflows.model import Workflow
 from penstock.workflows.templates import NOTHING, Slot, Stage, Uses, context_rules, of_workflow, slots, uses
@@ -25,6 +26,9 @@ class Reads:
     own: bool = False
 
 
+NOTHING_READ = Reads()
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """A transition, compiled."""
@@ -37,9 +41,11 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The templates of a task, by field, and what they read when it is decided, starts, and has ended."""
+    """The templates of a task, by field, and what they read at each stage. `asks`: its rule looks at values
+    too."""
 
     node: Node
+    asks: bool
     render: Mapping[str, Render]
     ways: tuple[Way, ...]
     reads: Mapping[Stage, Reads]
@@ -94,6 +100,8 @@ class Plan:
         return self.graph.publishers.sees(reader, writer)
 
     def _reads(self, used: Uses) -> Reads:
+        if used == NOTHING:
+            return NOTHING_READ
         return Reads(
             frozenset(self.graph.index[name] for name in used.results),
             frozenset(self.graph.index[name] for name in used.tasks),
@@ -121,7 +129,11 @@ class Plan:
             )
             for number, way in enumerate(node.transitions)
         )
-        return Compiled(node, render, ways, {stage: self._reads(used) for stage, used in reads.items()})
+        asks = any(
+            isinstance(part, rules.Context) or (isinstance(part, str) and part not in rules.NAMED)
+            for _, part in rules.walk(node.rule)
+        )
+        return Compiled(node, asks, render, ways, {stage: self._reads(used) for stage, used in reads.items()})
 
 
 def _placed(task: str, slot: Slot) -> Render:

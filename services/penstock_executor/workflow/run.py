@@ -41,6 +41,8 @@ class Run:
         self.scope = Scope(plan, facts, system, self.decision.published)
         if head.outcome is not None:
             self.ends_as(*head.outcome)
+        self.names: dict[int, tuple[int, dict[str, Any]]] = {}
+        """What the items of fan-outs see, with the number of things published when it was worked out."""
         self.arriving: list[Arrival] = []
         """A heap: what arrives at the task that stands first in the workflow's order comes first."""
 
@@ -51,7 +53,8 @@ class Run:
 
     def record(self, task: int) -> Steps[Record]:
         """The record of a task, which is going to be changed."""
-        yield from self.scope.load(Needed(records={task}))
+        if task not in self.facts.records:
+            yield Needed(records={task})
         found = self.facts.records[task]
         if found is None:
             found = self.facts.records[task] = Record()

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from penstock.moves import CANCELLED, COMPLETED, FINAL, SKIPPED, TIMEOUT
 from penstock_executor.workflow.decision import Published
 from penstock_executor.workflow.loading import Ended, Facts, Needed
-from penstock_executor.workflow.plan import Plan, Reads
+from penstock_executor.workflow.plan import NOTHING_READ, Plan, Reads
 from penstock_executor.workflow.state import Record
 
 T = TypeVar("T")
@@ -21,6 +21,9 @@ class Told(int):
 
     def __call__(self) -> bool:
         return bool(self)
+
+
+_EMPTY: dict[str, Any] = {"parameters": {}, "vars": {}, "context": {}, "tasks": {}}
 
 
 class Scope:
@@ -37,6 +40,8 @@ class Scope:
 
     def wanted(self, needed: Needed, reads: Reads, reader: int) -> None:
         """Add to `needed` what a template that `reader` renders will ask for."""
+        if reads is NOTHING_READ:
+            return
         needed.records |= reads.tasks
         for task in reads.results:
             record = self.facts.records.get(task)
@@ -57,6 +62,8 @@ class Scope:
 
     def namespace(self, reads: Reads, reader: int, **own: Any) -> Steps[dict[str, Any]]:
         """What a template with these reads sees; `own` are names of its own."""
+        if reads is NOTHING_READ:
+            return {**_EMPTY, "system": self.system, **own}
         needed = Needed(records=set(reads.tasks) | {reader} if reads.own else set(reads.tasks))
         yield from self.load(needed)
         self.wanted(needed, reads, reader)
