@@ -17,36 +17,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.client import Client as Client
-    from penstock.context import current as current
-    from penstock.definitions import Action as Action
-    from penstock.definitions import Definitions as Definitions
-    from penstock.definitions import Document as Document
-    from penstock.definitions import Limit as Limit
-    from penstock.definitions import MissedFires as MissedFires
-    from penstock.definitions import Overlap as Overlap
-    from penstock.definitions import Pack as Pack
-    from penstock.definitions import Route as Route
-    from penstock.definitions import Rule as Rule
-    from penstock.definitions import Schedule as Schedule
-    from penstock.definitions import Trigger as Trigger
-    from penstock.definitions import action as action
-    from penstock.definitions import command_action as command_action
-    from penstock.definitions import http_action as http_action
-    from penstock.definitions import kubernetes_action as kubernetes_action
-    from penstock.definitions import load as load
-    from penstock.definitions import schedule as schedule
-    from penstock.definitions import trigger as trigger
-    from penstock.errors import PenstockError as PenstockError
-    from penstock.outcomes import AskInquiry as AskInquiry
-    from penstock.outcomes import Defer as Defer
-    from penstock.outcomes import NonRetryable as NonRetryable
-    from penstock.outcomes import Retry as Retry
-    from penstock.policies import Recovery as Recovery
-    from penstock.policies import RetryPolicy as RetryPolicy
-    from penstock.policies import Timeouts as Timeouts
-    from penstock.schemas import Secret as Secret
-    from penstock.settings import Settings as Settings
+    from penstock.client import Client
+    from penstock.context import current
+    from penstock.definitions import (
+        Action,
+        Definitions,
+        Document,
+        Limit,
+        MissedFires,
+        Overlap,
+        Pack,
+        Route,
+        Rule,
+        Schedule,
+        Trigger,
+        action,
+        command_action,
+        http_action,
+        kubernetes_action,
+        load,
+        schedule,
+        trigger,
+    )
+    from penstock.errors import PenstockError
+    from penstock.outcomes import AskInquiry, Defer, NonRetryable, Retry
+    from penstock.policies import Recovery, RetryPolicy, Timeouts
+    from penstock.schemas import Secret
+    from penstock.settings import Settings
 
 _HOMES = {
     "Action": "definitions",

@@ -5,61 +5,71 @@ Only a guess, which decides nothing: what it leaves out is asked for later, what
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
-from penstock.workflows.templates import Stage
 from penstock_executor.workflow.decision import Change
 from penstock_executor.workflow.loading import EVERYTHING, Needed
+from penstock_executor.workflow.plan import BEFORE_ITS_END, Compiled
 from penstock_executor.workflow.run import Run
 from penstock_executor.workflow.scope import Steps
 from penstock_executor.workflow.state import OPEN
 
 
-def first_needed(run: Run, changes: Sequence[Change]) -> Needed:
-    """The records that any decision on these changes begins with."""
-    tasks = {change.task for change in changes} | set(list(run.head.due)[: run.budget])
-    needed = Needed(records=tasks)
+def first_needed(run: Run, changes: Sequence[Change]) -> set[int]:
+    """The tasks whose records any decision on these changes begins with."""
+    tasks = set(islice(run.head.due, run.budget))
     for change in changes:
-        needed.records.update(run.plan.graph[change.task].targets)
-    return needed
+        if change.task not in tasks:
+            tasks.add(change.task)
+            tasks.update(run.plan.graph[change.task].targets)
+    return tasks
 
 
 def foresee(run: Run, changes: Sequence[Change]) -> Steps[None]:
     """Load the records, then what the tasks read that probably end or start."""
-    yield from run.scope.load(first_needed(run, changes))
+    records = run.facts.records
+    first = first_needed(run, changes) - records.keys()
+    if first:
+        yield Needed(records=first)
+    ends: dict[int, int] = {}
+    for change in changes:
+        known = records[change.task]
+        if known is not None and known.status == OPEN:
+            ends[change.task] = ends.get(change.task, 0) + 1
     needed = Needed()
-    ends = Counter(change.task for change in changes if _counts(run, change))
-    arrivals: Counter[int] = Counter()
+    arrivals: dict[int, int] = {}
     for task, count in ends.items():
-        record = run.facts.records[task]
-        assert record is not None
         compiled = run.plan[task]
-        if record.fan is not None:
-            fan = record.fan
-            if fan.begun < fan.total and not fan.stopped and not run.head.paused:
-                needed.items[task] = (fan.begun, min(fan.total, fan.begun + min(count, run.budget)))
-                run.scope.wanted(needed, compiled.reads["start"], task)
-            if fan.running > count or fan.begun < fan.total:
-                continue
-        run.scope.wanted(needed, compiled.reads["settle"], task)
-        arrivals.update(compiled.node.targets)
+        if _ends(run, compiled, count, needed):
+            run.scope.wanted(needed, compiled.reads["settle"], task)
+            for target in compiled.node.targets:
+                arrivals[target] = arrivals.get(target, 0) + 1
     for target, count in arrivals.items():
-        known = run.facts.records[target]
-        before = 0 if known is None else known.arrived
-        node = run.plan.graph[target]
-        if (known is None or known.undecided) and (node.early_success or before + count == len(node.sources)):
-            stages: tuple[Stage, ...] = ("decide", "fan", "start")
-            for stage in stages:
-                run.scope.wanted(needed, run.plan[target].reads[stage], target)
+        compiled, known = run.plan[target], records[target]
+        if compiled.reads_before_its_end and (known is None or known.undecided):
+            arrived = count + (0 if known is None else known.arrived)
+            if compiled.node.early_success or arrived == len(compiled.node.sources):
+                for stage in BEFORE_ITS_END:
+                    run.scope.wanted(needed, compiled.reads[stage], target)
     if run.head.phase == "running" and len(ends) >= run.head.left:
         if run.plan.exit is not None:
             needed.records.add(run.plan.exit)
         else:
             run.scope.wanted(needed, run.plan.output_read, EVERYTHING)
-    yield from run.scope.load(needed)
+    if needed:
+        yield from run.scope.load(needed)
 
 
-def _counts(run: Run, change: Change) -> bool:
-    record = run.facts.records.get(change.task)
-    return record is not None and record.status == OPEN
+def _ends(run: Run, compiled: Compiled, count: int, needed: Needed) -> bool:
+    """Whether a task probably ends when `count` of its executions have ended. If more of its items start
+    instead, they are needed."""
+    task = compiled.node.index
+    record = run.facts.records[task]
+    if record is None or record.fan is None:
+        return True
+    fan = record.fan
+    if fan.begun < fan.total and not fan.stopped and not run.head.paused:
+        needed.items[task] = (fan.begun, min(fan.total, fan.begun + min(count, run.budget)))
+        run.scope.wanted(needed, compiled.reads["start"], task)
+    return fan.running <= count and fan.begun == fan.total

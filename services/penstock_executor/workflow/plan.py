@@ -27,6 +27,7 @@ class Reads:
 
 
 NOTHING_READ = Reads()
+BEFORE_ITS_END: tuple[Stage, ...] = ("decide", "fan", "start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Compiled:
 
     node: Node
     asks: bool
+    reads_before_its_end: bool
     render: Mapping[str, Render]
     ways: tuple[Way, ...]
     reads: Mapping[Stage, Reads]
@@ -133,7 +135,9 @@ class Plan:
             isinstance(part, rules.Context) or (isinstance(part, str) and part not in rules.NAMED)
             for _, part in rules.walk(node.rule)
         )
-        return Compiled(node, asks, render, ways, {stage: self._reads(used) for stage, used in reads.items()})
+        found = {stage: self._reads(used) for stage, used in reads.items()}
+        busy = any(found[stage] is not NOTHING_READ for stage in BEFORE_ITS_END)
+        return Compiled(node, asks, busy, render, ways, found)
 
 
 def _placed(task: str, slot: Slot) -> Render:
