@@ -31,14 +31,14 @@ if TYPE_CHECKING:
         Rule,
         Schedule,
         Trigger,
-        action,
         command_action,
         http_action,
         kubernetes_action,
         load,
-        schedule,
-        trigger,
     )
+    from penstock.definitions.decorator import action
+    from penstock.definitions.schedule import schedule
+    from penstock.definitions.trigger import trigger
     from penstock.errors import PenstockError
     from penstock.outcomes import AskInquiry, Defer, NonRetryable, Retry
     from penstock.policies import Recovery, RetryPolicy, Timeouts

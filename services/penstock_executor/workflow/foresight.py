@@ -10,7 +10,7 @@ from itertools import islice
 
 from penstock_executor.workflow.decision import Change
 from penstock_executor.workflow.loading import EVERYTHING, Needed
-from penstock_executor.workflow.plan import BEFORE_ITS_END, Compiled
+from penstock_executor.workflow.plan import FIRST_STAGES, Compiled
 from penstock_executor.workflow.run import Run
 from penstock_executor.workflow.scope import Steps
 from penstock_executor.workflow.state import OPEN
@@ -47,10 +47,10 @@ def foresee(run: Run, changes: Sequence[Change]) -> Steps[None]:
                 arrivals[target] = arrivals.get(target, 0) + 1
     for target, count in arrivals.items():
         compiled, known = run.plan[target], records[target]
-        if compiled.reads_before_its_end and (known is None or known.undecided):
+        if compiled.reads_first and (known is None or known.undecided):
             arrived = count + (0 if known is None else known.arrived)
             if compiled.node.early_success or arrived == len(compiled.node.sources):
-                for stage in BEFORE_ITS_END:
+                for stage in FIRST_STAGES:
                     run.scope.wanted(needed, compiled.reads[stage], target)
     if run.head.phase == "running" and len(ends) >= run.head.left:
         if run.plan.exit is not None:

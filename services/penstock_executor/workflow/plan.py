@@ -27,7 +27,7 @@ class Reads:
 
 
 NOTHING_READ = Reads()
-BEFORE_ITS_END: tuple[Stage, ...] = ("decide", "fan", "start")
+FIRST_STAGES: tuple[Stage, ...] = ("decide", "fan", "start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Compiled:
 
     node: Node
     asks: bool
-    reads_before_its_end: bool
+    reads_first: bool
     render: Mapping[str, Render]
     ways: tuple[Way, ...]
     reads: Mapping[Stage, Reads]
@@ -136,7 +136,7 @@ class Plan:
             for _, part in rules.walk(node.rule)
         )
         found = {stage: self._reads(used) for stage, used in reads.items()}
-        busy = any(found[stage] is not NOTHING_READ for stage in BEFORE_ITS_END)
+        busy = any(found[stage] is not NOTHING_READ for stage in FIRST_STAGES)
         return Compiled(node, asks, busy, render, ways, found)
 
 
