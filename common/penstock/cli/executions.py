@@ -40,16 +40,17 @@ def executions(
         for row in rows:
             json_line(dict(row))
         return
+    tried = any(row["attempt"] > 1 for row in rows)
     table(
-        ["id", "status", "try", "started", "took", "action"],
+        ["id", "status", "age", "took", *(["tries"] if tried else []), "action"],
         [
             (
                 r["id"],
                 r["status"],
-                r["attempt"],
-                age(r["created_at"]),
+                age(r["created_at"]).removesuffix(" ago"),
                 _took(r["created_at"], r["finished_at"]),
-                r["task"] or r["action"],
+                *([r["attempt"]] if tried else []),
+                r["action"] if r["task"] is None else f"{r['task']}: {r['action']}",
             )
             for r in rows
         ],

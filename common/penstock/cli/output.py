@@ -18,9 +18,6 @@ from penstock.errors import PenstockError
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line.")]
 
-out = Console(soft_wrap=True)
-err = Console(stderr=True, soft_wrap=True)
-
 STYLES = {
     "completed": "green",
     "executed": "green",
@@ -45,7 +42,10 @@ STYLES = {
 WHOLE = (UUID, datetime, timedelta, int, float)
 """Values that are of no use when they are broken over two lines."""
 ENDLESS = 10_000
-"""Columns of a file or a pipe."""
+"""Columns of a file or a pipe: what programs read is not folded."""
+
+out = Console(soft_wrap=True, width=None if sys.stdout.isatty() else ENDLESS)
+err = Console(stderr=True, soft_wrap=True)
 
 
 def json_line(value: Any) -> None:
@@ -69,10 +69,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str =
         return
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for n, column in enumerate(columns):
-        shown.add_column(column, overflow="fold", no_wrap=any(isinstance(row[n], WHOLE) for row in given))
+        shown.add_column(column, overflow="fold", no_wrap=any(_whole(row[n]) for row in given))
     for row in given:
         shown.add_row(*map(text, row))
-    out.print(shown, width=None if out.is_terminal else ENDLESS)
+    out.print(shown)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, WHOLE) or (isinstance(value, str) and value in STYLES)
 
 
 def fields(values: Mapping[str, Any]) -> None:
@@ -83,7 +87,7 @@ def fields(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if value is not None:
             shown.add_row(name, text(value))
-    out.print(shown, width=None if out.is_terminal else ENDLESS)
+    out.print(shown)
 
 
 def text(value: Any) -> str:

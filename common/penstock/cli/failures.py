@@ -1,0 +1,28 @@
+"""Whatever a command may end with, as an error that says what to do next."""
+
+from __future__ import annotations
+
+import asyncpg
+
+from penstock.errors import ConfigurationError, ConnectionFailed, PenstockError
+
+DEBUG = "For the traceback, run it again with PENSTOCK_LOG_LEVEL=debug."
+
+
+def explained(error: Exception) -> PenstockError:
+    """The error itself if it explains itself, else what it means here."""
+    if isinstance(error, PenstockError):
+        return error
+    said = f"{type(error).__name__}: {error}".rstrip(": ")
+    if isinstance(
+        error, asyncpg.UndefinedTableError | asyncpg.UndefinedColumnError | asyncpg.UndefinedFunctionError
+    ):
+        return ConfigurationError(
+            f"the database has no schema that this version of Penstock knows ({error})",
+            hint="Create or update it with `penstock migrate`.",
+        )
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return ConfigurationError(f"PostgreSQL: {error}", hint="Grant it, or connect as the tables' owner.")
+    if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | OSError | TimeoutError):
+        return ConnectionFailed(said, hint=f"`penstock doctor` checks the servers and the settings. {DEBUG}")
+    return PenstockError(f"this should not have happened: {said}", hint=f"Please report it. {DEBUG}")
