@@ -76,23 +76,24 @@ def steps(workflow: Workflow) -> Iterator[tuple[Location, Step]]:
 
 def _edges(workflow: Workflow, names: list[str]) -> Iterator[Problem]:
     """Names that are no tasks, tasks that wait for themselves, and edges that were written twice."""
+    there = set(names)
     led = {(name, task.name) for task in workflow.tasks for way in task.next for name in way.do}
     for number, task in enumerate(workflow.tasks):
         path: Location = ("tasks", number)
         for n, name in enumerate(task.needs):
-            yield from _known_task((*path, "needs", n), name, names)
+            yield from _known_task((*path, "needs", n), name, names, there)
             if (task.name, name) in led:
                 hint = f"Keep one of the two: `needs` here, or `next` of `{name}`."
                 yield Problem((*path, "needs", n), f"`next` of `{name}` leads here already", hint)
         for n, way in enumerate(task.next):
             for m, name in enumerate(way.do):
-                yield from _known_task((*path, "next", n, "do", m), name, names)
+                yield from _known_task((*path, "next", n, "do", m), name, names, there)
         for name in sorted(rules.tasks_named(task.when)):
-            yield from _known_task((*path, "when"), name, names)
+            yield from _known_task((*path, "when"), name, names, there)
 
 
-def _known_task(path: Location, name: str, names: list[str]) -> Iterator[Problem]:
-    if name not in names:
+def _known_task(path: Location, name: str, names: list[str], there: set[str]) -> Iterator[Problem]:
+    if name not in there:
         yield Problem(path, f"there is no task `{name}`", did_you_mean(name, names))
 
 

@@ -8,10 +8,11 @@ faster.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.errors import DefinitionError
 from penstock.workflows import rules
@@ -176,21 +177,32 @@ class Publishers:
         """Whether `writer`, which publishes, comes before `reader`."""
         return bool(self._bit.get(writer, 0) & self._before[reader])
 
-    def before(self, reader: int | None, names: Iterable[str] | None = None) -> list[int]:
-        """The tasks before `reader` (None: all) that may publish one of `names` (None: any), in order."""
+    def before(self, reader: int | None, names: Iterable[str] | None = None) -> Writers:
+        """The tasks before `reader` (None: all) that may publish one of `names` (None: any)."""
         mask = (1 << len(self.all)) - 1
         if names is not None:
             mask = self.anything
             for name in names:
                 mask |= self._of.get(name, 0)
-        if reader is not None:
-            mask &= self._before[reader]
-        found = []
+        if reader is None:
+            return Writers(bool(mask), None)
+        seen = mask & self._before[reader]
+        below = mask & ((1 << bisect_left(self.all, reader)) - 1)
+        return Writers(bool(seen), None if seen == below else tuple(self._listed(seen)))
+
+    def _listed(self, mask: int) -> Iterator[int]:
         while mask:
             low = mask & -mask
-            found.append(self.all[low.bit_length() - 1])
+            yield self.all[low.bit_length() - 1]
             mask ^= low
-        return found
+
+
+class Writers(NamedTuple):
+    """Tasks that may publish something: whether there are any, and which. None: all that stand before the
+    reader."""
+
+    any: bool
+    which: tuple[int, ...] | None
 
 
 def published(step: Step) -> frozenset[str] | None:

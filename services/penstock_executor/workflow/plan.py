@@ -61,6 +61,7 @@ class Plan:
         self.workflow = workflow
         self.graph = Graph(workflow)
         self._compiled: dict[int, Compiled] = {}
+        self._variables: dict[tuple[int, frozenset[str] | None], Variables | None] = {}
         self.vars: Render = naming("vars", compile_template(workflow.vars))
         self.output: Render = naming("output", compile_template(workflow.output))
         self.vars_read, self.output_read = (self._reads(uses(slot.names)) for slot in of_workflow(workflow))
@@ -74,6 +75,16 @@ class Plan:
     def index(self, name: str) -> int:
         return self.graph.index[name]
 
+    def parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What a run was given, with the defaults of the schema for what was not."""
+        properties = self.workflow.parameters.get("properties") or {}
+        defaults = {
+            name: schema["default"]
+            for name, schema in properties.items()
+            if isinstance(schema, Mapping) and "default" in schema
+        }
+        return {**defaults, **given}
+
     @property
     def exit(self) -> int | None:
         return None if self.graph.exit is None else self.graph.exit.index
@@ -83,17 +94,18 @@ class Plan:
         none."""
         if names == frozenset():
             return None
-        publishers = self.graph.publishers
+        key = (reader, names)
+        if key not in self._variables:
+            self._variables[key] = self._request(reader, names)
+        return self._variables[key]
+
+    def _request(self, reader: int, names: frozenset[str] | None) -> Variables | None:
         after_all = reader in (EVERYTHING, self.exit)
-        found = publishers.before(None if after_all else reader, names)
-        begun = (
-            self.workflow.vars if names is None else [name for name in names if name in self.workflow.vars]
-        )
-        if not found and not begun:
+        writers = self.graph.publishers.before(None if after_all else reader, names)
+        begun = self.workflow.vars if names is None else names & self.workflow.vars.keys()
+        if not writers.any and not begun:
             return None
-        below = len(self.graph) if after_all else reader
-        everybody = [writer for writer in publishers.before(None, names) if writer < below]
-        return Variables(names, None if found == everybody else tuple(found), below)
+        return Variables(names, writers.which, len(self.graph) if after_all else reader)
 
     def sees(self, reader: int, writer: int) -> bool:
         """Whether what `writer` publishes is for `reader` to see."""

@@ -127,3 +127,12 @@ def test_variables_to_begin_with_that_are_in_error_fail_the_workflow() -> None:
     assert not world.started
     assert world.final is not None
     assert world.final.status == "failed"
+
+
+def test_parameters_that_were_not_given_have_their_defaults() -> None:
+    world = run(
+        "a: {action: t.a, input: {n: '{{ parameters.n }}', m: '{{ context.m }}'}}",
+        "parameters: {n: {type: integer, default: 3}, m: {type: integer, default: 4}}",
+        m=5,
+    )
+    assert world.input("a") == {"n": 3, "m": 5}

@@ -177,7 +177,7 @@ class World:
             kept = facts.items.setdefault(task, {})
             kept.update({item: copy.deepcopy(self.items[task][item]) for item in range(first, end)})
         if needed.parameters:
-            facts.parameters = copy.deepcopy(self.parameters)
+            facts.parameters = copy.deepcopy(self.plan.parameters(self.parameters))
         if needed.failures:
             failing = {t: r for t, r in sorted(self.records.items()) if r.final and not r.handled}
             facts.failures = copy.deepcopy(
