@@ -18,7 +18,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock import placement
+from penstock import inquiries, placement
 from penstock.coalesce import Coalescer
 from penstock.database import Database, Row, Session, Transaction, backoff
 from penstock.errors import Conflict, DefinitionError, NotFound
@@ -305,6 +305,13 @@ class Client:
                 messages.CancelRequested(ids=tx.cancelled).model_dump_json().encode()
             )
         return sum(len(row["ids"]) for row in rows if row["queue"] in ("moved", "canceling"))
+
+    async def answer(self, id: UUID, response: Any, *, by: str) -> None:
+        """Answer the inquiry that an execution waits for; the answer becomes its result. Raises NotFound,
+        InvalidInput, Conflict."""
+        async with self.session.transaction() as tx:
+            await inquiries.answer(tx, id, response, by)
+        self._publisher.publish(tx.staged)
 
     async def flush(self) -> None:
         """Wait until all that was submitted is published."""

@@ -13,7 +13,7 @@ import structlog
 
 from penstock import messages
 from penstock.database import Database, Row, backoff, is_transient
-from penstock.transports import Transport
+from penstock.transports import STATUS, Transport
 
 log = structlog.get_logger()
 
@@ -70,10 +70,10 @@ class Publisher:
                 if not is_transient(error):
                     log.exception("publish.failed")
                 return
-        if self._stores:
-            return
+        if self._stores:  # the rows are the queue; only what nobody consumes has been told by now
+            confirmed = [row["queue"].startswith(STATUS) for row in staged]
         self._confirmed += [row["outbox_id"] for row, ok in zip(staged, confirmed, strict=True) if ok]
-        if self._deleting is None or self._deleting.done():
+        if self._confirmed and (self._deleting is None or self._deleting.done()):
             self._deleting = asyncio.create_task(self._delete(), name="outbox.delete")
 
     async def _delete(self) -> None:

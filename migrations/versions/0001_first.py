@@ -14,7 +14,7 @@ depends_on = None
 
 FILES = (
     "tables", "partitions", "stage", "moves", "request", "schedule", "admission", "claim", "finish", "end",
-    "heartbeat", "due", "submit", "event", "restage",
+    "heartbeat", "due", "submit", "event", "restage", "inquiry",
 )  # fmt: skip
 
 MOVES = {

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import typer
 
-from penstock.cli import definitions, events, executions, operations, schedules, services, starting
+from penstock.cli import definitions, events, executions, inquiries, operations, schedules, services, starting
 from penstock.cli.failures import explained
 from penstock.cli.output import complain
 
@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for part in (services, definitions, schedules, events, starting, executions, operations):
+for part in (services, definitions, schedules, events, starting, executions, inquiries, operations):
     part.add_to(app)
 
 

@@ -1,9 +1,9 @@
-"""Slots, waiters and timers."""
+"""What executions wait for: slots, timers, answers."""
 
 from __future__ import annotations
 
 from sqlalchemy import ARRAY, BigInteger, Column, Identity, Index, Integer, SmallInteger, Table, Text, text
-from sqlalchemy.dialects.postgresql import UUID
+from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from penstock.tables.metadata import INSTANT, METADATA
 
@@ -65,4 +65,21 @@ timer = Table(
     Column("kind", Text, primary_key=True),
     Column("execution_id", UUID, primary_key=True),
     Index("timer_execution", "execution_id"),
+)
+
+inquiry = Table(
+    "inquiry",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("status", Text, nullable=False, server_default=text("'created'::text")),
+    Column("prompt", Text, nullable=False),
+    Column("schema", JSONB),
+    Column("assignee", Text),
+    Column("default_answer", JSONB),
+    Column("due_at", INSTANT),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("answered_at", INSTANT),
+    Column("responder", Text),
+    Column("response", JSONB),
+    Index("inquiry_due", "due_at", postgresql_where=text("(status = 'created'::text)")),
 )

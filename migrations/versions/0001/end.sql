@@ -42,6 +42,9 @@ begin
     delete from live where execution_id = any (v_moved);
     delete from timer where execution_id = any (v_moved);
     delete from waiter where execution_id = any (v_moved);
+    update inquiry set status = case when p_to = 'timeout' then 'timeout' else 'cancelled' end,
+        answered_at = clock_timestamp()
+    where execution_id = any (v_moved) and status = 'created';
     if v_roots is not null then
         insert into finished (ids) values (v_roots);
     end if;

@@ -15,6 +15,7 @@ declare
     v_again uuid[];
     v_roots uuid[];
     v_follow uuid[];
+    v_asked uuid[];
 begin
     if p_limited <> '{}' then
         select array_agg(distinct key) into v_keys from slot where execution_id = any (p_limited);
@@ -52,6 +53,13 @@ begin
         from moved
         where status <> 'completed'
         on conflict do nothing
+    ), asked as (
+        insert into inquiry (execution_id, prompt, schema, assignee, default_answer, due_at)
+        select id, result::jsonb ->> 'prompt', nullif(result::jsonb -> 'schema', 'null'), result::jsonb ->> 'assignee',
+            nullif(result::jsonb -> 'default', 'null'),
+            clock_timestamp() + make_interval(secs => (result::jsonb ->> 'timeout')::double precision)
+        from moved where status = 'waiting'
+        on conflict do nothing
     ), timed as (
         insert into timer (due_at, kind, execution_id)
         select not_before, 'ready', id from moved where status = 'requested' and not_before is not null
@@ -78,6 +86,11 @@ begin
     end if;
     if v_roots is not null then
         insert into finished (ids) values (v_roots);
+    end if;
+    select array_agg(x) into v_asked from unnest(v_moved) x
+    where 'waiting' = any (p_statuses) and exists (select from inquiry i where i.execution_id = x and i.status = 'created');
+    if v_asked is not null then
+        return query select * from stage('execution.status.inquiry', v_asked, 50);
     end if;
     if v_follow is not null then
         return query select * from stage('execution.completed', v_follow, 100);

@@ -181,6 +181,22 @@ create table admission (
 );
 create index admission_key on admission (key, admitted_at);
 
+-- Questions to humans that executions wait for: at most one for each.
+create table inquiry (
+    execution_id uuid primary key,
+    status text not null default 'created',
+    prompt text not null,
+    schema jsonb,
+    assignee text,
+    default_answer jsonb,
+    due_at timestamptz,
+    created_at timestamptz not null default clock_timestamp(),
+    answered_at timestamptz,
+    responder text,
+    response jsonb
+);
+create index inquiry_due on inquiry (due_at) where status = 'created';
+
 -- Instants at which something must be looked at: retries, delays, deadlines.
 create table timer (
     due_at timestamptz not null,

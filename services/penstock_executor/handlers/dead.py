@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from penstock import messages
+from penstock import dead_letters, messages
 from penstock.consumer import Batch
 from penstock.database import Transaction
 from penstock.errors import Undecodable
@@ -35,7 +35,11 @@ async def handle(batch: Batch, tx: Transaction) -> None:
     for delivery in batch.deliveries:
         queue, reason = origin(delivery)
         body = delivery.body[: 1024 * 1024]
-        fingerprint = hashlib.sha256(queue.encode() + b"\0" + body).hexdigest()
+        foreign = queue == messages.EVENT_RECEIVED
+        headers = dead_letters.told(delivery) if foreign else dict(delivery.headers)
+        # The same message again has the same fingerprint. Two events may well have the same body.
+        same = (queue, delivery.routing_key, delivery.app_id, delivery.id) if foreign else (queue,)
+        fingerprint = hashlib.sha256("\0".join(map(str, same)).encode() + b"\0" + body).hexdigest()
         await tx.fetch(
             KEEP,
             new_id(),
@@ -44,7 +48,7 @@ async def handle(batch: Batch, tx: Transaction) -> None:
             delivery.type,
             delivery.id,
             body,
-            orjson.dumps(dict(delivery.headers), default=str).decode(),
+            orjson.dumps(headers, default=str).decode(),
             fingerprint,
         )
         if queue.startswith(messages.WORK):

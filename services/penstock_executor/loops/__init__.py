@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from penstock_executor.loops import (
     archive,
+    inquiries,
     overdue,
     partitions,
     relay,
@@ -27,6 +28,7 @@ LOOPS: tuple[Loop, ...] = (
     relay.LOOP,
     sweep.LOOP,
     overdue.LOOP,
+    inquiries.LOOP,
     restage.LOOP,
     archive.LOOP,
     partitions.LOOP,

@@ -1,0 +1,58 @@
+"""Commands about questions that executions wait for: inquiries, answer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import orjson
+import typer
+
+from penstock import inquiries as store
+from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.running import with_client, with_session
+from penstock.client import Client
+
+
+def inquiries(
+    every: Annotated[bool, typer.Option("--all", help="Answered ones too.")] = False,
+    assignee: Annotated[str | None, typer.Option(help="Only those that ask this one.")] = None,
+    json: Json = False,
+) -> None:
+    """List what executions wait to be told."""
+    rows = with_session(lambda session: store.listed(session, answered=every, assignee=assignee))
+    if json:
+        for row in rows:
+            json_line(dict(row))
+        return
+    table(
+        ["execution", "status", "asks", "question", "until", "answer"],
+        [
+            (r["execution_id"], r["status"], r["assignee"], r["prompt"], r["due_at"], r["response"])
+            for r in rows
+        ],
+        empty="Nobody is asked anything.",
+    )
+
+
+def answer(
+    id: Annotated[UUID, typer.Argument(help="The execution that asks.")],
+    response: Annotated[str, typer.Argument(help="JSON, or plain text.")],
+    by: Annotated[str, typer.Option(help="Who answers.")],
+) -> None:
+    """Answer a question; the answer becomes the execution's result."""
+    try:
+        value = orjson.loads(response)
+    except orjson.JSONDecodeError:
+        value = response
+
+    async def work(client: Client) -> None:
+        await client.answer(id, value, by=by)
+
+    with_client(work)
+    out.print(f"Answered. See what came of it with: penstock show {id}")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(inquiries)
+    app.command()(answer)
