@@ -11,10 +11,10 @@ RUN /opt/penstock/bin/pip install --no-cache-dir --no-deps --no-build-isolation 
 
 FROM python:3.12-slim
 # Numeric, so that Kubernetes can see for itself that it is not root.
-RUN useradd --uid 10001 --create-home penstock
+RUN useradd --uid 10001 --create-home --home-dir /srv/penstock penstock
 COPY --from=build /opt/penstock /opt/penstock
 ENV PATH=/opt/penstock/bin:$PATH PYTHONUNBUFFERED=1
-WORKDIR /home/penstock
+WORKDIR /srv/penstock
 USER 10001
 ENTRYPOINT ["penstock"]
 CMD ["--help"]
