@@ -9,7 +9,18 @@ from collections.abc import Sequence
 
 import typer
 
-from penstock.cli import definitions, events, executions, inquiries, operations, schedules, services, starting
+from penstock.cli import (
+    dead_letters,
+    definitions,
+    doctor,
+    events,
+    executions,
+    inquiries,
+    operations,
+    schedules,
+    services,
+    starting,
+)
 from penstock.cli.failures import explained
 from penstock.cli.output import complain
 
@@ -19,7 +30,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for part in (services, definitions, schedules, events, starting, executions, inquiries, operations):
+for part in (
+    services,
+    definitions,
+    schedules,
+    events,
+    starting,
+    executions,
+    inquiries,
+    operations,
+    dead_letters,
+    doctor,
+):
     part.add_to(app)
 
 

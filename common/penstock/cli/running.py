@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
+
+import structlog
 
 from penstock.client import Client
 from penstock.database import Database, Session
@@ -14,7 +18,18 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end."""
+    """Run a coroutine to its end. What is logged meanwhile goes to standard error, and only if it
+    is an error."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.KeyValueRenderer(key_order=["event"]),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+    )
+    for noisy in ("aiormq", "aio_pika"):
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
     return asyncio.run(work)
 
 

@@ -1,0 +1,37 @@
+"""`penstock doctor`: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+import typer
+from rich.markup import escape
+
+from penstock.cli.output import Json, err, json_line, out, table
+from penstock.cli.running import found, run
+from penstock.doctor import Finding, examine
+
+
+def doctor(json: Json = False) -> None:
+    """Look at versions, servers, schema, clocks, partitions and services; say what to do. Exit code 1 if it is bad."""
+
+    async def work() -> list[Finding]:
+        return await examine(await found())
+
+    findings = run(work())
+    broken = [finding for finding in findings if finding.state == "bad"]
+    if json:
+        for finding in findings:
+            json_line(
+                {"what": finding.what, "state": finding.state, "says": finding.says, "fix": finding.fix}
+            )
+    else:
+        table(["", "what", "says"], [(finding.state, finding.what, finding.says) for finding in findings])
+        for finding in findings:
+            if finding.fix:
+                out.print(f"\n[bold]{escape(finding.what)}[/bold]: {escape(finding.fix)}")
+    if broken:
+        err.print(f"\n[red]{len(broken)} of {len(findings)} are bad.[/red]")
+        raise typer.Exit(1)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(doctor)
