@@ -11,22 +11,7 @@ from typing import Any
 
 from penstock.errors import ExpressionError
 from penstock.expressions import condition, holds, look_up, render
-
-FAILED = ("failed", "timeout", "cancelled", "abandoned")
-NAMED = ("all_success", "all_done", "always", "one_success", "one_failed", "none_failed")
-
-
-class Word:
-    """`failed` in `failed()`."""
-
-    def __init__(self, value: bool) -> None:
-        self.value = value
-
-    def __call__(self) -> bool:
-        return self.value
-
-    def __bool__(self) -> bool:
-        return self.value
+from tests.penstock_executor.workflow.reference_rules import FAILED, Word, asks_for, speaks_of_outcomes
 
 
 class Reference:
@@ -148,7 +133,7 @@ class Reference:
         runs = found.count("success") >= self.wanted(name)
         try:
             if runs and when is not None:
-                if not self.speaks_of_outcomes(when) and not self.wanted(name):
+                if not speaks_of_outcomes(when) and not self.wanted(name):
                     runs = self.holds(when, name) and set(found) <= {"success"}
                 else:
                     runs = self.holds(when, name)
@@ -162,15 +147,6 @@ class Reference:
             return
         self.ran.add(name)
         self.due.append(name)
-
-    def speaks_of_outcomes(self, rule: Any) -> bool:
-        if isinstance(rule, str):
-            return rule in NAMED
-        if set(rule) & {"success", "failed", "skipped"}:
-            return True
-        return any(
-            self.speaks_of_outcomes(part) for key in ("all", "any", "none") for part in rule.get(key, ())
-        )
 
     def holds(self, rule: Any, name: str) -> bool:
         outcomes = self.outcomes(name)
@@ -360,23 +336,10 @@ class Reference:
         return any(
             task in self.ran
             and self.outcome(name, task) == "failed"
-            and self.asks_for(self.tasks[task], name)
+            and asks_for(self.tasks[task].get("when"), name)
             for task in self.tasks
             if name in self.tasks[task].get("needs", ())
         )
-
-    def asks_for(self, task: dict[str, Any], name: str) -> bool:
-        def asks(rule: Any, sense: bool) -> bool:
-            if rule == "one_failed" or (isinstance(rule, dict) and rule.get("failed") == name):
-                return sense
-            if isinstance(rule, dict):
-                inner = [*rule.get("all", ()), *rule.get("any", ())]
-                return any(asks(part, sense) for part in inner) or any(
-                    asks(part, not sense) for part in rule.get("none", ())
-                )
-            return False
-
-        return asks(task.get("when"), True)
 
     def unhandled(self) -> list[str]:
         return [

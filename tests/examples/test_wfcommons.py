@@ -1,0 +1,88 @@
+"""The loader of scientific workflows, on small instances in the public format."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from penstock.errors import DefinitionError
+from penstock.workflows.graph import Graph
+from penstock.workflows.reading import from_yaml, to_yaml
+from tests.penstock_executor.workflow.world import World
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+
+
+@pytest.fixture(scope="module")
+def wfcommons() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("wfcommons_example", ROOT / "examples" / "wfcommons.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["wfcommons_example"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_tasks_come_after_their_parents_or_after_who_writes_what_they_read(wfcommons: ModuleType) -> None:
+    workflow = wfcommons.load(HERE / "wfcommons" / "harvest-1.5.json", scale=0.01)
+    graph = Graph(workflow)
+    before = {node.name: sorted(graph[source].name for source in node.sources) for node in graph.nodes}
+    assert before == {
+        "split": [],
+        "weigh": ["split"],
+        "weigh_2": ["split"],
+        "weigh_3": ["split"],
+        "sum_up": ["weigh", "weigh_2", "weigh_3"],
+        "plot": ["sum_up"],
+    }
+    assert graph[graph.index["weigh_3"]].step.input == {
+        "program": "weigh",
+        "seconds": 0.1625,
+        "writes": {"weight-3.txt": 8},
+    }
+
+
+def test_older_versions_of_the_format_are_read_too(wfcommons: ModuleType) -> None:
+    graph = Graph(wfcommons.load(HERE / "wfcommons" / "harvest-1.4.json"))
+    assert [(node.name, node.sources) for node in graph.nodes] == [
+        ("split_ID01", ()),
+        ("weigh_ID02", (0,)),
+        ("plot_ID03", (1,)),
+    ]
+
+
+def test_an_instance_runs_to_its_end(wfcommons: ModuleType) -> None:
+    workflow = wfcommons.load(HERE / "wfcommons" / "harvest-1.5.json", ref="wfcommons.harvest")
+    assert from_yaml(to_yaml(workflow)).digest == workflow.digest
+    world = World(workflow).begin()
+    while world.open:
+        world.finish(*((key, world.input(key[0])["writes"]) for key in world.open))
+    assert world.final is not None
+    assert world.final.output == {"tasks": 6, "last": {"plot": {"harvest.png": 30000}}}
+
+
+async def test_the_action_gives_the_sizes_of_what_it_wrote(wfcommons: ModuleType) -> None:
+    assert await wfcommons.work(program="x", seconds=0.0, writes={"f": 1}) == {"f": 1}
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"workflow": {"tasks": [{}]}}', "no json"])
+def test_what_is_no_instance_is_refused(wfcommons: ModuleType, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "instance.json"
+    file.write_text(text)
+    with pytest.raises(DefinitionError, match="not in the WfCommons format"):
+        wfcommons.load(file)
+
+
+def test_tasks_that_are_called_alike_or_strangely_get_names_of_their_own(wfcommons: ModuleType) -> None:
+    jobs = [
+        wfcommons.Job(id=str(n), name=name) for n, name in enumerate(["a.b", "a b", "1st", "größe", "a-b"])
+    ]
+    names = list(wfcommons.document(jobs, "w.w", "", 1.0)["tasks"])
+    assert names == ["a_b", "a_b_2", "t_1st", "gr_e", "a_b_3"]
+    assert json.dumps(names)

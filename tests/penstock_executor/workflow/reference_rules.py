@@ -1,0 +1,41 @@
+"""What the reference evaluator needs to know of rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FAILED = ("failed", "timeout", "cancelled", "abandoned")
+NAMED = ("all_success", "all_done", "always", "one_success", "one_failed", "none_failed")
+
+
+class Word:
+    """`failed` in `failed()`."""
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+    def __call__(self) -> bool:
+        return self.value
+
+    def __bool__(self) -> bool:
+        return self.value
+
+
+def speaks_of_outcomes(rule: Any) -> bool:
+    if isinstance(rule, str):
+        return rule in NAMED
+    if set(rule) & {"success", "failed", "skipped"}:
+        return True
+    return any(speaks_of_outcomes(part) for key in ("all", "any", "none") for part in rule.get(key, ()))
+
+
+def asks_for(rule: Any, name: str, sense: bool = True) -> bool:
+    """Whether a rule asks for the failure of a task."""
+    if rule == "one_failed" or (isinstance(rule, dict) and rule.get("failed") == name):
+        return sense
+    if isinstance(rule, dict):
+        inner = [*rule.get("all", ()), *rule.get("any", ())]
+        return any(asks_for(part, name, sense) for part in inner) or any(
+            asks_for(part, name, not sense) for part in rule.get("none", ())
+        )
+    return False
