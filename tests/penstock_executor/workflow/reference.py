@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.errors import ExpressionError
 from penstock.expressions import condition, holds, look_up, render
-from tests.penstock_executor.workflow.reference_rules import FAILED, Word, asks_for, speaks_of_outcomes
+from tests.penstock_executor.workflow.reference_rules import FAILED, asks_for, speaks_of_outcomes, words
 
 
 class Reference:
@@ -140,10 +140,10 @@ class Reference:
             elif runs and not self.wanted(name):
                 runs = set(found) <= {"success"}
         except ExpressionError as error:
-            self._ended_by_itself(name, "failed", str(error))
+            self._task_ended(name, "failed", str(error))
             return
         if not runs:
-            self._ended_by_itself(name, "skipped")
+            self._task_ended(name, "skipped")
             return
         self.ran.add(name)
         self.due.append(name)
@@ -184,12 +184,12 @@ class Reference:
                 return
             given = render(task.get("input", {}), self.names(name))
         except ExpressionError as error:
-            self._ended_by_itself(name, "failed", str(error))
+            self._task_ended(name, "failed", str(error))
             return
         if task["action"] == "noop":
-            self._ended_by_itself(name, "completed", given)
+            self._task_ended(name, "completed", given)
         elif task["action"] == "fail":
-            self._ended_by_itself(name, "failed", given.get("message"))
+            self._task_ended(name, "failed", given.get("message"))
         else:
             self.inputs[name, None] = given
             self.running.add(name)
@@ -202,7 +202,7 @@ class Reference:
         if size := task.get("batch_size"):
             items = [items[n : n + size] for n in range(0, len(items), size)]
         if not items:
-            self._ended_by_itself(name, "completed", [])
+            self._task_ended(name, "completed", [])
             return
         self.fans[name] = {
             "items": items,
@@ -247,10 +247,7 @@ class Reference:
 
     # Ending
 
-    def _ended_by_itself(self, name: str, status: str, value: Any = None) -> None:
-        self._task_ended(name, status, value)
-
-    def _task_ended(self, name: str, status: str, value: Any) -> None:
+    def _task_ended(self, name: str, status: str, value: Any = None) -> None:
         task = self.tasks[name]
         self.running.discard(name)
         self.result[name] = value if status == "completed" or name in self.fans else None
@@ -259,7 +256,9 @@ class Reference:
         self.routes[name] = []
         if status == "completed" and task.get("publish"):
             try:
-                values = render(task["publish"], self.names(name) | self.words(name, status))
+                values = render(
+                    task["publish"], self.names(name) | words(status, self.result[name], self.error[name])
+                )
                 self._publish(name, values)
             except ExpressionError as error:
                 status = self.status[name] = "failed"
@@ -268,7 +267,7 @@ class Reference:
             return
         for number, way in enumerate(task.get("next", ())):
             when = condition(way.get("when", "succeeded()"))
-            names = self.names(name) | self.words(name, status)
+            names = self.names(name) | words(status, self.result[name], self.error[name])
             try:
                 if not when(names):
                     continue
@@ -279,7 +278,11 @@ class Reference:
             route = False
             if status != "completed" and way.get("when") is not True:
                 try:
-                    route = not when(self.names(name) | self.words(name, "completed") | {"error": None})
+                    route = not when(
+                        self.names(name)
+                        | words("completed", self.result[name], self.error[name])
+                        | {"error": None}
+                    )
                 except ExpressionError:
                     route = True
             self.routes[name].append((number, route))
@@ -288,17 +291,6 @@ class Reference:
         if not isinstance(values, dict):
             raise ExpressionError("no mapping")
         self.variables += [(name, key, value) for key, value in values.items()]
-
-    def words(self, name: str, status: str) -> dict[str, Any]:
-        return {
-            "status": status,
-            "result": self.result[name],
-            "error": self.error[name],
-            "succeeded": Word(status == "completed"),
-            "failed": Word(status in FAILED),
-            "timed_out": Word(status == "timeout"),
-            "cancelled": Word(status == "cancelled"),
-        }
 
     # What expressions see
 

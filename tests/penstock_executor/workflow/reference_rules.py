@@ -21,6 +21,19 @@ class Word:
         return self.value
 
 
+def words(status: str, result: Any, error: Any) -> dict[str, Any]:
+    """What `publish` and `next` say of the end of their own task."""
+    return {
+        "status": status,
+        "result": result,
+        "error": error,
+        "succeeded": Word(status == "completed"),
+        "failed": Word(status in FAILED),
+        "timed_out": Word(status == "timeout"),
+        "cancelled": Word(status == "cancelled"),
+    }
+
+
 def speaks_of_outcomes(rule: Any) -> bool:
     if isinstance(rule, str):
         return rule in NAMED

@@ -52,6 +52,12 @@ def test_an_item_that_is_told_twice_opens_the_window_once() -> None:
     assert names(world.finish((("f", 0), 1))) == ["f1", "f2"]
 
 
+def test_an_item_that_failed_is_counted_once_however_often_it_is_told() -> None:
+    world = fan("item_failures: {tolerate: 1}").finish((("f", 0), "failed", None), (("f", 0), "failed", None))
+    world.finish((("f", 0), "failed", None)).finish(*((("f", n), n) for n in range(1, 5)))
+    assert world.input("g") == {"all": [None, 1, 2, 3, 4]}
+
+
 def test_concurrency_may_be_an_expression_and_has_to_make_sense() -> None:
     assert len(fan('concurrency: "{{ parameters.items | length - 2 }}"').open) == 3
     world = fan('concurrency: "{{ parameters.items | length - 5 }}"')
