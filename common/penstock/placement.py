@@ -119,12 +119,16 @@ class _Rules:
         target = self._targets.get(action)
         if target is not None and target["kind"] == "workflow":
             return WORKFLOW_STARTED
-        if target is not None and target["route"]:
-            return WORK + str(target["route"])  # what an action says of itself goes before the routes
-        return WORK + self._router.route(namespace)
+        name, _, route = namespace.partition("@")
+        if route:  # what a task of a workflow says goes first
+            return WORK + route
+        if target is not None and target["route"]:  # then what an action says of itself
+            return WORK + str(target["route"])
+        return WORK + self._router.route(name)
 
     def limits(self, namespace: str, action: str) -> list[int]:
-        return sorted(id for id, scope in self._limits if _covers(scope, namespace, action))
+        name = namespace.partition("@")[0]
+        return sorted(id for id, scope in self._limits if _covers(scope, name, action))
 
 
 def _covers(scope: str, namespace: str, action: str) -> bool:

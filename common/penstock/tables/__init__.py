@@ -5,7 +5,16 @@ What each table is for stands beside its columns in the migrations (migrations/v
 
 from __future__ import annotations
 
-from penstock.tables import admissions, definitions, events, executions, messages, processes, schedules
+from penstock.tables import (
+    admissions,
+    definitions,
+    events,
+    executions,
+    messages,
+    processes,
+    schedules,
+    workflows,
+)
 from penstock.tables.metadata import METADATA
 
 __all__ = [
@@ -17,4 +26,5 @@ __all__ = [
     "messages",
     "processes",
     "schedules",
+    "workflows",
 ]

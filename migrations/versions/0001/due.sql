@@ -28,6 +28,7 @@ begin
     if v_expired is not null then
         return query select * from end_executions(v_expired,
             array['requested', 'scheduling', 'queued', 'scheduled', 'waiting'], 'timeout', 'its time to complete ran out', null);
+        return query select * from stop_workflows(v_expired, 'timeout', 'its time to complete ran out');
         return query select * from cancel_executions(v_expired, 'its time to complete ran out');
     end if;
     if v_yield is not null then

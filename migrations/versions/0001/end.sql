@@ -77,6 +77,7 @@ begin
     if v_running is not null then
         return query select null::bigint, 'canceling', v_running;
     end if;
+    return query select * from stop_workflows(p_ids, 'cancelled', p_reason);
 end $$;
 
 -- Takes attempts away from workers that are gone: they run again, or end as `abandoned` when they were lost too often,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock import messages
 from penstock.consumer import Route
-from penstock_executor.handlers import completed, created, dead, enforced, received, requested
+from penstock_executor.handlers import completed, created, dead, enforced, received, requested, started
 
 ROUTES = (
     Route(messages.EVENT_RECEIVED, received.handle, raw=True),
@@ -12,5 +12,6 @@ ROUTES = (
     Route(messages.ENFORCEMENT_CREATED, enforced.handle),
     Route(messages.EXECUTION_REQUESTED, requested.handle),
     Route(messages.EXECUTION_COMPLETED, completed.handle),
+    Route(messages.WORKFLOW_STARTED, started.handle),
     Route(messages.DEAD, dead.handle, raw=True),
 )

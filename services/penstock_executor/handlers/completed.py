@@ -1,4 +1,4 @@
-"""execution.completed -> the actions that were to follow it (`on_success`, `on_failure`), each started once.
+"""execution.completed -> its workflow advances; and the actions that were to follow it start, each once.
 
 Slots were released and the next waiters promoted in the transaction that ended the execution.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import orjson
 
@@ -16,6 +17,9 @@ from penstock.database import Row, Transaction
 from penstock.ids import new_id
 from penstock.moves import COMPLETED
 from penstock.store import catalog, executions
+from penstock_executor.workflow.advancing import decide, locked
+from penstock_executor.workflow.carrying_out import carry_out, parents
+from penstock_executor.workflow.decision import Change
 
 FOLLOWED = """
 select e.id, e.status, n.name as namespace, d.body -> 'on_success' as on_success, d.body -> 'on_failure' as on_failure,
@@ -28,8 +32,32 @@ where e.id = any($1::uuid[]) and e.finished_at is not null and d.body ?| array['
 """
 
 
+CHILDREN = """
+select e.id, e.status, e.parent, e.task, e.item from execution e
+where e.id = any($1::uuid[]) and e.parent is not null and e.finished_at is not null
+order by e.parent, e.finished_at, e.id
+"""
+
+
 async def handle(batch: Batch, tx: Transaction) -> None:
+    children = await tx.fetch(CHILDREN, batch.ids)
+    if children:
+        await advance(tx, children)
     await call_back(tx, await tx.fetch(FOLLOWED, batch.ids))
+
+
+async def advance(tx: Transaction, children: Sequence[Row]) -> None:
+    """Advance the workflows of these children, each once."""
+    runs = await locked(tx, parents(children))
+    by_id = {run.id: run for run in runs}
+    changes: dict[UUID, list[Change]] = {}
+    for row in children:
+        run = by_id.get(row["parent"])
+        if run is not None:
+            item = None if row["item"] < 0 else row["item"]
+            changes.setdefault(run.id, []).append(Change(run.plan.index(row["task"]), row["status"], item))
+    if runs:
+        await carry_out(tx, await decide(tx, runs, changes))
 
 
 async def call_back(tx: Transaction, ended: Sequence[Row]) -> None:

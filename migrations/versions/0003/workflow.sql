@@ -1,0 +1,108 @@
+-- The state of a workflow's run: one row for each execution (I6). `head` is small; of its tasks only those have a
+-- row that have begun or of which something before has ended.
+create table workflow (
+    execution_id uuid primary key,
+    definition_id integer not null,
+    depth smallint not null default 0,
+    tenant text not null,
+    head jsonb,
+    stop_status text,
+    stop_reason text
+) with (fillfactor = 50);
+
+create table workflow_task (
+    execution_id uuid not null,
+    task integer not null,
+    failing boolean not null default false,
+    record jsonb not null,
+    primary key (execution_id, task)
+) with (fillfactor = 50);
+
+-- What tasks publish. A task publishes a variable once.
+create table workflow_variable (
+    execution_id uuid not null,
+    writer integer not null,
+    name text not null,
+    value jsonb,
+    primary key (execution_id, writer, name)
+);
+
+-- Items of fan-outs of which some start later.
+create table workflow_item (
+    execution_id uuid not null,
+    task integer not null,
+    item integer not null,
+    value jsonb,
+    primary key (execution_id, task, item)
+);
+
+-- A workflow has one mutator at a time: its lock is held until the transaction ends. Taken in order; what the caller
+-- reads afterwards is what the last holder committed.
+create function lock_workflows(p_ids uuid[]) returns void
+language plpgsql
+as $$
+declare
+    v_id uuid;
+begin
+    for v_id in select distinct x from unnest(p_ids) x order by 1 loop
+        perform pg_advisory_xact_lock(hashtextextended(v_id::text, 11));
+    end loop;
+end $$;
+
+-- Ends workflows: running -> p_statuses, with their results. Frees their slots and tells whoever follows them.
+create function finish_workflows(p_ids uuid[], p_statuses text[], p_results text[], p_errors text[], p_reasons text[])
+returns setof staged
+language plpgsql
+as $$
+declare
+    v_keys text[];
+    v_moved uuid[];
+    v_roots uuid[];
+begin
+    select array_agg(distinct key) into v_keys from slot where execution_id = any (p_ids);
+    if v_keys is not null then
+        perform lock_keys(v_keys);
+    end if;
+    with moved as (
+        update execution e set status = d.status, finished_at = clock_timestamp(), reason = coalesce(d.reason, e.reason)
+        from unnest(p_ids, p_statuses, p_results, p_errors, p_reasons) as d (id, status, result, error, reason)
+        where e.id = d.id and e.status = 'running'
+        returning e.id, e.parent, d.result, d.error
+    ), told as (
+        insert into result (execution_id, result, error) select id, result::jsonb, error::jsonb from moved
+    )
+    select array_agg(id), array_agg(id) filter (where parent is null) into v_moved, v_roots from moved;
+    if v_moved is null then
+        return;
+    end if;
+    delete from live where execution_id = any (v_moved);
+    delete from timer where execution_id = any (v_moved);
+    if v_roots is not null then
+        insert into finished (ids) values (v_roots);
+    end if;
+    return query select * from stage('execution.completed', v_moved, 100);
+    if v_keys is not null then
+        delete from slot where execution_id = any (v_moved);
+        return query select * from promote(v_keys);
+    end if;
+end $$;
+
+-- Asks running workflows to stop as p_status; their next advance cancels what is open.
+create function stop_workflows(p_ids uuid[], p_status text, p_reason text) returns setof staged
+language plpgsql
+as $$
+declare
+    v_asked uuid[];
+begin
+    with asked as (
+        update workflow w set stop_status = p_status, stop_reason = p_reason
+        from execution e
+        where w.execution_id = any (p_ids) and w.stop_status is null and e.id = w.execution_id and e.status = 'running'
+        returning w.execution_id
+    )
+    select array_agg(execution_id) into v_asked from asked;
+    if v_asked is not null then
+        return query select null::bigint, 'stopping', v_asked;
+        return query select * from stage('workflow.started', v_asked, 1);
+    end if;
+end $$;

@@ -1,0 +1,14 @@
+"""workflow.started -> its first tasks; or, for one that has begun, whatever is due (more to start, a stop)."""
+
+from __future__ import annotations
+
+from penstock.consumer import Batch
+from penstock.database import Transaction
+from penstock_executor.workflow.advancing import decide, locked
+from penstock_executor.workflow.carrying_out import carry_out
+
+
+async def handle(batch: Batch, tx: Transaction) -> None:
+    runs = await locked(tx, batch.ids, create=True)
+    if runs:
+        await carry_out(tx, await decide(tx, runs, {}))
