@@ -84,7 +84,26 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
             raise DefinitionError(
                 f"{kind} {both[0]}: there is a {other} of that name", hint="Choose another name."
             )
+    for workflow in definitions.workflows.values():
+        _refuse_what_is_not_run(workflow)
     return await apply(session, definitions.documents())
+
+
+def _refuse_what_is_not_run(workflow: Any) -> None:
+    """Tasks that the executor does not know how to start yet are refused, not ignored."""
+    for task in workflow.tasks:
+        if task.kind in ("event", "inquiry"):
+            what = "wait_for_event" if task.kind == "event" else "inquiry"
+            raise DefinitionError(
+                f"workflow {workflow.ref}, task {task.name}: {what} tasks cannot be run yet",
+                hint="Let an action ask instead: an action may raise AskInquiry, and a rule may start a workflow.",
+            )
+        for name in ("recovery",):
+            if getattr(task, name) is not None:
+                raise DefinitionError(
+                    f"workflow {workflow.ref}, task {task.name}: {name} cannot be set on a task yet",
+                    hint="Set it on the action that the task runs.",
+                )
 
 
 async def apply(session: Session, documents: Sequence[Document]) -> list[Change]:

@@ -20,7 +20,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for name in ("stop_workflows", "finish_workflows", "lock_workflows"):
+    op.execute("drop trigger execution_gone on execution")
+    for name in ("execution_gone", "stop_workflows", "finish_workflows", "lock_workflows"):
         op.execute(f"drop function {name}")
     for name in ("workflow_item", "workflow_variable", "workflow_task", "workflow"):
         op.execute(f"drop table {name}")

@@ -106,3 +106,19 @@ begin
         return query select * from stage('workflow.started', v_asked, 1);
     end if;
 end $$;
+
+-- What belongs to executions goes with them when they are archived.
+create function execution_gone() returns trigger
+language plpgsql
+as $$
+begin
+    delete from workflow w using gone g where w.execution_id = g.id;
+    delete from workflow_task t using gone g where t.execution_id = g.id;
+    delete from workflow_variable v using gone g where v.execution_id = g.id;
+    delete from workflow_item i using gone g where i.execution_id = g.id;
+    delete from inquiry q using gone g where q.execution_id = g.id;
+    return null;
+end $$;
+
+create trigger execution_gone after delete on execution
+referencing old table as gone for each statement execute function execution_gone();

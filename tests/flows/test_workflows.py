@@ -1,0 +1,213 @@
+"""Workflows on real servers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from penstock import action
+from penstock.errors import ExecutionFailed
+from penstock.workflows import Workflow, from_yaml
+from tests.flows.installation import Installation
+
+
+@action(pack="wf")
+async def double(n: int) -> int:
+    if n < 0:
+        raise ValueError("negative")
+    return n * 2
+
+
+@action(pack="wf")
+async def total(numbers: list[int]) -> int:
+    return sum(numbers)
+
+
+@action(pack="wf")
+async def nap(seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    return "rested"
+
+
+def written(text: str) -> Workflow:
+    return from_yaml(text)
+
+
+CHAIN = written("""
+workflow: wf.chain
+parameters: {n: {type: integer, required: true}}
+tasks:
+  one: {action: wf.double, input: {n: "{{ parameters.n }}"}}
+  two: {action: wf.double, needs: [one], input: {n: "{{ tasks.one.result }}"}}
+  three: {action: wf.double, needs: [two], input: {n: "{{ tasks.two.result }}"}}
+output: {answer: "{{ tasks.three.result }}"}
+""")
+
+FAN = written("""
+workflow: wf.fan
+parameters: {numbers: {type: array, required: true}}
+tasks:
+  each: {action: wf.double, with_items: "{{ parameters.numbers }}", input: {n: "{{ item }}"}}
+  sum: {action: wf.total, needs: [each], input: {numbers: "{{ tasks.each.result }}"}}
+output: "{{ tasks.sum.result }}"
+""")
+
+HANDLED = written("""
+workflow: wf.handled
+tasks:
+  bad:
+    action: wf.double
+    input: {n: -1}
+    next:
+      - when: failed()
+        publish: {why: "{{ error.message }}"}
+        do: mend
+  mend: {action: wf.double, input: {n: 4}}
+output: {mended: "{{ tasks.mend.result }}", why: "{{ vars.why }}"}
+""")
+
+OUTER = written("""
+workflow: wf.outer
+tasks:
+  inner: {workflow: wf.chain, input: {n: 1}}
+  after: {action: wf.double, needs: [inner], input: {n: "{{ tasks.inner.result.answer }}"}}
+output: "{{ tasks.after.result }}"
+""")
+
+FAILING = written("""
+workflow: wf.failing
+tasks:
+  bad: {action: wf.double, input: {n: -1}}
+  never: {action: wf.double, needs: [bad], input: {n: 1}}
+""")
+
+NAPPING = written("""
+workflow: wf.napping
+tasks:
+  nap: {action: wf.nap, input: {seconds: 60}}
+  after: {action: wf.double, needs: [nap], input: {n: 1}}
+""")
+
+ALL: tuple[Any, ...] = (double, total, nap, CHAIN, FAN, HANDLED, OUTER, FAILING, NAPPING)
+
+
+async def test_a_chain_hands_results_on(house: Installation) -> None:
+    await house.start(*ALL)
+    assert await house.client.run("wf.chain", {"n": 3}, timeout=30) == {"answer": 24}
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_fan_out_keeps_the_order_of_its_items(house: Installation) -> None:
+    await house.start(*ALL, concurrency=100)
+    assert await house.client.run("wf.fan", {"numbers": list(range(200))}, timeout=30) == 2 * sum(range(200))
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_fan_out_over_nothing_completes_at_once(house: Installation) -> None:
+    await house.start(*ALL)
+    assert await house.client.run("wf.fan", {"numbers": []}, timeout=30) == 0
+
+
+async def test_a_fan_out_larger_than_one_decision_goes_on_by_itself(house: Installation) -> None:
+    await house.start(*ALL, concurrency=200)
+    numbers = list(range(2500))
+    assert await house.client.run("wf.fan", {"numbers": numbers}, timeout=90) == 2 * sum(numbers)
+    await house.sound()
+
+
+async def test_a_failure_that_is_handled_does_not_fail_the_workflow(house: Installation) -> None:
+    await house.start(*ALL)
+    answer = await house.client.run("wf.handled", timeout=30)
+    assert answer == {"mended": 8, "why": "negative"}
+
+
+async def test_a_failure_that_nobody_handles_fails_the_workflow_and_skips_the_rest(house: Installation) -> None:
+    await house.start(*ALL)
+    with pytest.raises(ExecutionFailed, match="negative"):
+        await house.client.run("wf.failing", timeout=30)
+    assert not await house.rows("select 1 from execution where task = 'never'")
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_workflow_runs_inside_a_workflow(house: Installation) -> None:
+    await house.start(*ALL)
+    assert await house.client.run("wf.outer", timeout=30) == 16
+    await house.sound()
+
+
+async def test_cancelling_a_workflow_cancels_what_it_has_started_and_starts_nothing_more(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("wf.napping")
+    await house.until("select 1 from execution where task = 'nap' and status = 'running'")
+    await house.client.cancel(id, reason="changed my mind")
+    await house.until("select 1 from execution where id = $1 and status = 'cancelled'", id)
+    await house.quiet()
+    assert {row["status"] for row in await house.rows("select status from execution")} == {"cancelled"}
+    await house.sound()
+
+
+async def test_completions_delivered_twice_to_two_replicas_start_each_task_once(house: Installation) -> None:
+    await house.apply(*ALL)
+    await house.executor()
+    await house.executor()
+    await house.worker(*ALL)
+    ids = [await house.client.start("wf.chain", {"n": n}) for n in range(20)]
+    parts = await house.parts()
+    for _ in range(10):  # every completion so far, again
+        rows = await house.rows(
+            "insert into outbox (queue, ids) select 'execution.completed', x.ids from "
+            "(select array_agg(id) as ids from execution where parent is not null and finished_at is not null) x "
+            "where x.ids is not null returning id as outbox_id, queue, ids"
+        )
+        parts.publisher.publish(rows)
+        await asyncio.sleep(0.1)
+    results = [await house.client.result(id, timeout=30) for id in ids]
+    assert results == [{"answer": n * 8} for n in range(20)]
+    await house.quiet()
+    assert await house.statuses() == {"completed": 80}
+    await house.sound()
+
+
+async def test_an_input_that_does_not_fit_fails_its_task_with_the_reason(house: Installation) -> None:
+    wrong = written("""
+workflow: wf.wrong
+parameters: {n: {}}
+tasks:
+  one: {action: wf.double, input: {n: "{{ parameters.n }}"}}
+""")
+    await house.start(*ALL, wrong)
+    with pytest.raises(ExecutionFailed, match="n"):
+        await house.client.run("wf.wrong", {"n": "text"}, timeout=30)
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_finished_workflow_is_archived_whole_and_can_still_be_seen(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("wf.fan", {"numbers": [1, 2, 3]})
+    await house.client.result(id, timeout=30)
+    await house.quiet()
+    assert (await house.rows("select archive_finished(interval '0', 100) as n"))[0]["n"] == 5
+    assert not await house.rows("select 1 from execution")
+    for table in ("workflow", "workflow_task", "workflow_variable", "workflow_item", "payload", "result"):
+        assert not await house.rows(f"select 1 from {table}"), table
+    assert (await house.client.get(id))["status"] == "completed"
+    assert await house.client.result(id, timeout=30) == 12
+    assert len(await house.rows("select 1 from archive where root = $1", id)) == 5
+
+
+async def test_what_cannot_be_run_yet_is_refused_when_it_is_applied(house: Installation) -> None:
+    from penstock.errors import DefinitionError
+
+    asking = written("""
+workflow: wf.asking
+tasks:
+  ask: {inquiry: {prompt: "Really?"}}
+""")
+    with pytest.raises(DefinitionError, match="ask"):
+        await house.apply(asking)
