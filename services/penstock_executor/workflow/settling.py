@@ -41,6 +41,8 @@ def settle(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
     outcome = outcome_of(record.status, node.step.allow_failure)
     if outcome == FAILURE and not record.handled:
         run.head.unhandled += 1
+    elif outcome == SUCCESS and record.status != COMPLETED:
+        record.handled = True
     for target in node.targets:
         if node.routes and target in node.routes:
             led = SUCCESS if target in taken else SKIP

@@ -88,8 +88,8 @@ class Record:
 
     `named` holds the outcomes of those sources that its rule looks at one by one. `runs`: it was decided that
     it runs. `rescues` counts the sources that failed and whose failure route leads here; `routes` are the
-    targets of its own failure routes. `handled`: it failed, and something that asked for its failure runs.
-    `kept`: in a re-run, how it ended in the run before, until it would start. `given` is set if its result is
+    targets of its own failure routes. `handled`: it failed, and it may, or something that asked for its failure
+    runs. `kept`: in a re-run, how it ended in the run before, until it would start. `given` is set if its result is
     not an execution's: that of `noop`, of an empty list, or one that an operator set."""
 
     status: str = PENDING

@@ -168,6 +168,7 @@ def test_an_allowed_failure_is_a_success_for_those_after_it_and_says_so_to_expre
     )
     world.finish(("a", "failed", None))
     assert world.input("b") == {"how": "failed", "got": None}
+    assert world.records[0].handled
     world.finish(("b", 1))
     assert world.final is not None
     assert world.final.status == "completed"

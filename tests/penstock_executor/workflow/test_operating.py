@@ -159,6 +159,15 @@ def test_a_rerun_from_failed_keeps_what_succeeded_and_its_variables() -> None:
     assert rerun.final.status == "completed"
 
 
+def test_a_rerun_from_failed_keeps_nothing_that_comes_after_a_failure() -> None:
+    world = run(CHAIN + "    d: {action: t.d, needs: b, when: always}\n    e: {action: t.e, needs: a}\n")
+    world.finish(("a", 1)).finish(("b", "failed", None), ("e", 1)).finish(("d", 1))
+    rerun = again(world, from_failed(world.plan, world.records, {}))  # type: ignore[arg-type]
+    assert names(rerun) == ["b"]
+    assert rerun.statuses["e"] == "completed"
+    assert names(rerun.finish(("b", 1))) == ["c", "d"]
+
+
 def test_a_rerun_from_failed_keeps_failures_that_were_handled() -> None:
     world = run(
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+from tests.penstock_executor.workflow.world import World
 from tests.penstock_executor.workflow.written import names, run
 
 DIAMOND = """
@@ -43,6 +44,8 @@ def test_a_task_does_not_see_what_a_parallel_one_published() -> None:
         """,
         "vars: {x: 1}",
     )
+    assert world.finish(("a", 1)).finish(("b", 1)).input("c") == {"x": 1}
+    world = World(world.plan.workflow).begin()
     assert world.finish(("a", 1), ("b", 1)).input("c") == {"x": 1}
 
 
