@@ -13,7 +13,7 @@ branch_labels = None
 depends_on = None
 
 FILES = (
-    "tables", "partitions", "stage", "moves", "request", "schedule", "admission", "claim", "finish", "end",
+    "tables", "kept", "partitions", "stage", "moves", "request", "schedule", "admission", "claim", "finish", "end",
     "heartbeat", "due", "submit", "event", "restage", "inquiry",
 )  # fmt: skip
 

@@ -1,0 +1,56 @@
+-- Every status an execution ever had, and who moved it. Written by a trigger, a batch at a time.
+create table history (
+    execution_id uuid not null,
+    at timestamptz not null,
+    old text,
+    new text not null,
+    attempt smallint not null,
+    actor text,
+    reason text
+) partition by range (at);
+create index history_at on history using brin (at) with (pages_per_range = 8, autosummarize = on);
+
+-- Finished trees, waiting to be moved to the archive: a row for each batch of roots that ended.
+create table finished (
+    id bigint generated always as identity primary key,
+    at timestamptz not null default clock_timestamp(),
+    ids uuid[] not null
+);
+
+-- Executions that ended a while ago, with all that belongs to them.
+create table archive (
+    id uuid not null,
+    finished_at timestamptz not null,
+    status text not null,
+    action text not null,
+    namespace text not null,
+    root uuid not null,
+    parent uuid,
+    task text,
+    item integer,
+    created_at timestamptz not null,
+    attempt smallint not null,
+    failures smallint not null,
+    recoveries smallint not null,
+    priority smallint not null,
+    definition_id integer not null,
+    reason text,
+    params jsonb,
+    options jsonb,
+    origin jsonb,
+    result jsonb,
+    error jsonb,
+    primary key (id, finished_at)
+) partition by range (finished_at);
+create index archive_root on archive (root);
+
+-- What actions print and log.
+create table log_line (
+    execution_id uuid not null,
+    attempt smallint not null,
+    seq bigint not null,
+    stream text not null,
+    line text not null,
+    at timestamptz not null default clock_timestamp(),
+    primary key (execution_id, attempt, seq, at)
+) partition by range (at);
