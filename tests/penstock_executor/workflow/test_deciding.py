@@ -144,6 +144,7 @@ def test_only_the_rule_that_asks_for_a_failure_handles_it() -> None:
         ("{none: [{none: [{failed: a}]}]}", "completed"),
         ("always", "failed"),
         ("{none: [{success: a}]}", "failed"),
+        ("{any: [{success: b}, {none: [{failed: a}]}]}", "failed"),
         ("{success: b}", "failed"),
     ):
         world = run(FAN_IN % f"when: {rule}")
