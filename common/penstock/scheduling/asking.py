@@ -68,7 +68,7 @@ async def backfill(tx: Transaction, ref: str, dues: Sequence[datetime]) -> dict[
         raise missing(ref)
     maker = await Maker.load(tx, [row])
     overlap = "allow" if maker.compiled(row["definition_id"]).overlap == "allow" else "queue"
-    fires = [maker.fire(row, due, BACKFILL, row["now"], overlap=overlap) for due in dues]
+    fires = [maker.fire(row, due, BACKFILL, overlap=overlap) for due in dues]
     return await schedules.fire(tx, [Standing(ref, None, None, None)], fires)
 
 
@@ -80,5 +80,5 @@ async def run(tx: Transaction, ref: str) -> tuple[datetime, dict[str, int]]:
         raise missing(ref)
     maker = await Maker.load(tx, [row])
     now: datetime = row["now"]
-    counts = await schedules.fire(tx, [Standing(ref, None, None, None)], [maker.fire(row, now, MANUAL, now)])
+    counts = await schedules.fire(tx, [Standing(ref, None, None, None)], [maker.fire(row, now, MANUAL)])
     return now, counts

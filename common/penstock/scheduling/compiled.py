@@ -36,22 +36,23 @@ class CompiledSchedule:
 
     def first_after(self, instant: datetime) -> datetime | None:
         """The first fire after `instant` that the start and end dates allow."""
-        policy = self.policy
-        begin = max(instant, policy.starts_at - TICK) if policy.starts_at else instant
-        due = following(self.spec, begin)
-        return None if due and policy.ends_at and due > policy.ends_at else due
+        return _first_after(self.spec, self.policy.starts_at, self.policy.ends_at, instant)
 
     def plan(self, since: datetime, now: datetime) -> Plan:
         """What is due after `since` until `now`. The ordinary case, one fire and in time, is planned from
         remembered instants: many schedules fire at the same ones."""
-        due = self.first_after(since)
+        policy = self.policy
+        due, after = _next_two(self.spec, policy.starts_at, policy.ends_at, since)
         if due is None or due > now:
             return Plan((), (), False, due)
-        after = self.first_after(due)
-        if (after is None or after > now) and now - due <= timedelta(seconds=self.policy.grace):
-            start = due + jitter_of(self.policy, self.ref, due)
+        if (after is None or after > now) and (now - due).total_seconds() <= policy.grace:
+            start = due + jitter_of(policy, self.ref, due) if policy.jitter else due
             return Plan((Fire(due, start, False),), (), False, after)
-        return plan(self.spec, self.policy, schedule_id=self.ref, since=since, now=now)
+        return plan(self.spec, policy, schedule_id=self.ref, since=since, now=now)
+
+    def local(self, instant: datetime) -> str:
+        """ISO 8601, with the offset of the schedule's zone."""
+        return _local(instant, self.zone)
 
 
 def compile_schedule(body: Mapping[str, Any]) -> CompiledSchedule:
@@ -103,10 +104,24 @@ def _spec(expression: str, zone: str, anchor: datetime) -> Spec:
     return Spec.parse(expression, zone, anchor=anchor)
 
 
+def _first_after(
+    spec: Spec, starts_at: datetime | None, ends_at: datetime | None, instant: datetime
+) -> datetime | None:
+    due = spec.after(max(instant, starts_at - TICK) if starts_at else instant)
+    return None if due and ends_at and due > ends_at else due
+
+
 @lru_cache(maxsize=20_000)
-def following(spec: Spec, instant: datetime) -> datetime | None:
-    """As `spec.after`, remembered."""
-    return spec.after(instant)
+def _next_two(
+    spec: Spec, starts_at: datetime | None, ends_at: datetime | None, instant: datetime
+) -> tuple[datetime | None, datetime | None]:
+    due = _first_after(spec, starts_at, ends_at, instant)
+    return due, _first_after(spec, starts_at, ends_at, due) if due else None
+
+
+@lru_cache(maxsize=20_000)
+def _local(instant: datetime, zone: ZoneInfo) -> str:
+    return instant.astimezone(zone).isoformat()
 
 
 def _instant(given: Any) -> datetime | None:

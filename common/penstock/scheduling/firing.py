@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -79,7 +80,7 @@ def _planned(maker: Maker, row: Row, now: datetime) -> tuple[Standing, list[Fire
     ]
     for fire in plan.fires:
         starts = fire.run_at if fire.run_at > now else None
-        fires.append(maker.fire(row, fire.due, MISSED if fire.missed else DUE, now, not_before=starts))
+        fires.append(maker.fire(row, fire.due, MISSED if fire.missed else DUE, not_before=starts))
     since = max([row["since"], *skipped, *(fire.due for fire in plan.fires)])
     return Standing(row["ref"], since, plan.next_due, None), fires
 
@@ -88,19 +89,21 @@ class Maker:
     """Makes the rows of fires, for schedules whose definitions and actions it has looked up."""
 
     def __init__(
-        self, cache: dict[Any, Any], actions: Mapping[str, int], schemas: Mapping[int, Schema]
+        self, cache: dict[Any, Any], actions: Mapping[str, int], schemas: Mapping[int, Schema], now: datetime
     ) -> None:
         self._cache = cache
         self._actions = actions
         self._schemas = schemas
+        self._ids = ids_at(now)
 
     @classmethod
     async def load(cls, tx: Transaction, rows: Sequence[Row]) -> Maker:
-        """For rows with a `definition_id`."""
+        """For rows with a `definition_id`, read at the database's instant `now`."""
         await _look_up(tx, {row["definition_id"] for row in rows})
         found = [tx.cache["schedule", row["definition_id"]] for row in rows]
         actions = await schedules.actions(tx, {c.action for c in found if isinstance(c, CompiledSchedule)})
-        return cls(tx.cache, actions, await catalog.parameter_schemas(tx, actions.values()))
+        schemas = await catalog.parameter_schemas(tx, actions.values())
+        return cls(tx.cache, actions, schemas, rows[0]["now"])
 
     def compiled(self, definition: int) -> CompiledSchedule:
         """Raises the DefinitionError that it was found to have."""
@@ -122,7 +125,6 @@ class Maker:
         row: Row,
         due: datetime,
         kind: str,
-        now: datetime,
         *,
         not_before: datetime | None = None,
         recovery: bool = False,
@@ -143,7 +145,7 @@ class Maker:
             status=CREATED if error is None else FAILED,
             overlap=overlap or compiled.overlap,
             definition_id=row["definition_id"],
-            id=id_at(now),
+            id=next(self._ids),
             namespace_id=row["namespace_id"],
             action_id=action,
             not_before=not_before,
@@ -179,7 +181,7 @@ def context_of(compiled: CompiledSchedule, due: datetime, kind: str, *, recovery
     return {
         **compiled.context,
         "schedule": compiled.ref,
-        "scheduled_time": due.astimezone(compiled.zone).isoformat(),
+        "scheduled_time": compiled.local(due),
         "timezone": compiled.spec.zone,
         "expression": compiled.spec.text,
         "is_recovery": recovery,
@@ -200,14 +202,10 @@ async def _look_up(tx: Transaction, ids: Collection[int]) -> None:
             tx.cache["schedule", id] = error
 
 
-def id_at(now: datetime) -> UUID:
-    """A UUIDv7 (RFC 9562) of the database's instant `now`: the clock of this machine may be wrong."""
+def ids_at(now: datetime) -> Iterator[UUID]:
+    """UUIDv7s (RFC 9562) of the database's instant `now`, in order: the clock of this machine may be wrong."""
     random = int.from_bytes(os.urandom(10), "big")
-    milliseconds = int(now.timestamp() * 1000)
-    return UUID(
-        int=(milliseconds << 80)
-        | (7 << 76)
-        | ((random >> 62 & 0xFFF) << 64)
-        | (2 << 62)
-        | (random & (1 << 62) - 1)
-    )
+    start = (int(now.timestamp() * 1000) << 80) | (7 << 76) | ((random >> 62 & 0xFFF) << 64) | (2 << 62)
+    tail = random & ((1 << 61) - 1)  # half the range: it never runs over
+    for n in itertools.count(tail):
+        yield UUID(int=start | n)

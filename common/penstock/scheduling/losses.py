@@ -30,7 +30,7 @@ def _again(maker: Maker, row: Row) -> FireRow:
     if row["recoveries"] >= MOST_RECOVERIES:
         return _failed(row, f"its execution was lost {row['recoveries'] + 1} times")
     try:
-        return maker.fire(row, row["due_at"], row["kind"], row["now"], recovery=True)
+        return maker.fire(row, row["due_at"], row["kind"], recovery=True)
     except DefinitionError as error:
         return _failed(row, f"its execution was lost, and its schedule is wrong: {error.message}")
 

@@ -17,7 +17,7 @@ from (
     from schedule s join fire f on f.schedule = s.ref and f.due_at = s.last_due
     where s.enabled and (f.status = 'failed' or f.outcome in ('failed', 'timeout', 'abandoned'))
 ) l cross join (
-    select (count(*) filter (where status = 'created') * 60 / $2)::float8 as per_minute,
+    select count(*) filter (where status = 'created') * 60 / $2::float8 as per_minute,
         coalesce(max(extract(epoch from made_at - due_at)) filter (where kind = 'due'), 0)::float8 as lag,
         coalesce(avg((status = 'failed' or outcome <> 'completed')::integer)
             filter (where status = 'failed' or outcome is not null), 0)::float8 as failure_rate

@@ -32,6 +32,24 @@ class House(Installation):
             past,
         )
 
+    async def claim(self) -> None:
+        """As if a worker had what is scheduled."""
+        await self.rows(
+            "update execution set status = 'running', attempt = 1, claim = id where status = 'scheduled'"
+        )
+
+    async def end(self, status: str = "completed", error: str | None = None) -> None:
+        """As if whatever is open had run and ended."""
+        await self.claim()
+        await self.rows(
+            "with ended as (update execution set status = $1, finished_at = clock_timestamp() "
+            "where finished_at is null returning id), "
+            "gone as (delete from live using ended where execution_id = id) "
+            "insert into result (execution_id, error) select id, $2::jsonb from ended",
+            status,
+            error,
+        )
+
     async def fires(self, ref: str) -> list[Row]:
         """Oldest first."""
         return await self.rows("select * from fire where schedule = $1 order by due_at", ref)

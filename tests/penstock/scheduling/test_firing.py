@@ -29,7 +29,9 @@ def every_minute(name: str = "clock.minutely", **options: Any) -> Schedule:
     return Schedule(name, **options)
 
 
-async def test_a_due_schedule_gets_its_fire_its_execution_and_its_next_time_in_one_transaction(house: House) -> None:
+async def test_a_due_schedule_gets_its_fire_its_execution_and_its_next_time_in_one_transaction(
+    house: House,
+) -> None:
     await house.apply(*shop.ALL, every_minute())
     before = await house.of("clock.minutely")
     await house.sleep("clock.minutely", timedelta(minutes=1))
@@ -38,7 +40,9 @@ async def test_a_due_schedule_gets_its_fire_its_execution_and_its_next_time_in_o
     [fire] = await house.fires("clock.minutely")
     assert (fire["status"], fire["kind"], fire["outcome"]) == ("created", "due", None)
     assert fire["due_at"].second == 0
-    [execution] = await house.rows("select e.*, p.params::text as params from execution e join payload p on p.execution_id = e.id")
+    [execution] = await house.rows(
+        "select e.*, p.params::text as params from execution e join payload p on p.execution_id = e.id"
+    )
     assert execution["id"] == fire["execution_id"]
     assert execution["status"] == "scheduled"
     assert orjson.loads(execution["params"]) == {"order": 1}
@@ -53,10 +57,14 @@ async def test_a_crash_before_the_commit_leaves_the_schedule_due_and_another_fir
     await house.apply(*shop.ALL, every_minute())
     await house.sleep("clock.minutely", timedelta(minutes=1))
     doomed: Session = (await house.parts()).database.session()
-    with pytest.raises((asyncpg.InterfaceError, asyncpg.PostgresError)):
+
+    async def dies() -> None:
         async with doomed.transaction() as tx:
             assert (await firing.fire_due(tx, 10)).counts == {"created": 1}
             tx.connection.terminate()
+
+    with pytest.raises((asyncpg.InterfaceError, asyncpg.PostgresError)):
+        await dies()
     assert await house.fires("clock.minutely") == []
     assert await house.statuses() == {}
     assert (await house.fire()).counts == {"created": 1}
@@ -108,7 +116,11 @@ async def test_parameters_are_rendered_from_the_context_of_the_fire(house: House
         action=note,
         cron="0 12 * * *",
         timezone="Asia/Kathmandu",
-        params={"at": "{{ scheduled_time }}", "again": "{{ is_recovery }}", "who": "{{ region }}/{{ context.schedule }}"},
+        params={
+            "at": "{{ scheduled_time }}",
+            "again": "{{ is_recovery }}",
+            "who": "{{ region }}/{{ context.schedule }}",
+        },
         context={"region": "east", "schedule": "not mine to say"},
         retry=RetryPolicy(max_attempts=4),
     )
@@ -209,13 +221,17 @@ async def test_all_missed_fires_are_made_up_for_within_the_cap_and_spread(house:
 
 async def test_a_backlog_larger_than_a_transaction_is_worked_off_in_several(house: House) -> None:
     policy = MissedFires(catch_up="all", at_most=2000)
-    await house.apply(*shop.ALL, every_minute("clock.s0", missed=policy), every_minute("clock.s1", missed=policy))
+    await house.apply(
+        *shop.ALL, every_minute("clock.s0", missed=policy), every_minute("clock.s1", missed=policy)
+    )
     await house.rows("update schedule set since = since - interval '25 hours', next_due = clock_timestamp()")
     turns = 0
     while (await house.fire()).schedules:
         turns += 1
     assert turns >= 3
-    rows = await house.rows("select schedule, count(*), min(due_at), max(due_at) from fire group by 1 order by 1")
+    rows = await house.rows(
+        "select schedule, count(*), min(due_at), max(due_at) from fire group by 1 order by 1"
+    )
     for row in rows:
         assert row["count"] == (row["max"] - row["min"]) // timedelta(minutes=1) + 1
         assert 1499 <= row["count"] <= 1501
@@ -235,7 +251,9 @@ async def test_jitter_delays_the_start_and_not_the_fire(house: House) -> None:
     await house.apply(*shop.ALL, every_minute(jitter="10h"))
     await house.sleep("clock.minutely", timedelta(minutes=1))
     await house.fire()
-    [row] = await house.rows("select e.status, e.not_before from fire f join execution e on e.id = f.execution_id")
+    [row] = await house.rows(
+        "select e.status, e.not_before from fire f join execution e on e.id = f.execution_id"
+    )
     assert row["status"] == "requested"
     assert row["not_before"] is not None
 
@@ -244,7 +262,9 @@ async def test_a_one_shot_schedule_fires_once_and_is_over(house: House) -> None:
     await house.apply(*shop.ALL, every_minute("clock.once", cron=None, at=datetime(2100, 1, 1, tzinfo=UTC)))
     row = await house.of("clock.once")
     assert row["next_due"] == datetime(2100, 1, 1, tzinfo=UTC)
-    await house.rows("update definition set body = body || '{\"at\": \"2026-01-01T00:00:00+00:00\"}' where ref = 'clock.once'")
+    await house.rows(
+        "update definition set body = body || '{\"at\": \"2026-01-01T00:00:00+00:00\"}' where ref = 'clock.once'"
+    )
     await house.rows("update schedule set since = '2025-12-31', next_due = '2026-01-01'")
     assert (await house.fire()).counts == {"created": 1}
     assert (await house.of("clock.once"))["next_due"] is None
