@@ -16,7 +16,18 @@ from typing import Any, Protocol, cast
 
 import uvloop
 
-ORDERS = ("send", "send_many", "callers", "events", "limited", "spread", "chain", "fanout")
+ORDERS = (
+    "send",
+    "send_many",
+    "callers",
+    "events",
+    "limited",
+    "spread",
+    "chain",
+    "fanout",
+    "wide",
+    "workflows",
+)
 
 
 class SystemModule(Protocol):
@@ -29,7 +40,9 @@ class SystemModule(Protocol):
     `limited`: as `send_many`, under a limit of 100 at once;
     `spread`: as `send_many`, under a limit of 100 for each of 1,000 values of a parameter;
     `chain`: no-ops one after the other;
-    `fanout`: one no-op, `count` at once, and one more when all of them are done.
+    `fanout`: one no-op, `count` at once, and one more when all of them are done;
+    `wide`: as `fanout`, if it can do 10,000 at once;
+    `workflows`: `count` workflows at once, each of 10 no-ops one after the other.
     All of these return when the client may forget the work.
     """
 

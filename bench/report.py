@@ -33,6 +33,7 @@ COST = (
     Column("WAL kB", "wal_bytes_per_1000", 0, 1024),
     Column("foreign load", "foreign_load"),
 )
+FLOWS = (Column("s", "seconds"), Column("tasks/s", "tasks_per_second", 0), *COST[1:])
 PERCENTILES = (50, 95, 99)
 LATENCY = tuple(
     Column(f"{what} p{p}", f"{what}_p{p}_ms", 1) for what in ("start", "recorded") for p in PERCENTILES
@@ -68,6 +69,8 @@ TABLES: tuple[tuple[str, str, tuple[Column, ...]], ...] = (
         "One step, 100 at once, one step",
         (Column("s", "seconds"), Column("tasks/s", "tasks_per_second", 0)),
     ),
+    ("fanout-10000", "One step, 10,000 at once, one step", FLOWS),
+    ("workflows-1000x10", "1,000 workflows at once, of 10 steps one after the other", FLOWS),
     (
         "idle",
         "Idle",

@@ -1,9 +1,11 @@
-"""What Penstock runs in the benchmark: no-ops that leave marks, free and under limits, and a rule that starts one."""
+"""What Penstock runs in the benchmark: no-ops that leave marks, free, under limits and in workflows, and a rule that
+starts one."""
 
 from __future__ import annotations
 
 from bench import marks
 from penstock import Limit, Pack, Rule, Trigger, action
+from penstock.workflows import Workflow, from_body
 
 pack = Pack("bench")
 
@@ -24,3 +26,47 @@ async def limited(index: int) -> int:
 @action(limits=[Limit(100, by="customer")])
 async def spread(index: int, customer: int) -> int:
     return marks.noop(index)
+
+
+def chained(ref: str, steps: int) -> Workflow:
+    """`steps` no-ops, each after the one before; their indexes go up from the parameter `first`."""
+    tasks = [
+        {
+            "name": f"step{n}",
+            "action": "bench.noop",
+            "needs": [f"step{n - 1}"] if n else [],
+            "input": {"index": f"{{{{ parameters.first + {n} }}}}"},
+        }
+        for n in range(steps)
+    ]
+    return from_body({"ref": ref, "parameters": {"first": {"type": "integer"}}, "tasks": tasks})
+
+
+chain_100 = chained("bench.chain_100", 100)
+chain_10 = chained("bench.chain_10", 10)
+fanout = from_body(
+    {
+        "ref": "bench.fanout",
+        "parameters": {
+            "before": {"type": "integer"},
+            "indexes": {"type": "array"},
+            "after": {"type": "integer"},
+        },
+        "tasks": [
+            {"name": "before", "action": "bench.noop", "input": {"index": "{{ parameters.before }}"}},
+            {
+                "name": "each",
+                "action": "bench.noop",
+                "needs": ["before"],
+                "with_items": "{{ parameters.indexes }}",
+                "input": {"index": "{{ item }}"},
+            },
+            {
+                "name": "after",
+                "action": "bench.noop",
+                "needs": ["each"],
+                "input": {"index": "{{ parameters.after }}"},
+            },
+        ],
+    }
+)

@@ -93,5 +93,26 @@ async def publisher(indexes: Iterator[int]) -> None:
         await _client.publish("bench.ticked", {"index": index})
 
 
+async def chain(first: int, count: int) -> None:
+    await _client.start(f"bench.chain_{count}", {"first": first})
+
+
+async def fanout(first: int, count: int) -> None:
+    last = first + count + 1
+    await _client.start(
+        "bench.fanout", {"before": first, "indexes": list(range(first + 1, last)), "after": last}
+    )
+
+
+async def wide(first: int, count: int) -> None:
+    await fanout(first, count)
+
+
+async def workflows(first: int, count: int) -> None:
+    starts = [{"first": first + 10 * n} for n in range(count)]
+    for begin in range(0, count, 100):
+        await _client.start_many("bench.chain_10", starts[begin : begin + 100])
+
+
 async def close() -> None:
     await _open.aclose()

@@ -30,5 +30,7 @@ WORKS: dict[str, Work] = {
     "events": Work(throughput.events, "events"),
     "chain-100": Work(flows.chain, "chain"),
     "fanout-100": Work(flows.fanout, "fanout"),
+    "fanout-10000": Work(flows.wide, "wide"),
+    "workflows-1000x10": Work(flows.workflows, "workflows"),
     "idle": Work(idle.idle, "send_many", once=True),
 }

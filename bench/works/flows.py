@@ -1,14 +1,18 @@
-"""Workflows of no-ops: one after the other, and all at once with a step before and one after."""
+"""Workflows of no-ops: one after the other, all at once with a step before and one after, and many workflows."""
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 
-from bench.figures import Measured
-from bench.session import Session
+from bench.figures import Measured, cost_per_1000
+from bench.meters import between
+from bench.session import SETTLE, Session
 from bench.works.effort import Effort
 
 SIZE = 100
+WIDE = 10_000
+MANY, STEPS = 1_000, 10
 
 
 async def seconds(session: Session, order: str, tasks: int) -> float:
@@ -29,3 +33,26 @@ async def fanout(session: Session, effort: Effort) -> Measured:
     tasks = SIZE + 2
     took = statistics.median([await seconds(session, "fanout", tasks) for _ in range(effort.flows)])
     return {"seconds": (took, "s"), "tasks_per_second": (tasks / took, "1/s")}
+
+
+async def with_costs(session: Session, order: str, count: int, tasks: int) -> Measured:
+    """Once, with what it costs for each 1,000 of its tasks."""
+    first = session.take(tasks)
+    before = await session.read()
+    began: float = (await session.order(order, first=first, count=count))["began"]
+    took = max(await session.ended(first, tasks)) - began
+    await asyncio.sleep(SETTLE)
+    cost = between(before, await session.read())
+    figures: Measured = {"seconds": (took, "s"), "tasks_per_second": (tasks / took, "1/s")}
+    return figures | cost_per_1000(cost, tasks)
+
+
+async def wide(session: Session, effort: Effort) -> Measured:
+    """One step, 10,000 at once, and one when all of these are done."""
+    return await with_costs(session, "wide", WIDE, WIDE + 2)
+
+
+async def workflows(session: Session, effort: Effort) -> Measured:
+    """1,000 workflows at once, of 10 steps one after the other."""
+    figures = await with_costs(session, "workflows", MANY, MANY * STEPS)
+    return figures | {"ms_per_step": (1000 * figures["seconds"][0] / STEPS, "ms")}

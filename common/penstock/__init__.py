@@ -44,8 +44,12 @@ if TYPE_CHECKING:
     from penstock.policies import Recovery, RetryPolicy, Timeouts
     from penstock.schemas import Secret
     from penstock.settings import Settings
+    from penstock.workflows.model import Workflow
+    from penstock.workflows.python import workflow
 
 _HOMES = {
+    "Workflow": "workflows",
+    "workflow": "workflows",
     "Action": "definitions",
     "AskInquiry": "outcomes",
     "Client": "client",
@@ -102,6 +106,7 @@ __all__ = [
     "Settings",
     "Timeouts",
     "Trigger",
+    "Workflow",
     "action",
     "command_action",
     "current",
@@ -110,6 +115,7 @@ __all__ = [
     "load",
     "schedule",
     "trigger",
+    "workflow",
 ]
 
 

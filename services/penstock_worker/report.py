@@ -50,6 +50,7 @@ class Reports:
         self._empty = asyncio.Event()
         self._empty.set()
         self._open_claims: dict[UUID, int] = {}
+        self._closed: list[UUID] = []
         self.lost = 0
 
     def opened(self, claim: UUID, size: int) -> None:
@@ -64,7 +65,9 @@ class Reports:
     def drop(self, claimed: Claimed) -> None:
         """The attempt is not ours any more: nothing to report."""
         self.lost += 1
-        self._close(claimed)
+        claim = self._close(claimed)
+        if claim is not None:
+            self._closed.append(claim)  # goes with the next report
         self._settled(claimed)
 
     def _close(self, claimed: Claimed) -> UUID | None:
@@ -84,7 +87,8 @@ class Reports:
             if not batch:
                 continue
             batch.sort(key=_by_id)
-            claims = [claim for claimed, _ in batch if (claim := self._close(claimed)) is not None]
+            claims, self._closed = self._closed, []
+            claims += [claim for claimed, _ in batch if (claim := self._close(claimed)) is not None]
             await self._write(batch, claims)
             if not self._pending:
                 self._empty.set()

@@ -12,6 +12,7 @@ import typer
 from penstock.cli import (
     dead_letters,
     definitions,
+    demo,
     doctor,
     events,
     executions,
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 for part in (
     services,
+    demo,
     definitions,
     schedules,
     events,

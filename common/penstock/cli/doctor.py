@@ -7,11 +7,11 @@ from rich.markup import escape
 
 from penstock.cli.output import Json, err, json_line, out, table
 from penstock.cli.running import found, run
-from penstock.doctor import Finding, examine
 
 
 def doctor(json: Json = False) -> None:
     """Look at versions, servers, schema, clocks, partitions and services; say what to do. Exit code 1 if it is bad."""
+    from penstock.doctor import Finding, examine  # takes a while
 
     async def work() -> list[Finding]:
         return await examine(await found())

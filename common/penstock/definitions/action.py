@@ -17,6 +17,7 @@ from penstock.definitions.signature import Bind
 from penstock.errors import DefinitionError
 from penstock.options import Wrong, read_options
 from penstock.policies import Policies
+from penstock.recording import RECORDER
 from penstock.routing import RoutingRule
 from penstock.schemas import parameters_schema, payload_schema
 from penstock.sources import Source
@@ -147,6 +148,10 @@ class Action(Generic[P, R]):
         return self.choices
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        record = RECORDER.get()
+        if record is not None:  # inside a workflow function: a task, not a call
+            recorded: R = record(self, args, kwargs)
+            return recorded
         if self.function is None:
             raise self.source.wrong(
                 f"action {self.ref} has no Python function to call", "Start it through a client."

@@ -7,12 +7,13 @@ as $$
 declare
     v_ready uuid[];
     v_expired uuid[];
+    v_start uuid[];
     v_yield uuid[];
 begin
     with due as (
         delete from timer t using (
             select due_at, execution_id, kind from timer
-            where due_at <= clock_timestamp() and kind in ('ready', 'expire', 'yield')
+            where due_at <= clock_timestamp() and kind in ('ready', 'expire', 'start', 'yield')
             order by due_at limit p_limit for update skip locked
         ) d
         where t.due_at = d.due_at and t.execution_id = d.execution_id and t.kind = d.kind
@@ -20,8 +21,9 @@ begin
     )
     select array_agg(execution_id) filter (where kind = 'ready'),
         array_agg(execution_id) filter (where kind = 'expire'),
+        array_agg(execution_id) filter (where kind = 'start'),
         array_agg(execution_id) filter (where kind = 'yield')
-    into v_ready, v_expired, v_yield from due;
+    into v_ready, v_expired, v_start, v_yield from due;
     if v_ready is not null then
         return query select * from stage('execution.requested', v_ready, 50);
     end if;
@@ -30,6 +32,11 @@ begin
             array['requested', 'scheduling', 'queued', 'scheduled', 'waiting'], 'timeout', 'its time to complete ran out', null);
         return query select * from stop_workflows(v_expired, 'timeout', 'its time to complete ran out');
         return query select * from cancel_executions(v_expired, 'its time to complete ran out');
+    end if;
+    if v_start is not null then
+        return query select * from end_executions(
+            coalesce((select array_agg(id) from execution where id = any (v_start) and attempt = 0), '{}'),
+            array['requested', 'scheduling', 'queued', 'scheduled'], 'timeout', 'it did not start in time', null);
     end if;
     if v_yield is not null then
         return query select * from cancel_executions(v_yield, 'gave way to a newer execution (when_full: cancel_running)');

@@ -39,7 +39,8 @@ begin
         from unnest(p_ids, p_attempts, p_statuses, p_results, p_errors, p_delays, p_untils, p_reasons)
             as d (id, attempt, status, result, error, delay, until, reason)
         where e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status in ('running', 'canceling')
-        returning e.id, e.status, e.parent, e.attempt, e.not_before, d.status as outcome, d.result, d.error
+        returning e.id, e.status, e.parent, e.attempt, e.not_before, e.definition_id,
+            d.status as outcome, d.result, d.error
     ), told as (
         insert into result (execution_id, result, error)
         select id, case when outcome not in ('requested', 'waiting') then result::jsonb end, error::jsonb
@@ -55,10 +56,12 @@ begin
         on conflict do nothing
     ), asked as (
         insert into inquiry (execution_id, prompt, schema, assignee, default_answer, due_at)
-        select id, result::jsonb ->> 'prompt', nullif(result::jsonb -> 'schema', 'null'), result::jsonb ->> 'assignee',
+        select moved.id, result::jsonb ->> 'prompt', nullif(result::jsonb -> 'schema', 'null'), result::jsonb ->> 'assignee',
             nullif(result::jsonb -> 'default', 'null'),
-            clock_timestamp() + make_interval(secs => (result::jsonb ->> 'timeout')::double precision)
-        from moved where status = 'waiting'
+            clock_timestamp() + make_interval(secs => coalesce((result::jsonb ->> 'timeout')::double precision,
+                (f.body #>> '{timeouts,waiting}')::double precision))
+        from moved join definition f on f.id = moved.definition_id
+        where moved.status = 'waiting'
         on conflict do nothing
     ), timed as (
         insert into timer (due_at, kind, execution_id)

@@ -38,6 +38,7 @@ begin
         or e.status <> 'running'
     group by 1;
     if v_again is not null then
+        perform recover_executions(p_process, v_again, 'its worker does not know of it');
         return query select 'missing', v_again;
     end if;
     return query select case when p.state = 'cordoned' then 'cordoned' else 'active' end, '{}'::uuid[]

@@ -32,6 +32,24 @@ begin
     from unnest(p_ids, p_params, p_options, p_origins) as d (id, params, options, origin)
     where cardinality(v_new) = cardinality(p_ids) or d.id = any (v_new);
     insert into live (execution_id) select unnest(v_new);
+    if exists (select from definition f where f.id = any (p_definitions)
+               and (f.body ? 'timeouts' or (f.kind = 'workflow' and f.body ? 'timeout')))
+        or exists (select from unnest(p_options) o where o like '%"timeouts"%')
+    then
+        insert into timer (due_at, kind, execution_id)
+        select greatest(clock_timestamp(), d.not_before) + make_interval(secs => t.seconds), t.kind, d.id
+        from unnest(p_ids, p_definitions, p_options, p_not_before) as d (id, definition_id, options, not_before)
+        join definition f on f.id = d.definition_id
+        cross join lateral (values
+            ('expire', coalesce((d.options::jsonb #>> '{timeouts,total}')::double precision,
+                (f.body #>> '{timeouts,total}')::double precision,
+                case when f.kind = 'workflow' then (f.body ->> 'timeout')::double precision end)),
+            ('start', coalesce((d.options::jsonb #>> '{timeouts,schedule_to_start}')::double precision,
+                (f.body #>> '{timeouts,schedule_to_start}')::double precision))
+        ) t (kind, seconds)
+        where t.seconds is not null and d.id = any (v_new)
+        on conflict do nothing;
+    end if;
     if cardinality(v_new) > coalesce(cardinality(v_ready), 0) then
         insert into timer (due_at, kind, execution_id)
         select not_before, 'ready', id from execution where id = any (v_new) and not_before is not null;

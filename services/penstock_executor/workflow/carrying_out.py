@@ -149,8 +149,11 @@ async def _start(tx: Transaction, runs: Sequence[Run]) -> None:
     if any(start.delay for _, start in starts):
         now = (await tx.fetch(NOW))[0][0]
     children, refused = Children(), []
+    origins = {
+        run.id: orjson.dumps({"workflow": str(run.id), "depth": run.row["depth"] + 1}).decode() for run in runs
+    }
     for run, start in starts:
-        target = targets.get(_target(start))
+        target, parent = targets.get(_target(start)), run.id
         id = new_id()
         params, error = _params(target, schemas, start)
         if error is not None:
@@ -162,14 +165,14 @@ async def _start(tx: Transaction, runs: Sequence[Run]) -> None:
             target["definition_id"] if target is not None else run.row["definition_id"],
             params,
             orjson.dumps(options).decode() if options else None,
-            orjson.dumps({"workflow": str(run.id), "depth": run.row["depth"] + 1}).decode(),
+            origins[parent],
             # what is refused must not start before it is ended below
             _far(now)
             if error is not None
             else now + timedelta(seconds=start.delay)
             if now and start.delay
             else None,
-            run.id,
+            parent,
             start.name,
             -1 if start.item is None else start.item,
         )

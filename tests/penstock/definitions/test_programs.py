@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from penstock.definitions import Pack, command_action, http_action, kubernetes_action
-from penstock.definitions.programs import OPTIONS
 from penstock.errors import DefinitionError, InvalidInput
-from penstock_worker.executors import EXECUTORS
 
 pack = Pack("shop")
 
@@ -81,10 +77,3 @@ def test_a_password_in_a_url_is_not_repeated_in_the_error() -> None:
     with pytest.raises(DefinitionError) as raised:
         http_action("x", "https://me:hunter2@example.org")
     assert "hunter2" not in str(raised.value)
-
-
-def test_the_options_are_those_that_the_worker_s_executors_understand() -> None:
-    for name, where in EXECUTORS:
-        module, _, attribute = where.partition(":")
-        theirs: Any = getattr(getattr(importlib.import_module(module), attribute), "Options", None)
-        assert set(OPTIONS[name].model_fields) == set(theirs.model_fields if theirs else ()), name

@@ -1,0 +1,94 @@
+"""Every timeout, and what ends by it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock import AskInquiry, Timeouts, action
+from penstock.errors import ExecutionFailed
+from penstock.workflows import from_yaml
+from tests.flows import shop
+from tests.flows.installation import Installation
+
+
+@action(pack="late", timeouts=Timeouts(schedule_to_start=0.2))
+async def unwanted() -> None: ...
+
+
+@action(pack="late", timeouts=Timeouts(total=0.4))
+async def long() -> None:
+    await asyncio.sleep(60)
+
+
+@action(pack="late", timeouts=Timeouts(waiting=0.2))
+async def ask() -> None:
+    raise AskInquiry("Anybody there?")
+
+
+SLOW = from_yaml("""
+workflow: late.flow
+timeout: 0.4s
+tasks:
+  nap: {action: shop.wait_for, input: {seconds: 60}}
+""")
+
+
+async def ends_as_timeout(house: Installation, ref: str) -> None:
+    with pytest.raises(ExecutionFailed) as caught:
+        await house.client.run(ref, timeout=30)
+    assert caught.value.status == "timeout"
+    await house.until("select 1 where not exists (select from execution where finished_at is null)")
+    await house.sound()
+
+
+async def test_what_does_not_start_in_time_ends(house: Installation) -> None:
+    await house.apply(unwanted)
+    await house.executor()
+    await ends_as_timeout(house, "late.unwanted")
+
+
+async def test_what_takes_too_long_in_all_is_ended_while_it_runs(house: Installation) -> None:
+    await house.start(long)
+    id = await house.client.start("late.long")
+    await house.until("select 1 from execution where id = $1 and finished_at is not null", id)
+    row = await house.client.get(id)
+    assert row["status"] in ("timeout", "cancelled")
+    assert "ran out" in row["reason"]
+    await house.sound()
+
+
+async def test_an_inquiry_without_a_timeout_of_its_own_takes_that_of_its_action(house: Installation) -> None:
+    await house.start(ask)
+    await ends_as_timeout(house, "late.ask")
+
+
+async def test_a_workflow_that_takes_too_long_is_ended_with_all_its_tasks(house: Installation) -> None:
+    await house.start(*shop.ALL, SLOW)
+    await ends_as_timeout(house, "late.flow")
+    assert await house.rows("select 1 from execution where task = 'nap' and status = 'cancelled'")
+
+
+async def test_an_attempt_that_its_worker_forgot_is_recovered(house: Installation) -> None:
+    await house.start(*shop.ALL, shop.sturdy)
+    [worker] = await house.until("select id from process where kind = 'worker'")
+    id = await house.client.start("shop.wait_for", {"seconds": 1.0}, delay=3600)
+    # As if a claim was committed and its answer lost: the database has it, the worker does not.
+    await house.rows("update execution set not_before = null where id = $1 returning 1", id)
+    await house.rows("select * from schedule_executions(array[$1::uuid])", id)
+    await house.rows("delete from outbox where queue = 'work.default' returning 1")
+    await house.rows(
+        "update execution set status = 'running', attempt = 1, claim = $2 where id = $1 and status = 'scheduled' "
+        "returning 1",
+        id,
+        worker["id"],
+    )
+    await house.rows(
+        "insert into claim (id, worker, executions, claimed_at) "
+        "values ($1, $2, array[$1::uuid], clock_timestamp() - interval '5 s') returning 1",
+        id,
+        worker["id"],
+    )
+    assert await house.client.result(id, timeout=30) == "waited"
+    assert (await house.client.get(id))["recoveries"] == 1
