@@ -1,0 +1,184 @@
+"""`penstock demo`: real history becomes events, rules, executions, results, and a report, on this machine alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from penstock import invariants
+from penstock.cli.demo_run import Figures, Run
+from penstock.cli.output import span, table
+from penstock.client import Client
+from penstock.database import Row
+from penstock.definitions.importing import imported
+from penstock.errors import ConfigurationError
+from penstock.service import run as run_service
+
+QUICK: dict[str, Any] = {
+    "log_level": "error",
+    "concurrency": 16,
+    "heartbeat_interval": 1.0,
+    "stale_threshold": 3.0,
+    "sweep_interval": 1.0,
+    "poll_interval": 1.0,
+    "lease": 5.0,
+    "restage_age": 5.0,
+}
+"""So that what a killed run left is taken up within seconds."""
+SERVERS = ("PENSTOCK_DATABASE_URL", "PENSTOCK_BROKER_URL")
+"""The demo leaves servers that these name alone."""
+
+say = Console(highlight=False)
+
+
+def demo(
+    folder: Annotated[Path, typer.Argument(help="A git repository, or any folder of files.")] = Path("."),
+    commits: Annotated[int, typer.Option(min=1, help="How many of the newest commits, at the most.")] = 200,
+    files: Annotated[int, typer.Option(min=1, help="How many Python files of them, at the most.")] = 600,
+    home: Annotated[Path, typer.Option(help="Where the embedded database lives.")] = Path(".penstock"),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs stored.")] = False,
+) -> None:
+    """See it work: every commit of a repository becomes an event, rules pick some, actions look at what changed."""
+    for name in SERVERS:
+        os.environ.pop(name, None)
+    failed: list[Row] = []
+
+    async def start() -> None:
+        failed.extend(await _show(folder.resolve(), commits, files, home, fresh))
+
+    run_service(start)
+    if failed:
+        raise typer.Exit(1)
+
+
+def example() -> Path:
+    """Where the definitions are. Raises ConfigurationError where they are not installed."""
+    for place in (Path(__file__).parents[3], Path(sys.prefix) / "share/penstock"):
+        if (place / "examples/git_history").is_dir():
+            return place / "examples/git_history"
+    raise ConfigurationError(
+        "the examples are not installed here", hint="Run `make demo` in a checkout of Penstock."
+    )
+
+
+async def _show(folder: Path, commits: int, files: int, home: Path, fresh: bool) -> list[Row]:
+    """Run it, and print what it did. Returns the executions that did not complete."""
+    from penstock.cli.local import Local
+
+    begun = time.perf_counter()
+    say.print("Starting PostgreSQL, an executor and a worker ...", style="dim")
+    async with Local.started(home, modules=[str(example())], fresh=fresh, overrides=QUICK) as local:
+        say.print(f"ready after {time.perf_counter() - begun:.1f} s: {local.describe()}", style="dim")
+        repository: ModuleType = imported("git_history.repository")
+        what, payloads = repository.events(folder, commits=commits, files=files)
+        say.print(f"\nEvents: {escape(what)}\n")
+        async with Client.connect(local.settings) as client:
+            run = Run(client)
+            if left := await run.left_over():
+                say.print(f"An earlier run was interrupted. What it left is done now: {left} executions.\n")
+            with _progress() as progress:
+                await run.publish(payloads)
+                await _follow(run, progress, len(payloads))
+                report = await run.report()
+            figures = await run.figures()
+            broken = [f for f in await invariants.check(client.session) if f.violations]
+            failed = await run.failed()
+    _print_report(report)
+    _print_figures(figures, len(payloads), broken=[finding.says for finding in broken], failed=failed)
+    _print_next(figures)
+    return failed
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description:24}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=say,
+    )
+
+
+async def _follow(run: Run, progress: Progress, events: int) -> None:
+    """Show how far it is until all is done."""
+    published = progress.add_task("events published", total=events)
+    progress.update(published, completed=events)
+    bars: dict[str, TaskID] = {
+        action: progress.add_task(action, total=total) for action, total in (await run.expected()).items()
+    }
+    async for done in run.progress():
+        for action, count in done.items():
+            if action in bars:
+                progress.update(bars[action], completed=count)
+
+
+def _print_report(report: Mapping[str, Any]) -> None:
+    say.print(
+        f"\n[bold]Report[/bold]  {report['commits_with_python']} commits with Python, "
+        f"{report['files_measured']} files measured, {report['lines_read']} lines, "
+        f"{report['functions_read']} functions, {report['words_in_documents']} words of documents"
+    )
+    for title, found in (
+        ("most complex", [f"{f['name']} ({f['complexity']}) in {f['path']}" for f in report["most_complex"]]),
+        ("most changed", [f"{f['path']} ({f['commits']} commits)" for f in report["most_changed"]]),
+        ("largest", [f"{c['subject']} ({c['lines']} lines)" for c in report["largest"]]),
+    ):
+        for line in found[:3]:
+            say.print(f"  [dim]{title:13}[/dim] {escape(line)}", no_wrap=True, overflow="ellipsis")
+
+
+def _print_figures(figures: Figures, events: int, *, broken: list[str], failed: list[Row]) -> None:
+    say.print("\n[bold]What ran[/bold]")
+    table(
+        ["action", "ran", "tries", "completed", "p50", "p95"],
+        [
+            (row["action"], row["ran"], row["tries"], row["completed"], row["p50"], row["p95"])
+            for row in figures.actions
+        ],
+    )
+    say.print(
+        f"\n{events} events, {figures.matches} matches of rules, [bold]{figures.executions} executions in "
+        f"{span(figures.took)}[/bold]: {figures.executions / max(0.001, figures.took.total_seconds()):.0f} a second"
+    )
+    for row in failed:
+        say.print(f"[red]{row['status']}[/red] {row['action']} {row['id']}: {escape(str(row['reason']))}")
+    if broken:
+        say.print(f"[red]A promise was broken: {escape('; '.join(broken))}[/red]")
+    else:
+        say.print(f"Each once, none lost: all {len(invariants.INVARIANTS)} checks of `penstock check` hold.")
+
+
+def _print_next(figures: Figures) -> None:
+    command = _command()
+    say.print("\nThe database is stopped, its data stays. [bold]What to type next[/bold]")
+    for words, does in (
+        ("executions", "what ran, the newest first"),
+        (f"show {figures.largest}", "the commit with the most files"),
+        (f"show {figures.event}", "an event, and why each rule matched it or did not"),
+        ("doctor", "is all well?"),
+        ("dev --module examples/git_history", "keep it running, and publish events of your own"),
+    ):
+        say.print(f"  {command} {words}", soft_wrap=True)
+        say.print(f"      [dim]{does}[/dim]")
+
+
+def _command() -> str:
+    """How this command is to be typed here."""
+    here = Path(sys.argv[0])
+    known = shutil.which("penstock")
+    return "penstock" if known and Path(known).resolve() == here.resolve() else os.path.relpath(here)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(demo)
