@@ -25,12 +25,14 @@ from penstock.errors import Conflict, DefinitionError, NotFound
 from penstock.ids import new_id
 from penstock.outbox import Publisher
 from penstock.scheduling.desk import Schedules
-from penstock.schemas import Schema
+from penstock.schemas import Schema, check_value
 from penstock.service import make_transport
 from penstock.settings import Settings, load
 from penstock.store import catalog, events, executions
 from penstock.store.executions import Submission
 from penstock.watch import Watch
+
+COMMAND = "select * from command_workflow($1, $2, $3, $4, $5, $6)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +307,27 @@ class Client:
                 messages.CancelRequested(ids=tx.cancelled).model_dump_json().encode()
             )
         return sum(len(row["ids"]) for row in rows if row["queue"] in ("moved", "canceling"))
+
+    async def command(
+        self,
+        id: UUID,
+        kind: str,
+        *,
+        task: str | None = None,
+        value: Any = None,
+        by: str,
+        reason: str | None = None,
+    ) -> None:
+        """Tell a running workflow to `pause`, `resume`, `skip` a task or `set_result` of one. It is kept with who
+        and why, and obeyed under the workflow's lock. Raises Conflict if the workflow does not run."""
+        encoded = (
+            None if value is None else check_value(value, self.settings.payload_cap, what="result").decode()
+        )
+        async with self.session.transaction() as tx:
+            rows = await tx.stage(COMMAND, id, kind, task, encoded, by, reason)
+        if not rows:
+            raise Conflict(f"{id} is no workflow that runs", hint=f"`penstock show {id}` tells what it is.")
+        self._publisher.publish(tx.staged)
 
     async def answer(self, id: UUID, response: Any, *, by: str) -> None:
         """Answer the inquiry that an execution waits for; the answer becomes its result. Raises NotFound,

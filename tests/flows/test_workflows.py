@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import action
-from penstock.errors import ExecutionFailed
+from penstock.errors import Conflict, ExecutionFailed
 from penstock.workflows import Workflow, from_yaml
 from tests.flows.installation import Installation
 
@@ -90,7 +90,16 @@ tasks:
   after: {action: wf.double, needs: [nap], input: {n: 1}}
 """)
 
-ALL: tuple[Any, ...] = (double, total, nap, CHAIN, FAN, HANDLED, OUTER, FAILING, NAPPING)
+SLOWLY = written("""
+workflow: wf.slowly
+parameters: {seconds: {type: number, required: true}}
+tasks:
+  nap: {action: wf.nap, input: {seconds: "{{ parameters.seconds }}"}}
+  after: {action: wf.double, needs: [nap], input: {n: 1}}
+output: "{{ tasks.after.result }}"
+""")
+
+ALL: tuple[Any, ...] = (double, total, nap, CHAIN, FAN, HANDLED, OUTER, FAILING, NAPPING, SLOWLY)
 
 
 async def test_a_chain_hands_results_on(house: Installation) -> None:
@@ -125,7 +134,9 @@ async def test_a_failure_that_is_handled_does_not_fail_the_workflow(house: Insta
     assert answer == {"mended": 8, "why": "negative"}
 
 
-async def test_a_failure_that_nobody_handles_fails_the_workflow_and_skips_the_rest(house: Installation) -> None:
+async def test_a_failure_that_nobody_handles_fails_the_workflow_and_skips_the_rest(
+    house: Installation,
+) -> None:
     await house.start(*ALL)
     with pytest.raises(ExecutionFailed, match="negative"):
         await house.client.run("wf.failing", timeout=30)
@@ -140,7 +151,9 @@ async def test_a_workflow_runs_inside_a_workflow(house: Installation) -> None:
     await house.sound()
 
 
-async def test_cancelling_a_workflow_cancels_what_it_has_started_and_starts_nothing_more(house: Installation) -> None:
+async def test_cancelling_a_workflow_cancels_what_it_has_started_and_starts_nothing_more(
+    house: Installation,
+) -> None:
     await house.start(*ALL)
     id = await house.client.start("wf.napping")
     await house.until("select 1 from execution where task = 'nap' and status = 'running'")
@@ -211,3 +224,34 @@ tasks:
 """)
     with pytest.raises(DefinitionError, match="ask"):
         await house.apply(asking)
+
+
+async def test_a_paused_workflow_starts_nothing_until_it_is_resumed(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("wf.slowly", {"seconds": 0.5})
+    await house.until("select 1 from execution where task = 'nap' and status = 'running'")
+    await house.client.command(id, "pause", by="ada", reason="let me look")
+    await house.until("select 1 from execution where task = 'nap' and status = 'completed'")
+    await house.until("select 1 where not exists (select from outbox)")
+    assert not await house.rows("select 1 from execution where task = 'after'")
+    await house.client.command(id, "resume", by="ada")
+    assert await house.client.result(id, timeout=30) == 2
+    [said, _] = await house.rows(
+        "select kind, by, reason, obeyed_at, error from workflow_command order by id"
+    )
+    assert (said["kind"], said["by"], said["reason"], said["error"]) == ("pause", "ada", "let me look", None)
+    assert said["obeyed_at"] is not None
+    await house.sound()
+
+
+async def test_a_task_can_be_skipped_or_given_a_result_by_hand(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("wf.slowly", {"seconds": 60})
+    await house.until("select 1 from execution where task = 'nap' and status = 'running'")
+    await house.client.command(id, "set_result", task="nap", value="by hand", by="ada")
+    assert await house.client.result(id, timeout=30) == 2
+    await house.quiet()
+    assert (await house.rows("select status from execution where task = 'nap'"))[0]["status"] == "cancelled"
+    with pytest.raises(Conflict):
+        await house.client.command(id, "pause", by="ada")
+    await house.sound()

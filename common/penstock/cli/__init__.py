@@ -21,6 +21,7 @@ from penstock.cli import (
     schedules,
     services,
     starting,
+    workflows,
 )
 from penstock.cli.failures import explained
 from penstock.cli.output import complain
@@ -43,6 +44,7 @@ for part in (
     operations,
     dead_letters,
     doctor,
+    workflows,
 ):
     part.add_to(app)
 

@@ -45,7 +45,7 @@ say = Console(highlight=False)
 def demo(
     folder: Annotated[Path, typer.Argument(help="A git repository, or any folder of files.")] = Path("."),
     commits: Annotated[int, typer.Option(min=1, help="How many of the newest commits, at the most.")] = 200,
-    files: Annotated[int, typer.Option(min=1, help="How many Python files of them, at the most.")] = 600,
+    files: Annotated[int, typer.Option(min=1, help="How many Python files of them, at the most.")] = 400,
     home: Annotated[Path, typer.Option(help="Where the embedded database lives.")] = Path(".penstock"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs stored.")] = False,
 ) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, Integer, SmallInteger, Table, Text, text
+from sqlalchemy import BigInteger, Boolean, Column, Identity, Index, Integer, SmallInteger, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
-from penstock.tables.metadata import METADATA
+from penstock.tables.metadata import INSTANT, METADATA
 
 workflow = Table(
     "workflow",
@@ -44,4 +44,20 @@ workflow_item = Table(
     Column("task", Integer, primary_key=True),
     Column("item", Integer, primary_key=True),
     Column("value", JSONB),
+)
+
+workflow_command = Table(
+    "workflow_command",
+    METADATA,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("execution_id", UUID, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("task", Text),
+    Column("value", JSONB),
+    Column("by", Text, nullable=False),
+    Column("reason", Text),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("obeyed_at", INSTANT),
+    Column("error", Text),
+    Index("workflow_command_open", "execution_id", postgresql_where=text("(obeyed_at IS NULL)")),
 )

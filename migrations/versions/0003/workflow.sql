@@ -36,6 +36,36 @@ create table workflow_item (
     primary key (execution_id, task, item)
 );
 
+-- What people told a workflow to do, who and why; obeyed under its lock, in order, and kept.
+create table workflow_command (
+    id bigint generated always as identity primary key,
+    execution_id uuid not null,
+    kind text not null,
+    task text,
+    value jsonb,
+    by text not null,
+    reason text,
+    created_at timestamptz not null default clock_timestamp(),
+    obeyed_at timestamptz,
+    error text
+);
+create index workflow_command_open on workflow_command (execution_id) where obeyed_at is null;
+
+-- Tells a running workflow something. Returns nothing if it does not run.
+create function command_workflow(p_execution uuid, p_kind text, p_task text, p_value text, p_by text, p_reason text)
+returns setof staged
+language plpgsql
+as $$
+begin
+    insert into workflow_command (execution_id, kind, task, value, by, reason)
+    select w.execution_id, p_kind, p_task, p_value::jsonb, p_by, p_reason
+    from workflow w join execution e on e.id = w.execution_id
+    where w.execution_id = p_execution and e.status = 'running';
+    if found then
+        return query select * from stage('workflow.started', array[p_execution], 1);
+    end if;
+end $$;
+
 -- A workflow has one mutator at a time: its lock is held until the transaction ends. Taken in order; what the caller
 -- reads afterwards is what the last holder committed.
 create function lock_workflows(p_ids uuid[]) returns void

@@ -9,12 +9,14 @@ from typing import Any
 from uuid import UUID
 
 from penstock.database import Row, Transaction
+from penstock.errors import PenstockError
 from penstock.store import catalog
 from penstock.workflows.model import Workflow
 from penstock_executor.workflow import advance as engine
 from penstock_executor.workflow.decision import Change, Decision
 from penstock_executor.workflow.facts import answer
 from penstock_executor.workflow.loading import Facts, Needed
+from penstock_executor.workflow.obeying import obey
 from penstock_executor.workflow.operating import stop
 from penstock_executor.workflow.plan import Plan
 from penstock_executor.workflow.scope import Steps
@@ -39,6 +41,12 @@ where w.execution_id = any($1::uuid[]) and e.status = 'running'
 """
 
 
+COMMANDS = """
+select id, execution_id, kind, task, value::text as value from workflow_command
+where execution_id = any($1::uuid[]) and obeyed_at is null order by id
+"""
+
+
 @dataclass(slots=True)
 class Run:
     """A run that is being advanced."""
@@ -47,6 +55,9 @@ class Run:
     plan: Plan
     facts: Facts = field(default_factory=Facts)
     decisions: list[Decision] = field(default_factory=list)
+    commands: list[Row] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+    """Why commands could not be obeyed, by their ids."""
 
     @property
     def id(self) -> UUID:
@@ -75,12 +86,16 @@ async def locked(tx: Transaction, ids: Sequence[UUID], *, create: bool = False) 
         for id, body in (await catalog.bodies(tx, missing)).items():
             document = {key: value for key, value in body.items() if key != "kind"}
             tx.cache["plan", id] = Plan(Workflow.model_validate(document))
-    return [Run(row, tx.cache["plan", row["definition_id"]]) for row in rows]
+    runs = {row["execution_id"]: Run(row, tx.cache["plan", row["definition_id"]]) for row in rows}
+    if create:  # commands come with the same message as the start
+        for command in await tx.fetch(COMMANDS, list(runs)):
+            runs[command["execution_id"]].commands.append(command)
+    return list(runs.values())
 
 
 async def decide(tx: Transaction, runs: Sequence[Run], changes: Mapping[UUID, Sequence[Change]]) -> list[Run]:
     """Decide for each of these what comes next, all in lock step: what they ask for is read together."""
-    under_way: dict[UUID, Steps[Decision]] = {run.id: _steps(run, changes.get(run.id, ())) for run in runs}
+    under_way: dict[UUID, Steps[None]] = {run.id: _steps(run, changes.get(run.id, ())) for run in runs}
     by_id = {run.id: run for run in runs}
     while under_way:
         asked: dict[UUID, tuple[Plan, Needed, Facts]] = {}
@@ -88,29 +103,32 @@ async def decide(tx: Transaction, runs: Sequence[Run], changes: Mapping[UUID, Se
             run = by_id[id]
             try:
                 asked[id] = (run.plan, next(steps), run.facts)
-            except StopIteration as end:
-                run.decisions.append(end.value)
+            except StopIteration:
                 del under_way[id]
         if asked:
             await answer(tx, asked)
     return list(runs)
 
 
-def _steps(run: Run, changes: Sequence[Change]) -> Steps[Decision]:
+def _steps(run: Run, changes: Sequence[Change]) -> Steps[None]:
+    """Take in what has ended, obey what people said, stop if somebody asked for that: in this order."""
     if run.row["head"] is None:
-        return engine.begin(run.plan, run.facts, run.system)
-    head: Head = read_head(run.row["head"])
+        head = yield from _decided(run, engine.begin(run.plan, run.facts, run.system))
+    else:
+        head = read_head(run.row["head"])
+        yield from _decided(run, engine.advance(run.plan, head, changes, run.facts, run.system))
+    for command in run.commands:
+        try:
+            yield from _decided(run, obey(run.plan, head, run.facts, run.system, command))
+        except PenstockError as error:
+            run.refused[command["id"]] = error.message
     status = run.row["stop_status"]
     if status is not None and head.phase == "running":
         error = {"type": status, "message": run.row["stop_reason"]}
-        return _stop_after(run, head, changes, status, error)
-    return engine.advance(run.plan, head, changes, run.facts, run.system)
+        yield from _decided(run, stop(run.plan, head, run.facts, run.system, status, error))
 
 
-def _stop_after(
-    run: Run, head: Head, changes: Sequence[Change], status: str, error: Mapping[str, Any]
-) -> Steps[Decision]:
-    """Take in what has ended, then stop."""
-    if changes:
-        run.decisions.append((yield from engine.advance(run.plan, head, changes, run.facts, run.system)))
-    return (yield from stop(run.plan, head, run.facts, run.system, status, dict(error)))
+def _decided(run: Run, steps: Steps[Decision]) -> Steps[Head]:
+    decision = yield from steps
+    run.decisions.append(decision)
+    return decision.head

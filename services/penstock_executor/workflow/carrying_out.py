@@ -54,6 +54,10 @@ select id from execution where parent = $1 and finished_at is null and ($2::text
 """
 AGAIN = "select * from stage($1, $2::uuid[], 1)"
 NOW = "select clock_timestamp()"
+OBEYED = """
+update workflow_command c set obeyed_at = clock_timestamp(), error = x.error
+from unnest($1::bigint[], $2::text[]) as x (id, error) where c.id = x.id
+"""
 
 
 @dataclass(slots=True)
@@ -90,6 +94,9 @@ async def carry_out(tx: Transaction, runs: Sequence[Run]) -> None:
             [None if final.error is None else orjson.dumps(final.error).decode() for _, final in finals],
             [run.row["stop_reason"] for run, _ in finals],
         )
+    obeyed = [(command["id"], run.refused.get(command["id"])) for run in runs for command in run.commands]
+    if obeyed:
+        await tx.fetch(OBEYED, [id for id, _ in obeyed], [error for _, error in obeyed])
     again = [run.id for run in runs if run.decisions and run.decisions[-1].again]
     if again:
         await tx.stage(AGAIN, WORKFLOW_STARTED, again)
@@ -150,7 +157,8 @@ async def _start(tx: Transaction, runs: Sequence[Run]) -> None:
         now = (await tx.fetch(NOW))[0][0]
     children, refused = Children(), []
     origins = {
-        run.id: orjson.dumps({"workflow": str(run.id), "depth": run.row["depth"] + 1}).decode() for run in runs
+        run.id: orjson.dumps({"workflow": str(run.id), "depth": run.row["depth"] + 1}).decode()
+        for run in runs
     }
     for run, start in starts:
         target, parent = targets.get(_target(start)), run.id
