@@ -120,12 +120,12 @@ def _steps(run: Run, changes: Sequence[Change]) -> Steps[None]:
     for command in run.commands:
         try:
             yield from _decided(run, obey(run.plan, head, run.facts, run.system, command))
-        except PenstockError as error:
-            run.refused[command["id"]] = error.message
+        except PenstockError as refusal:
+            run.refused[command["id"]] = refusal.message
     status = run.row["stop_status"]
     if status is not None and head.phase == "running":
-        error = {"type": status, "message": run.row["stop_reason"]}
-        yield from _decided(run, stop(run.plan, head, run.facts, run.system, status, error))
+        why = {"type": status, "message": run.row["stop_reason"]}
+        yield from _decided(run, stop(run.plan, head, run.facts, run.system, status, why))
 
 
 def _decided(run: Run, steps: Steps[Decision]) -> Steps[Head]:
