@@ -19,6 +19,7 @@ from uuid import UUID
 import orjson
 
 from penstock import inquiries, placement
+from penstock.borrowed import Borrowed
 from penstock.coalesce import Coalescer
 from penstock.database import Database, Row, Session, Transaction, backoff
 from penstock.errors import Conflict, DefinitionError, NotFound
@@ -103,7 +104,7 @@ class Client:
         Raises NotFound, InvalidInput, Conflict."""
         submission = await self._prepare(ref, params, key, tenant, priority, delay, at, expires_at, options)
         if connection is not None:
-            answers = await self._write_in(_Borrowed(connection), [submission])
+            answers = await self._write_in(Borrowed(connection), [submission])
             answer = answers[0]
             if isinstance(answer, Exception):
                 raise answer
@@ -197,7 +198,7 @@ class Client:
         return answers
 
     async def _write_in(
-        self, tx: Transaction | _Borrowed, group: Sequence[Submission]
+        self, tx: Transaction | Borrowed, group: Sequence[Submission]
     ) -> list[UUID | Exception]:
         rows = await executions.submit(tx, group)
         winners: dict[UUID, UUID | Exception] = {}
@@ -343,22 +344,6 @@ class Client:
 
 class _Stale(DefinitionError):
     """A submit named a version that is not current any more."""
-
-
-class _Borrowed:
-    """A caller's own open transaction."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
-        if not self._connection.is_in_transaction():
-            raise Conflict(
-                "connection= needs an open transaction",
-                hint="Wrap the call in `async with connection.transaction():`.",
-            )
-        rows: list[Row] = await self._connection.fetch(sql, *args)
-        return rows
 
 
 def _unwrap(answer: UUID | Exception) -> UUID:

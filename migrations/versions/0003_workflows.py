@@ -21,7 +21,13 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.execute("drop trigger execution_gone on execution")
-    for name in ("execution_gone", "command_workflow", "stop_workflows", "finish_workflows", "lock_workflows"):
+    for name in (
+        "execution_gone",
+        "command_workflow",
+        "stop_workflows",
+        "finish_workflows",
+        "lock_workflows",
+    ):
         op.execute(f"drop function {name}")
     for name in ("workflow_command", "workflow_item", "workflow_variable", "workflow_task", "workflow"):
         op.execute(f"drop table {name}")

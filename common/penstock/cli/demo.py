@@ -22,7 +22,7 @@ from penstock.cli.output import span, table
 from penstock.client import Client
 from penstock.database import Row
 from penstock.definitions.importing import imported
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, NotFound
 from penstock.service import run as run_service
 
 QUICK: dict[str, Any] = {
@@ -82,6 +82,10 @@ async def _show(folder: Path, commits: int, files: int, home: Path, fresh: bool)
         say.print(f"ready after {time.perf_counter() - begun:.1f} s: {local.describe()}", style="dim")
         repository: ModuleType = imported("git_history.repository")
         what, payloads = repository.events(folder, commits=commits, files=files)
+        if not payloads:
+            raise NotFound(
+                f"nothing in {folder} to look at", hint="Name a git repository: penstock demo FOLDER"
+            )
         say.print(f"\nEvents: {escape(what)}\n")
         async with Client.connect(local.settings) as client:
             run = Run(client)
@@ -125,7 +129,7 @@ async def _follow(run: Run, progress: Progress, events: int) -> None:
 
 def _print_report(report: Mapping[str, Any]) -> None:
     say.print(
-        f"\n[bold]Report[/bold]  {report['commits_with_python']} commits with Python, "
+        f"\n[bold]Report[/bold]  {report['commits_with_python']} of them with Python, "
         f"{report['files_measured']} files measured, {report['lines_read']} lines, "
         f"{report['functions_read']} functions, {report['words_in_documents']} words of documents"
     )
