@@ -18,7 +18,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock import inquiries, placement
+from penstock import inquiries, messages, placement
 from penstock.borrowed import Borrowed
 from penstock.coalesce import Coalescer
 from penstock.database import Database, Row, Session, Transaction, backoff
@@ -298,8 +298,6 @@ class Client:
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Ask for executions to end; returns how many were told. Those that have ended are left alone."""
-        from penstock import messages
-
         async with self.session.transaction() as tx:
             rows = await executions.cancel(tx, ids, reason)
         self._publisher.publish(tx.staged)
