@@ -1,0 +1,269 @@
+"""Schedules at work, on both transports: from a due instant to the outcome of its run."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import sys
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from penstock import MissedFires, RetryPolicy, Schedule
+from penstock.service import Parts
+from penstock_executor import schedule_gauges
+from penstock_executor.loops import schedule_figures, schedules
+from tests.crash.processes import ROOT, Fleet
+from tests.flows import shop
+from tests.flows.installation import Installation
+
+ALL = MissedFires(catch_up="all", at_most=10_000)
+
+
+class WrongClocks(Fleet):
+    """Starts processes whose clock is ahead by so many seconds."""
+
+    def start(self, role: str, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, str(ROOT / "tests/flows/wrong_clock.py"), role, *arguments]
+        self.alive.append(subprocess.Popen(command, env=self._environment))
+        return self.alive[-1]
+
+
+def each_second(n: int = 0, **options: Any) -> Schedule:
+    options = {"action": shop.charge, "params": {"order": n}, "every": 1, "missed": ALL, **options}
+    return Schedule(f"clock.s{n}", **options)
+
+
+async def no_instant_is_left_out_or_done_twice(house: Installation) -> None:
+    """Of every schedule, each second from its first fire to its last has one fire with one execution of its own."""
+    rows = await house.rows(
+        "select schedule, count(*) as fires, count(distinct execution_id) as executions, "
+        "extract(epoch from max(due_at) - min(due_at)) + 1 as seconds from fire group by schedule"
+    )
+    assert all(row["fires"] == row["executions"] == row["seconds"] for row in rows), rows
+    [[surplus]] = await house.rows(
+        "select count(*) from payload p where origin ? 'schedule' "
+        "and not exists (select from fire f where f.execution_id = p.execution_id)"
+    )
+    assert surplus == 0
+    early = await house.rows("select from fire where due_at > made_at")
+    assert early == []
+
+
+async def test_a_schedule_fires_and_the_outcome_of_its_run_is_kept(house: Installation) -> None:
+    await house.start(*shop.ALL, each_second())
+    await house.until("select from fire where outcome = 'completed'")
+    [fire, *_] = reversed(await house.client.schedules.history("clock.s0"))
+    assert (fire["kind"], fire["status"], fire["error"]) == ("due", "created", None)
+    assert fire["made_by"].startswith("executor:")
+    assert await house.client.result(fire["execution_id"], timeout=20) == {"order": 0, "charged": 0}
+    stats = await house.client.schedules.stats("clock.s0")
+    assert stats["fires"] >= stats["completed"] >= 1
+    assert await house.client.schedules.health() == []
+    await house.client.schedules.delete("clock.s0")
+    await house.quiet()
+    await no_instant_is_left_out_or_done_twice(house)
+    await house.sound()
+
+
+async def test_a_schedule_that_is_applied_while_executors_run_is_noticed(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    await house.until("select from process where kind = 'executor'")
+    await house.apply(each_second())
+    await house.until("select from fire")
+
+
+async def test_a_run_goes_by_the_retry_policy_of_its_schedule(house: Installation) -> None:
+    policy = RetryPolicy(max_attempts=5, initial_delay=0.01)
+    stubborn = Schedule("clock.stubborn", action=shop.flaky, params={"failures": 4}, every="1d", retry=policy)
+    await house.start(*shop.ALL, stubborn)
+    fire = await house.client.schedules.run("clock.stubborn")
+    assert await house.client.result(fire["execution_id"], timeout=20) == 5
+
+
+async def test_a_workflow_or_an_action_is_told_when_it_was_due(house: Installation) -> None:
+    told = Schedule(
+        "clock.told",
+        action=shop.count,
+        params={"words": "{{ scheduled_time }} {{ shop }}"},
+        context={"shop": "a b"},
+        every="1d",
+    )
+    await house.start(*shop.ALL, told)
+    fire = await house.client.schedules.run("clock.told")
+    assert await house.client.result(fire["execution_id"], timeout=20) == 3
+    row = await house.client.get(fire["execution_id"])
+    assert fire["due_at"].isoformat() in orjson.loads(row["params"])["words"]
+
+
+async def test_queued_fires_run_one_after_another(house: Installation) -> None:
+    await house.start(
+        *shop.ALL,
+        Schedule("clock.queue", action=shop.wait_for, params={"seconds": 0.2}, every="1d", overlap="queue"),
+    )
+    fires = [await house.client.schedules.run("clock.queue") for _ in range(3)]
+    assert [fire["status"] for fire in fires] == ["created", "queued", "queued"]
+    for fire in fires:
+        await house.until("select from execution where id = $1", fire["execution_id"])
+        assert await house.client.result(fire["execution_id"], timeout=20) == "waited"
+    rows = await house.rows(
+        "select (select min(at) from history where execution_id = e.id and new = 'running') as began, e.finished_at as ended "
+        "from execution e order by created_at"
+    )
+    assert all(earlier["ended"] <= later["began"] for earlier, later in pairwise(rows))
+    await house.sound()
+
+
+async def test_a_fire_that_replaces_cancels_the_run_before_it(house: Installation) -> None:
+    await house.start(
+        *shop.ALL,
+        Schedule("clock.newest", action=shop.wait_for, params={"seconds": 60}, every="1d", overlap="replace"),
+    )
+    first = await house.client.schedules.run("clock.newest")
+    await house.until("select from execution where id = $1 and status = 'running'", first["execution_id"])
+    second = await house.client.schedules.run("clock.newest")
+    assert second["status"] == "queued"
+    await house.until("select from execution where id = $1 and status = 'running'", second["execution_id"])
+    row = await house.client.get(first["execution_id"])
+    assert (row["status"], row["reason"]) == ("cancelled", "replaced by a newer fire of its schedule")
+    await house.client.cancel(second["execution_id"])
+    await house.quiet()
+    await house.sound()
+
+
+async def test_three_executors_fire_every_instant_of_every_schedule_once(house: Installation) -> None:
+    await house.apply(*shop.ALL, *(each_second(n) for n in range(40)))
+    await house.worker(*shop.ALL)
+    for _ in range(3):
+        await house.executor()
+    await house.until("select from fire group by schedule having count(*) >= 5 limit 1")
+    await house.rows("update schedule set next_due = null")
+    await house.quiet()
+    await no_instant_is_left_out_or_done_twice(house)
+    assert len(await house.rows("select distinct schedule from fire")) == 40
+    await house.sound()
+
+
+async def test_executors_killed_while_they_fire_lose_nothing_and_repeat_nothing(
+    house: Installation, database: str, broker: str | None, tmp_path: Path
+) -> None:
+    await house.apply(*shop.ALL, *(each_second(n) for n in range(50)))
+    draw = random.Random(3)
+    with Fleet(database, broker, tmp_path / "log") as fleet:
+        for _ in range(3):
+            fleet.executor()
+        await house.until("select from fire having count(*) > 150")
+        for _ in range(4):
+            await asyncio.sleep(draw.uniform(0.2, 1.0))
+            fleet.kill(draw.choice(fleet.alive))
+            fleet.executor()
+        [[before]] = await house.rows("select count(*) from fire")
+        await house.until("select from fire having count(*) > $1 + 100", before)
+        await house.rows("update schedule set next_due = null")
+    assert fleet.killed == 4
+    await house.executor()
+    await house.worker(*shop.ALL)
+    await house.quiet()
+    await no_instant_is_left_out_or_done_twice(house)
+    assert len(await house.rows("select distinct schedule from fire")) == 50
+    await house.sound()
+
+
+async def test_the_clock_of_a_replica_means_nothing(
+    house: Installation, database: str, broker: str | None, tmp_path: Path
+) -> None:
+    soon = Schedule("clock.soon", action=shop.charge, params={"order": 1}, cron="0 0 1 1 *")
+    await house.apply(*shop.ALL, soon, *(each_second(n) for n in range(5)))
+    await house.rows(
+        "update schedule set next_due = clock_timestamp() + interval '30 minutes' where ref = 'clock.soon'"
+    )
+    with WrongClocks(database, broker, tmp_path / "log") as fleet:
+        fleet.start("3600", "executor")
+        fleet.start("-3600", "executor")
+        await house.until("select from fire group by schedule having count(*) >= 4 limit 1")
+        await house.until("select from fire having count(distinct made_by) = 2")
+    await no_instant_is_left_out_or_done_twice(house)
+    assert await house.rows("select from fire where schedule = 'clock.soon'") == []
+    assert {row[0] for row in await house.rows("select distinct kind from fire")} == {"due"}
+
+
+@pytest.mark.parametrize("transport", ["postgres"], indirect=True)
+async def test_the_replicas_gauges_say_what_it_did_and_how_all_schedules_do(house: Installation) -> None:
+    await house.apply(
+        *shop.ALL, each_second(0), each_second(1), each_second(2, params={"order": "{{ timezone }}"})
+    )
+    parts: Parts = await house.parts()
+    read = schedule_gauges.gauges(parts)
+    session = parts.database.session()
+    await house.rows("update schedule set since = since - interval '1 second', next_due = clock_timestamp()")
+    assert await schedules.turn(parts, session) is True
+    await schedule_figures.turn(parts, session)
+    now = {name: value() for name, value in read.items()}
+    assert now["schedules_total"] == now["schedules_active"] == 3
+    assert now["schedule_fires_created"] >= 2
+    assert now["schedule_fires_failed"] >= 1
+    assert now["schedules_erroring"] == 1
+    assert now["schedule_fires_per_minute"] > 0
+    assert 0 < now["schedule_failure_rate"] <= 1
+    assert now["schedules_late"] == now["schedules_orphaned"] == now["schedule_recoveries"] == 0
+
+
+@pytest.mark.parametrize("transport", ["postgres"], indirect=True)
+async def test_a_schedule_that_the_database_refuses_is_put_aside_and_the_others_fire(
+    house: Installation,
+) -> None:
+    await house.apply(*shop.ALL, each_second(0), each_second(1), each_second(2))
+    await house.rows(
+        "create function refuse() returns trigger language plpgsql as $$ begin "
+        "if new.schedule = 'clock.s1' then raise exception 'not this one' using errcode = '23514'; end if; return new; end $$"
+    )
+    await house.rows(
+        "create trigger refuse before insert on open_fire for each row execute function refuse()"
+    )
+    parts: Parts = await house.parts()
+    await house.rows("update schedule set since = since - interval '1 second', next_due = clock_timestamp()")
+    assert await schedules.turn(parts, parts.database.session()) is True
+    rows = await house.rows(
+        "select ref, error, next_due - clock_timestamp() as wait from schedule order by ref"
+    )
+    assert [bool(row["error"]) for row in rows] == [False, True, False]
+    assert "not this one" in rows[1]["error"]
+    assert rows[1]["wait"] > timedelta(minutes=4)
+    assert {row[0] for row in await house.rows("select distinct schedule from fire")} == {
+        "clock.s0",
+        "clock.s2",
+    }
+    [broken] = [one for one in await house.client.schedules.health() if one.kind == "broken"]
+    assert broken.schedule == "clock.s1"
+
+
+@pytest.mark.parametrize("transport", ["postgres"], indirect=True)
+async def test_the_loop_sleeps_until_the_next_schedule_is_due_and_never_spins(house: Installation) -> None:
+    parts: Parts = await house.parts()
+    session = parts.database.session()
+    assert await schedules.turn(parts, session) > 1, "nothing at all"
+    daily = Schedule("clock.daily", action=shop.charge, params={"order": 1}, cron="@daily")
+    over = Schedule("clock.over", action=shop.charge, params={"order": 1}, at="2020-01-01T00:00:00+00:00")
+    late = Schedule(
+        "clock.late", action=shop.charge, params={"order": 1}, every=5, starts_at="2100-01-01T00:00:00+00:00"
+    )
+    await house.apply(*shop.ALL, daily, over, late)
+    await house.rows(
+        "update schedule set next_due = clock_timestamp() + interval '1 hour' where ref = 'clock.daily'"
+    )
+    wait = await schedules.turn(parts, session)
+    assert schedules.RECHECK * 0.8 <= wait <= schedules.RECHECK * 1.2
+    await house.rows(
+        "update schedule set next_due = clock_timestamp() + interval '2 s' where ref = 'clock.daily'"
+    )
+    assert 0.5 < await schedules.turn(parts, session) < 2.1
+    # What is due, but held by another who does not move: looked at again, not at once.
+    await house.rows("update schedule set next_due = clock_timestamp() where ref = 'clock.daily'")
+    async with (await house.parts()).database.session().transaction() as tx:
+        await tx.fetch("select from schedule for update")
+        assert await schedules.turn(parts, session) == schedules.HELD

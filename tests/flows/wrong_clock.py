@@ -1,0 +1,48 @@
+"""Runs `penstock` in a process whose clock is wrong: `python wrong_clock.py 3600 executor`.
+
+Only what Python code is told is wrong. Timeouts and sleeps go by another clock, which runs as it should.
+"""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import time
+from typing import Any
+
+_time, _time_ns = time.time, time.time_ns
+_datetime = datetime.datetime
+
+
+class _Either(type):
+    """Datetimes that were made before, or by C code, are datetimes still."""
+
+    def __instancecheck__(cls, thing: object) -> bool:
+        return isinstance(thing, _datetime)
+
+
+class _Wrong(_datetime, metaclass=_Either):
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> Any:
+        return _datetime.fromtimestamp(time.time(), tz)
+
+    @classmethod
+    def utcnow(cls) -> Any:
+        return _datetime.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)
+
+
+def main() -> None:
+    ahead = int(sys.argv[1])
+    time.time = lambda: _time() + ahead
+    time.time_ns = lambda: _time_ns() + ahead * 10**9
+    import penstock.cli  # its types are those of real datetimes
+
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith("penstock") and getattr(module, "datetime", None) is _datetime:
+            module.datetime = _Wrong  # type: ignore[attr-defined]
+    datetime.datetime = _Wrong  # type: ignore[misc]
+    penstock.cli.main(sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()
