@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from penstock import Pack, Rule, Trigger, action
-from penstock.workflows import each, task, workflow
+from penstock import Pack, Rule, Trigger, action, workflow
+from penstock.workflows import each
 
 from . import python_source, reports, repository
 
@@ -44,8 +44,8 @@ def sum_up(sha: str, subject: str, files: list[dict[str, Any]]) -> dict[str, Any
 @workflow
 def survey(folder: str, sha: str, subject: str, paths: list[str]) -> Any:
     """Measure every Python file of a commit, each in an execution of its own, and sum them up."""
-    measured = task(measure_file, {"folder": folder, "sha": sha, "path": each(paths)})
-    return task(sum_up, {"sha": sha, "subject": subject, "files": measured})
+    measured = measure_file(folder=folder, sha=sha, path=each(paths))
+    return sum_up(sha=sha, subject=subject, files=measured)
 
 
 @action

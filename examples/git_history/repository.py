@@ -97,7 +97,8 @@ def _texts(folder: Path) -> Iterator[str]:
 
 
 def _until(found: list[dict[str, Any]], files: int) -> list[dict[str, Any]]:
-    taken, count = [], 0
+    taken: list[dict[str, Any]] = []
+    count = 0
     for payload in found:
         count += len(payload["python"])
         if taken and count > files:

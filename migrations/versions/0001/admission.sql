@@ -27,7 +27,7 @@ $$;
 -- cannot be locked in order, a wake row sees to it later.
 create function promote(p_keys text[]) returns setof staged
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 declare
     v_chosen uuid[] := '{}';
@@ -111,7 +111,7 @@ end $$;
 -- Where only the rate stands in the way of a waiter, a wake row marks the next free instant.
 create function key_room(p_keys text[]) returns table (key text, room bigint)
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 #variable_conflict use_column
 declare
@@ -148,7 +148,7 @@ end $$;
 -- Gives these waiters their slots, and writes the admission log under the keys' locks.
 create function admit_waiters(p_ids uuid[], p_keys text[]) returns void
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 begin
     with gone as (
@@ -174,7 +174,7 @@ end $$;
 -- rows. What finds its limit full is queued, cancelled, or makes the oldest give way, as the limit says.
 create function admit_executions(p_ids uuid[]) returns setof staged
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 declare
     v_keys text[];
@@ -269,7 +269,7 @@ end $$;
 -- queued -> scheduled for executions whose limits are gone.
 create function start_unlimited(p_ids uuid[]) returns setof staged
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 declare
     v_queue text;

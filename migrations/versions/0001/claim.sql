@@ -10,7 +10,7 @@ create function claim_executions(
     namespace_id integer, definition_id integer, params text, options text, outbox_id bigint, queue text, ids uuid[]
 )
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 #variable_conflict use_column
 declare

@@ -4,7 +4,7 @@
 create function end_executions(p_ids uuid[], p_from text[], p_to text, p_reason text, p_error text)
 returns setof staged
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 declare
     v_keys text[];
@@ -84,7 +84,7 @@ end $$;
 -- or as `failed` where the action must not run twice. Frees slots and promotes in the same transaction.
 create function recover_executions(p_worker uuid, p_ids uuid[], p_reason text) returns setof staged
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 declare
     v_keys text[];

@@ -6,7 +6,8 @@ create function finish_attempts(
     p_delays double precision[], p_untils timestamptz[], p_reasons text[], p_limited uuid[], p_followed uuid[], p_claims uuid[]
 ) returns setof staged
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+-- What ends is found by its id and hashed with what came of it: a nested loop over arrays is quadratic.
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = on set enable_mergejoin = off set enable_nestloop = off
 as $$
 declare
     v_keys text[];
@@ -38,7 +39,7 @@ begin
             reason = coalesce(d.reason, e.reason)
         from unnest(p_ids, p_attempts, p_statuses, p_results, p_errors, p_delays, p_untils, p_reasons)
             as d (id, attempt, status, result, error, delay, until, reason)
-        where e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status in ('running', 'canceling')
+        where e.id = any (p_ids) and e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status in ('running', 'canceling')
         returning e.id, e.status, e.parent, e.attempt, e.not_before, e.definition_id,
             d.status as outcome, d.result, d.error
     ), told as (
@@ -59,8 +60,9 @@ begin
         select moved.id, result::jsonb ->> 'prompt', nullif(result::jsonb -> 'schema', 'null'), result::jsonb ->> 'assignee',
             nullif(result::jsonb -> 'default', 'null'),
             clock_timestamp() + make_interval(secs => coalesce((result::jsonb ->> 'timeout')::double precision,
-                (f.body #>> '{timeouts,waiting}')::double precision))
-        from moved join definition f on f.id = moved.definition_id
+                (select (f.body #>> '{timeouts,waiting}')::double precision from definition f
+                 where f.id = moved.definition_id)))
+        from moved
         where moved.status = 'waiting'
         on conflict do nothing
     ), timed as (
@@ -90,8 +92,10 @@ begin
     if v_roots is not null then
         insert into finished (ids) values (v_roots);
     end if;
-    select array_agg(x) into v_asked from unnest(v_moved) x
-    where 'waiting' = any (p_statuses) and exists (select from inquiry i where i.execution_id = x and i.status = 'created');
+    if 'waiting' = any (p_statuses) then
+        select array_agg(execution_id) into v_asked from inquiry
+        where execution_id = any (v_moved) and status = 'created';
+    end if;
     if v_asked is not null then
         return query select * from stage('execution.status.inquiry', v_asked, 50);
     end if;

@@ -5,7 +5,7 @@
 create function beat(p_process uuid, p_ids uuid[], p_attempts smallint[], p_silence interval)
 returns table (verdict text, ids uuid[])
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 #variable_conflict use_column
 declare

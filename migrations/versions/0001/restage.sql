@@ -3,7 +3,7 @@
 -- from p_after on, so that callers go round a deep backlog in steps. Returns also `next`, the id to go on after.
 create function restage_lost(p_age interval, p_after uuid, p_limit integer, p_queues text[]) returns setof staged
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 declare
     v_ids uuid[];

@@ -2,7 +2,7 @@
 -- The guard on the status makes losers of a race simply not in it. Locks are taken in the order of ids.
 create function schedule_executions(p_ids uuid[]) returns setof staged
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 declare
     v_queue text;

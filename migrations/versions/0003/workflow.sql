@@ -83,6 +83,7 @@ end $$;
 create function finish_workflows(p_ids uuid[], p_statuses text[], p_results text[], p_errors text[], p_reasons text[])
 returns setof staged
 language plpgsql
+set enable_seqscan = off set enable_hashjoin = on set enable_mergejoin = off set enable_nestloop = off
 as $$
 declare
     v_keys text[];
@@ -96,7 +97,7 @@ begin
     with moved as (
         update execution e set status = d.status, finished_at = clock_timestamp(), reason = coalesce(d.reason, e.reason)
         from unnest(p_ids, p_statuses, p_results, p_errors, p_reasons) as d (id, status, result, error, reason)
-        where e.id = d.id and e.status = 'running'
+        where e.id = any (p_ids) and e.id = d.id and e.status = 'running'
         returning e.id, e.parent, d.result, d.error
     ), told as (
         insert into result (execution_id, result, error) select id, result::jsonb, error::jsonb from moved

@@ -61,7 +61,8 @@ class Run:
 
     @property
     def id(self) -> UUID:
-        return UUID(str(self.row["execution_id"]))
+        id: UUID = self.row["execution_id"]
+        return id
 
     @property
     def system(self) -> dict[str, Any]:
