@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from penstock_executor.loops import (
     archive,
-    inquiries,
     overdue,
     partitions,
     relay,
@@ -28,7 +27,6 @@ LOOPS: tuple[Loop, ...] = (
     relay.LOOP,
     sweep.LOOP,
     overdue.LOOP,
-    inquiries.LOOP,
     restage.LOOP,
     archive.LOOP,
     partitions.LOOP,
