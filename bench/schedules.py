@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import asyncpg
@@ -98,9 +99,11 @@ class Replicas:
 
 
 def schedules(count: int, *, varied: bool, daily: bool = False) -> list[Schedule]:
+    hour = datetime.now(UTC).hour
+
     def when(n: int) -> dict[str, str]:
         if daily:
-            return {"cron": f"{n % 60} {(n // 60 + 12) % 24} * * *", "timezone": ZONES[n % 5]}
+            return {"cron": f"{n % 60} {(hour + 3 + n % 18) % 24} * * *"}  # none within the next hours
         if varied:
             return {
                 "cron": f"* {n % 24}-23,0-{n % 24} * {1 + n % 12}-12,1-{1 + n % 12} *",
@@ -150,6 +153,9 @@ async def firing(connection: asyncpg.Connection, replicas: Replicas, minutes: in
             f"{'all' if minute is None else f'minute {minute + 1}'}: {row['fires']} fires, {row['executions']} executions "
             f"({row['different']} different), {row['completed']} seen completed; lag {lags}; {row['replicas']} replicas"
         )
+    print(
+        f"load of the machine: {', '.join(f'{load:.1f}' for load in os.getloadavg())} over 1, 5 and 15 minutes"
+    )
     wrong = await connection.fetchrow(
         WRONG.replace("$1", "to_timestamp($1)").replace("$2", "to_timestamp($2)"),
         first,
