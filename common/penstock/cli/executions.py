@@ -66,8 +66,20 @@ def _took(created: datetime, finished: datetime | None) -> timedelta | None:
     return finished - created if finished else None
 
 
+TASKS = """
+select e.task, n.action, e.status, count(*) as count, (array_agg(e.id order by e.item))[1] as first,
+    min(e.created_at) as begun, max(e.finished_at) as ended
+from execution e join namespace n on n.id = e.namespace_id where e.parent = $1 group by 1, 2, 3
+union all
+select task, action, status, count(*), (array_agg(id order by item))[1], min(created_at), max(finished_at)
+from archive where parent = $1 and root = (select root from archive where id = $1 limit 1) group by 1, 2, 3
+order by begun, ended
+"""
+"""Of a workflow: its tasks that have begun; the items of one that end in the same way make one row."""
+
+
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
-    """An execution with its attempts, secrets masked; None where there is none."""
+    """An execution with its attempts and tasks, secrets masked; None where there is none."""
     from penstock.schemas import Schema
     from penstock.store import catalog
 
@@ -79,6 +91,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
         found[name] = orjson.loads(found[name]) if found[name] is not None else None
     body = (await catalog.bodies(session, [found["definition_id"]])).get(found.pop("definition_id"), {})
     found["params"] = Schema(body.get("parameters")).mask(found["params"])
+    found["tasks"] = [dict(row) for row in await session.fetch(TASKS, id)]
     found["attempts"] = [
         {**dict(row), "error": orjson.loads(row["error"]) if row["error"] else None}
         for row in await store.attempts(session, id)
@@ -120,6 +133,15 @@ def print_execution(found: dict[str, Any]) -> None:
         out.print(f"[red]{escape(str(error.get('type')))}[/red]: {escape(str(error.get('message')))}")
         if error.get("traceback"):
             out.print(error["traceback"].rstrip(), style="dim", markup=False, highlight=False)
+    if found["tasks"]:
+        out.print()
+        table(
+            ["task", "status", "runs", "took", "the first"],
+            [
+                (t["task"], t["status"], t["count"], _took(t["begun"], t["ended"]), t["first"])
+                for t in found["tasks"]
+            ],
+        )
     if found["attempts"]:
         out.print()
         table(
