@@ -23,7 +23,7 @@ def downgrade() -> None:
     op.execute("drop trigger execution_gone on execution")
     for name in (
         "execution_gone",
-        "command_workflow",
+        "restage_workflows", "command_workflow",
         "stop_workflows",
         "finish_workflows",
         "lock_workflows",

@@ -255,3 +255,23 @@ async def test_a_task_can_be_skipped_or_given_a_result_by_hand(house: Installati
     with pytest.raises(Conflict):
         await house.client.command(id, "pause", by="ada")
     await house.sound()
+
+
+async def test_a_workflow_whose_message_was_lost_goes_on_by_itself(house: Installation) -> None:
+    await house.apply(*ALL)
+    executor = await house.executor()
+    await house.worker(*ALL)
+    id = await house.client.start("wf.slowly", {"seconds": 0.6})
+    await house.until("select 1 from execution where task = 'nap' and status = 'running'")
+    executor.ask()  # nobody is there to hear that it ended
+    await house.until("select 1 from execution where task = 'nap' and status = 'completed'")
+    parts = await house.parts()
+    if parts.transport.name == "postgres":
+        await house.rows("delete from outbox returning 1")
+    else:
+        lost = await parts.transport.subscribe("execution.completed", 10)
+        await lost.ack(await lost.receive(10))
+        await lost.close()
+    await house.executor()
+    assert await house.client.result(id, timeout=30) == 2
+    await house.sound()

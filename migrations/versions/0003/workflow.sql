@@ -153,3 +153,34 @@ end $$;
 
 create trigger execution_gone after delete on execution
 referencing old table as gone for each statement execute function execution_gone();
+
+-- Wakes workflows whose message was lost with the broker: running for longer than p_age, not paused, with nothing of
+-- theirs under way and nothing new for p_age. All their ends are staged again; those that are known change nothing.
+-- Goes round the open executions in the same steps as restage_lost.
+create function restage_workflows(p_age interval, p_after uuid, p_limit integer) returns setof staged
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+    v_stuck uuid[];
+    v_ended uuid[];
+begin
+    select array_agg(e.id order by e.id) into v_stuck
+    from (select execution_id from live where execution_id > p_after order by execution_id limit p_limit) x
+    join execution e on e.id = x.execution_id
+    join namespace n on n.id = e.namespace_id
+    left join workflow w on w.execution_id = e.id
+    where e.status = 'running' and n.queue = 'workflow.started' and e.ready_at < clock_timestamp() - p_age
+        and not coalesce((w.head ->> 'paused')::boolean, false)
+        and not exists (select from execution c where c.parent = e.id
+                        and (c.finished_at is null or c.finished_at > clock_timestamp() - p_age))
+        and not exists (select from outbox o where o.queue = 'workflow.started' and e.id = any (o.ids));
+    if v_stuck is not null then
+        update execution set ready_at = clock_timestamp() where id = any (v_stuck) and status = 'running';
+        return query select * from stage('workflow.started', v_stuck, 20);
+        select array_agg(c.id order by c.id) into v_ended from execution c where c.parent = any (v_stuck);
+        if v_ended is not null then
+            return query select * from stage('execution.completed', v_ended, 100);
+        end if;
+    end if;
+end $$;

@@ -1,4 +1,5 @@
-"""Stages lost work again: requested or scheduled for a while, with no message of it anywhere.
+"""Stages lost work again: requested or scheduled for a while, with no message of it anywhere; and workflows that
+nothing moves on any more.
 
 A message can only be lost with the broker itself (its disk, a purged queue). So only queues that are empty are looked
 at, oldest executions first, a bounded step each turn.
@@ -11,14 +12,14 @@ from uuid import UUID
 import structlog
 
 from penstock.database import Session
-from penstock.messages import EXECUTION_REQUESTED
+from penstock.messages import EXECUTION_COMPLETED, EXECUTION_REQUESTED
 from penstock.service import Parts
 from penstock_executor.loops.loop import Loop
 
 log = structlog.get_logger()
 
 QUEUES = "select distinct queue from namespace where queue like 'work.%'"
-OLDEST = "select min(execution_id::text) from live"
+WORKFLOWS = "select * from restage_workflows(make_interval(secs => $1), $2, 1000)"
 RESTAGE = "select * from restage_lost(make_interval(secs => $1), $2, 1000, $3::text[])"
 NOBODY = UUID(int=0)
 
@@ -29,8 +30,11 @@ async def turn(parts: Parts, session: Session) -> bool:
         return False
     queues = [EXECUTION_REQUESTED, *(row["queue"] for row in await session.fetch(QUEUES))]
     empty = [queue for queue in queues if await parts.transport.depth(queue) == 0]
+    age = parts.settings.restage_age
     async with session.transaction() as tx:
-        rows = await tx.stage_alone(RESTAGE, parts.settings.restage_age, after, empty)
+        if await parts.transport.depth(EXECUTION_COMPLETED) == 0:
+            await tx.stage(WORKFLOWS, age, after)
+        rows = await tx.stage(RESTAGE, age, after, empty)
     parts.publisher.publish(tx.staged)
     count = sum(len(row["ids"]) for row in tx.staged)
     if count:
