@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import orjson
 
-from penstock import placement
-from penstock.database import Row, Session, Transaction
+from penstock import limits, placement
+from penstock.database import Row, Session, Transaction, backoff
 from penstock.definitions import Definitions
 from penstock.errors import DefinitionError
 from penstock.scheduling import changes as schedules
@@ -30,7 +30,7 @@ class Document(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What applying did to a definition: `new`, `changed`, `unchanged` or `enabled`."""
+    """What applying did to a definition: `new`, `changed`, `unchanged`, `enabled` or `removed`."""
 
     kind: str
     ref: str
@@ -38,7 +38,6 @@ class Change:
 
 
 KNOWN = "select kind, ref from catalog where kind in ('action', 'workflow', 'trigger')"
-LOCK = "select from cluster for update"
 STORE = """
 insert into definition (kind, ref, digest, body)
 select k, r, d, b::jsonb from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as x (k, r, d, b)
@@ -57,18 +56,6 @@ on conflict (kind, ref) do update
 set definition_id = excluded.definition_id, trigger = excluded.trigger, updated_at = clock_timestamp()
 where c.definition_id <> excluded.definition_id
 """
-SET_LIMIT = """
-insert into concurrency_limit as l (ref, definition_id, scope, max, by, fair, when_full, max_waiting, rate_count,
-    rate_seconds, active)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, true)
-on conflict (ref) do update set definition_id = excluded.definition_id, scope = excluded.scope, max = excluded.max,
-    by = excluded.by, fair = excluded.fair, when_full = excluded.when_full, max_waiting = excluded.max_waiting,
-    rate_count = excluded.rate_count, rate_seconds = excluded.rate_seconds, active = true
-returning id
-"""
-KEYS_OF_LIMIT = "select distinct key from waiter where limit_id = $1"
-WAKE = "insert into wake (key) select unnest($1::text[]) on conflict do nothing"
-NO_MAXIMUM = 2_147_483_647
 
 
 async def register(session: Session, definitions: Definitions) -> list[Change]:
@@ -108,11 +95,13 @@ def _refuse_what_is_not_run(workflow: Any) -> None:
 
 async def apply(session: Session, documents: Sequence[Document]) -> list[Change]:
     """Store these versions and make them current, all in one transaction."""
-    async with session.transaction() as tx:
-        await tx.fetch(LOCK)
-        changes = await _apply(tx, documents)
-        if any(change.what != "unchanged" for change in changes):
-            await placement.replace_all(tx)
+    changes: list[Change] = []
+    async for attempt in backoff(deadline=30):
+        with attempt:
+            async with session.transaction() as tx:
+                await tx.fetch(placement.ALONE)
+                changes = await _apply(tx, documents)
+    await session.fetch(placement.NOTICE)
     session.cache.clear()
     return changes
 
@@ -136,9 +125,12 @@ async def _apply(tx: Transaction, documents: Sequence[Document]) -> list[Change]
     await schedules.put(
         tx, [(d.ref, ids[d.kind, d.ref]["id"], d.body) for d in documents if d.kind == "schedule"]
     )
-    for document in moved:
-        if document.kind == "limit":
-            await _set_limit(tx, document.ref, ids[document.kind, document.ref]["id"], document.body)
+    stored = [
+        await limits.store(tx, d.ref, ids[d.kind, d.ref]["id"], d.body) for d in moved if d.kind == "limit"
+    ]
+    changes += [Change("limit", ref, "removed") for ref in await limits.drop_undeclared(tx, documents)]
+    if any(change.what != "unchanged" for change in changes):
+        await limits.regroup(tx, stored, await placement.replace_all(tx))
     return changes
 
 
@@ -146,24 +138,3 @@ def _what(row: Row) -> str:
     if row["current"] is None:
         return "new"
     return "unchanged" if row["current"] == row["id"] else "changed"
-
-
-async def _set_limit(tx: Transaction, ref: str, definition: int, body: dict[str, Any]) -> None:
-    """The limit as admission reads it. Its waiters are looked at again: a raised limit fills at once."""
-    rate = body.get("rate") or {}
-    rows = await tx.fetch(
-        SET_LIMIT,
-        ref,
-        definition,
-        body.get("scope") or "*",
-        body.get("max") or NO_MAXIMUM,
-        list(body.get("by") or ()),
-        list(body.get("fair") or ()),
-        body.get("when_full") or "enqueue",
-        body.get("max_waiting"),
-        rate.get("count"),
-        rate.get("seconds"),
-    )
-    keys = [row["key"] for row in await tx.fetch(KEYS_OF_LIMIT, rows[0]["id"])]
-    if keys:
-        await tx.fetch(WAKE, keys)

@@ -42,37 +42,60 @@ INVARIANTS = (
     Invariant(
         "I3",
         "limit: nothing was admitted while a key was at its limit",
-        "select execution_id::text from admission where held > allowed",
+        # counted anew, from when executions were admitted and when they left, as their history says
+        """with hold as (
+               select a.key, a.execution_id, a.seq, a.admitted_at, a.allowed, min(h.at) as freed_at
+               from admission a left join history h on h.execution_id = a.execution_id and h.at > a.admitted_at
+                   and h.new not in ('scheduled', 'running', 'canceling')
+               group by a.key, a.execution_id, a.seq, a.admitted_at, a.allowed
+           ), step as (
+               select key, admitted_at as at, 1 as change, execution_id, allowed from hold
+               union all select key, freed_at, -1, null, null from hold where freed_at is not null
+           )
+           select execution_id::text from (
+               select execution_id, allowed, sum(change) over (partition by key order by at, change) as holders from step
+           ) x where holders > allowed
+           union select execution_id::text from admission where held > allowed""",
     ),
     Invariant(
         "I3s",
-        "slots are held by executions that are open, or about to be released",
+        "slots are held by executions that are scheduled, run, or wait for an answer",
         """select s.execution_id::text from slot s left join execution e on e.id = s.execution_id
-           where e.id is null or e.finished_at is not null""",
+           where e.id is null or e.status not in ('scheduled', 'running', 'canceling', 'waiting')
+               or s.key <> all (e.keys)""",
     ),
     Invariant(
         "I4",
-        "order: waiters of a key were admitted first in, first out within a priority",
-        """select execution_id::text from (
-               select a.*, max(ready_at) over (partition by key, priority order by seq
-                   rows between unbounded preceding and 1 preceding) as earlier
-               from admission a join concurrency_limit l on l.id = split_part(a.key, ':', 1)::integer
-               where l.fair = '{}' and not exists (
-                   select from admission b where b.execution_id = a.execution_id and b.attempt = a.attempt and b.key <> a.key)
-           ) x where ready_at < earlier and not exists (
-               -- it became a waiter only after the later one had been admitted
-               select from history h where h.execution_id = x.execution_id and h.new = 'queued'
-                   and h.attempt = x.attempt - 1 and h.at > (
-                       select max(b.admitted_at) from admission b
-                       where b.key = x.key and b.priority = x.priority and b.seq < x.seq and b.ready_at = x.earlier))""",
+        "order: who waits for a key is admitted first in, first out, within a priority and a turn",
+        # of every admission, the last twenty under its key that were made while it waited
+        """select x.execution_id::text from (
+               select a as one, a.execution_id,
+                   array_agg(a) over (partition by key order by seq rows between 20 preceding and 1 preceding) as before
+               from admission a
+           ) x cross join lateral unnest(x.before) b
+           where b.admitted_at > (x.one).since and (b.rank, b.turn, b.ready_at, b.execution_id)
+               > ((x.one).rank, (x.one).turn, (x.one).ready_at, (x.one).execution_id)""",
     ),
     Invariant(
         "I5",
-        "no lost wake-up: no waiter stands before a key with room",
-        """select distinct w.key from waiter w join concurrency_limit l on l.id = w.limit_id
-           where cardinality(w.keys) = 1 and l.rate_count is null
-               and not exists (select from wake k where k.key = w.key)
-               and (select count(*) from slot s where s.key = w.key) < case when l.active then l.max else 2147483647 end""",
+        "no lost wake-up: nobody stands before a gate that is open",
+        f"""select l.id from lane l
+           left join concurrency_limit c on l.gate ~ '^[0-9]' and c.id = substring(l.gate from '^[0-9]+')::integer
+           left join namespace n on l.gate like 'worker:%' and n.id = l.namespace_id
+           where not exists (select from wake w where w.key = l.gate) and case
+               when l.gate = 'regroup' then l.moved_at < clock_timestamp() - {SETTLED} * 20
+               when n.id is not null then n.away_since is null
+               else c.rate_count is not null and c.max = 2147483647
+                   or (select count(*) from slot s where s.key = l.gate) < c.max end""",
+    ),
+    Invariant(
+        "I5w",
+        "whoever is queued stands in a lane, which knows who is first",
+        """select e.id::text from execution e left join waiter w on w.execution_id = e.id
+           left join lane l on l.id = w.lane
+           where (e.status = 'queued' or w.execution_id is not null) and (e.status = 'queued' and l.id is not null
+               and (w.rank, w.turn, w.ready_at, w.execution_id) >= (l.rank, l.turn, l.ready_at, l.execution_id)) is not true
+           union all select l.id from lane l where not exists (select from waiter w where w.lane = l.id)""",
     ),
     Invariant(
         "I6",

@@ -13,16 +13,22 @@ from penstock.messages import WORK, WORKFLOW_STARTED
 from penstock.routing import Router, RoutingRule
 
 FIND = "select id, name from namespace where name = any($1::text[])"
-LOCK = "select placement_version from cluster for update"
+STEADY = "select lock_placement()"
+"""Nobody changes the rules until the transaction ends."""
+ALONE = "select pg_advisory_xact_lock(7, -1)"
+"""The same lock for whoever changes them: also nobody is admitted, put in line or promoted meanwhile."""
+NOTICE = "select notice_workers()"
 INSERT = """
-insert into namespace (name, action, queue, limits)
-select n, a, q, l::integer[] from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as x (n, a, q, l)
+insert into namespace (name, action, queue, limits, away_since)
+select n, a, q, l::integer[], case when is_away(l::integer[], q, a) then clock_timestamp() end
+from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as x (n, a, q, l)
+order by n
 on conflict (name) do nothing
 """
 RULES = """
 select c.kind, c.ref, d.body::text as body, l.id as limit_id
 from catalog c join definition d on d.id = c.definition_id
-left join concurrency_limit l on c.kind = 'limit' and l.ref = c.ref
+left join concurrency_limit l on c.kind = 'limit' and l.ref = c.ref and l.definition_id = c.definition_id
 where c.kind in ('route', 'limit') and c.enabled
 order by c.kind, coalesce((d.body ->> 'position')::integer, 0), c.ref
 """
@@ -68,7 +74,7 @@ async def places(db: Session | Transaction, names: Mapping[str, str]) -> dict[st
 
 
 async def _place(tx: Transaction, names: Mapping[str, str], new: Sequence[str]) -> dict[str, int]:
-    await tx.fetch(LOCK)
+    await tx.fetch(STEADY)
     rules = await _Rules.load(tx)
     await tx.fetch(
         INSERT,
@@ -80,18 +86,21 @@ async def _place(tx: Transaction, names: Mapping[str, str], new: Sequence[str]) 
     return {row["name"]: row["id"] for row in await tx.fetch(FIND, new)}
 
 
-async def replace_all(tx: Transaction) -> None:
-    """Route every namespace by the rules as they are now. Call it in the transaction that changed the rules."""
-    await tx.fetch(LOCK)
+async def replace_all(tx: Transaction) -> list[int]:
+    """Route every namespace by the rules as they are now. Call it in the transaction that changed the rules, with
+    `ALONE` held. Returns the namespaces whose limits are others now."""
     rules = await _Rules.load(tx)
     changed: list[tuple[int, str, str]] = []
+    regrouped: list[int] = []
     for row in await tx.fetch(ALL):
         queue, limits = rules.queue(row["name"], row["action"]), rules.limits(row["name"], row["action"])
         if queue != row["queue"] or limits != list(row["limits"]):
             changed.append((row["id"], queue, _array(limits)))
+        if limits != list(row["limits"]):
+            regrouped.append(row["id"])
     if changed:
         await tx.fetch(MOVE, *(list(column) for column in zip(*changed, strict=True)))
-    await tx.fetch("update cluster set placement_version = placement_version + 1")
+    return regrouped
 
 
 class _Rules:
@@ -127,18 +136,14 @@ class _Rules:
         return WORK + self._router.route(name)
 
     def limits(self, namespace: str, action: str) -> list[int]:
-        name = namespace.partition("@")[0]
-        return sorted(id for id, scope in self._limits if _covers(scope, name, action))
-
-
-def _covers(scope: str, namespace: str, action: str) -> bool:
-    """`*` covers all; a pack covers its actions; an action, itself wherever it runs; a workflow, itself and its tasks."""
-    if scope == "*":
-        return True
-    if "." not in scope:
-        return action.split(".", 1)[0] == scope or namespace.split("::")[1] == scope
-    inside = "::" + scope.replace(".", "::")
-    return action == scope or namespace.endswith(inside) or f"{inside}::" in namespace
+        """`*` covers all actions, a pack its own, a ref that action or workflow wherever it runs, and
+        `pack.workflow.task` one task. Workflows are covered by limits of their own only: slots of their tasks' limits
+        they would hold while they wait for those tasks."""
+        target = self._targets.get(action)
+        covering = {action, namespace.partition("@")[0].partition("::")[2].replace("::", ".")}
+        if target is None or target["kind"] != "workflow":
+            covering |= {"*", action.split(".", 1)[0]}
+        return sorted(id for id, scope in self._limits if scope in covering)
 
 
 def _array(ids: Sequence[int]) -> str:

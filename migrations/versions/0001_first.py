@@ -13,7 +13,8 @@ branch_labels = None
 depends_on = None
 
 FILES = (
-    "tables", "kept", "partitions", "stage", "moves", "request", "schedule", "admission", "claim", "finish", "end",
+    "tables", "kept", "partitions", "stage", "moves", "request", "schedule", "keys", "promote", "admission", "release",
+    "changes", "presence", "claim", "finish", "end",
     "heartbeat", "due", "submit", "event", "restage", "inquiry",
 )  # fmt: skip
 

@@ -46,7 +46,6 @@ class Claimed:
     event: TaskReadyEvent
     plan: Plan
     failures: int
-    limited: bool
     claim: UUID
     params: Mapping[str, Any]
     carry: Mapping[str, Any]
@@ -121,7 +120,6 @@ class Claims:
             ),
             plan=plan,
             failures=row["failures"],
-            limited=row["limited"],
             claim=claim,
             params=orjson.loads(row["params"]),
             carry=carry or {},

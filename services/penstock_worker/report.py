@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 FINISH = """
 select * from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::float8[],
-    $8::timestamptz[], $9::text[], $10::uuid[], $11::uuid[], $12::uuid[])
+    $8::timestamptz[], $9::text[], $10::uuid[], $11::uuid[])
 """
 REFUSED = "the database refused its result"
 OURS = """
@@ -126,7 +126,6 @@ class Reports:
             [ending.delay for _, ending in batch],
             [ending.until for _, ending in batch],
             [ending.reason for _, ending in batch],
-            [claimed.event.execution_id for claimed, _ in batch if claimed.limited],
             [claimed.event.execution_id for claimed, _ in batch if claimed.plan.followed],
             claims,
         )

@@ -35,10 +35,10 @@ Paths = Annotated[tuple[str, ...], BeforeValidator(_paths)]
 
 
 class Rate(Options):
-    """At most `count` starts within any `seconds`."""
+    """At most `count` starts within any `seconds`, which is a day at the most."""
 
     count: Count
-    seconds: Annotated[float, Field(gt=0, le=31 * 86_400)]
+    seconds: Annotated[float, Field(gt=0, le=86_400)]
 
 
 def _rate(given: object) -> object:
@@ -63,8 +63,9 @@ def _scope(given: object) -> object:
 
 
 class Limit(Declared):
-    """`Limit(5)` lets five run at once, `Limit(5, by="customer")` five for each customer: an execution holds a slot
-    from its start to its end. With several limits it needs a slot in each.
+    """`Limit(5)` lets five run at once, `Limit(5, by="customer")` five for each customer: an attempt holds a slot
+    from when it is scheduled until it ends. With several limits it needs a slot in each. What waits for its next
+    attempt, or has deferred itself, holds none, and comes back at the end of the line.
 
     In the `limits` of an action it applies to that action, and needs no name. On its own it has a name and a
     `scope`: `Limit(50, ref="shop.database", scope="shop")`. Raises DefinitionError."""
@@ -74,7 +75,9 @@ class Limit(Declared):
 
     ref: str = ""
     scope: Annotated[str, BeforeValidator(_scope)] | None = None
-    """What it covers: `*` everything, a pack, an action wherever it runs, or a workflow and its tasks."""
+    """What it covers: `*` all actions, a pack all of its actions, or one action or workflow, wherever it runs.
+    A workflow as such is covered by a limit of its own only, and holds one slot of it, however often it contains
+    itself; so its tasks never wait for a slot that it holds."""
     max: Count | None = None
     """How many may run at once; None where only the rate is limited."""
     by: Paths = ()
@@ -82,11 +85,16 @@ class Limit(Declared):
     rate: Annotated[Rate, BeforeValidator(_rate)] | None = None
     """How many may start within a time: `"100/min"`."""
     when_full: Literal["enqueue", "cancel_new", "cancel_running"] = "enqueue"
-    """enqueue: wait, first come first served; cancel_new: refuse it; cancel_running: the oldest gives way."""
+    """enqueue: wait, first come first served; cancel_new: refuse it; cancel_running: the oldest, running or waiting,
+    give way. What was refused is cancelled, with the reason. A retry is never refused."""
     max_waiting: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = None
     """How many may wait (of each combination of `by`) before the next is refused. None: no bound."""
     fair: Paths = ()
-    """Paths of parameters between whose values waiting work takes turns."""
+    """Paths of parameters between whose values waiting work takes turns. Of several limits the first that is fair
+    decides."""
+    while_waiting: Literal["release", "keep"] = "release"
+    """What becomes of the slot while the execution waits for the answer to an inquiry. An execution keeps all of its
+    slots if one of its limits says so."""
 
     if TYPE_CHECKING:
 
@@ -100,6 +108,7 @@ class Limit(Declared):
             when_full: Literal["enqueue", "cancel_new", "cancel_running"] = "enqueue",
             max_waiting: int | None = None,
             fair: str | Sequence[str] = (),
+            while_waiting: Literal["release", "keep"] = "release",
             ref: str = "",
             scope: object = None,
             description: str = "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, BigInteger, Column, Identity, Index, Integer, SmallInteger, Table, Text, text
+from sqlalchemy import ARRAY, BigInteger, Boolean, Column, Index, Integer, SmallInteger, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from penstock.tables.metadata import INSTANT, METADATA
@@ -10,51 +10,75 @@ from penstock.tables.metadata import INSTANT, METADATA
 slot = Table(
     "slot",
     METADATA,
-    Column("execution_id", UUID, primary_key=True),
     Column("key", Text, primary_key=True),
-    Column("limit_id", Integer, nullable=False),
+    Column("execution_id", UUID, primary_key=True),
     Column("attempt", SmallInteger, nullable=False),
     Column("admitted_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
-    Index("slot_key", "key"),
 )
 
 
 waiter = Table(
     "waiter",
     METADATA,
-    Column("key", Text, primary_key=True),
+    Column("lane", Text, primary_key=True),
     Column("rank", SmallInteger, primary_key=True),
-    Column("turn", BigInteger, primary_key=True, server_default=text("0")),
+    Column("turn", BigInteger, primary_key=True),
     Column("ready_at", INSTANT, primary_key=True),
     Column("execution_id", UUID, primary_key=True),
-    Column("limit_id", Integer, nullable=False),
-    Column("keys", ARRAY(Text), nullable=False),
-    Column("fair_group", Text, nullable=False, server_default=text("''::text")),
+    Column("since", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("fair_group", Text),
     Index("waiter_execution", "execution_id"),
+    Index("waiter_fair", "fair_group", "rank", "turn", postgresql_where=text("fair_group IS NOT NULL")),
+)
+
+
+lane = Table(
+    "lane",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("namespace_id", Integer, nullable=False),
+    Column("keys", ARRAY(Text), nullable=False),
+    Column("gate", Text, nullable=False),
+    Column("fair", Text),
+    Column("rank", SmallInteger, nullable=False),
+    Column("turn", BigInteger, nullable=False),
+    Column("ready_at", INSTANT, nullable=False),
+    Column("execution_id", UUID, nullable=False),
+    Column("moved_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("began_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("admitted", BigInteger, nullable=False, server_default=text("0")),
+    Index("lane_gate", "gate"),
+    Index("lane_fair", "fair", postgresql_where=text("fair IS NOT NULL")),
 )
 
 
 wake = Table(
     "wake",
     METADATA,
-    Column("key", Text, primary_key=True),
+    Column("key", Text, nullable=False),
     Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("wake_at", "at"),
+    Index("wake_key", "key"),
 )
 
 
 admission = Table(
     "admission",
     METADATA,
-    Column("seq", BigInteger, Identity(always=True), nullable=False),
+    Column("seq", BigInteger, nullable=False, server_default=text("nextval('admission_seq'::regclass)")),
     Column("key", Text, nullable=False),
     Column("execution_id", UUID, nullable=False),
     Column("attempt", SmallInteger, nullable=False),
-    Column("priority", SmallInteger, nullable=False),
+    Column("rank", SmallInteger, nullable=False),
+    Column("turn", BigInteger, nullable=False),
     Column("ready_at", INSTANT, nullable=False),
+    Column("since", INSTANT, nullable=False),
     Column("admitted_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("held", Integer, nullable=False),
     Column("allowed", Integer, nullable=False),
-    Index("admission_key", "key", "admitted_at"),
+    Column("rated", Boolean, nullable=False),
+    Index("admission_rate", "key", "admitted_at", postgresql_where=text("rated")),
+    postgresql_partition_by="RANGE (admitted_at)",
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlalchemy import (
     ARRAY,
-    BigInteger,
     Boolean,
     Column,
     Double,
@@ -52,7 +51,6 @@ cluster = Table(
     "cluster",
     METADATA,
     Column("id", Integer, primary_key=True, server_default=text("1")),
-    Column("placement_version", BigInteger, nullable=False, server_default=text("0")),
     Column(
         "resumed_at", INSTANT, nullable=False, server_default=text("'-infinity'::timestamp with time zone")
     ),
@@ -68,6 +66,7 @@ namespace = Table(
     Column("queue", Text, nullable=False),
     Column("envelope", SmallInteger, nullable=False, server_default=text("20")),
     Column("limits", ARRAY(Integer), nullable=False, server_default=text("'{}'::integer[]")),
+    Column("away_since", INSTANT),
 )
 
 
@@ -75,7 +74,7 @@ concurrency_limit = Table(
     "concurrency_limit",
     METADATA,
     Column("id", Integer, Identity(always=True), primary_key=True),
-    Column("ref", Text, nullable=False, unique=True),
+    Column("ref", Text, nullable=False),
     Column("definition_id", Integer, ForeignKey("definition.id"), nullable=False),
     Column("scope", Text, nullable=False),
     Column("max", Integer, nullable=False),
@@ -85,7 +84,8 @@ concurrency_limit = Table(
     Column("max_waiting", Integer),
     Column("rate_count", Integer),
     Column("rate_seconds", Double),
-    Column("active", Boolean, nullable=False, server_default=text("true")),
+    Column("while_waiting", Text, nullable=False, server_default=text("'release'::text")),
+    UniqueConstraint("ref", "by"),
 )
 
 

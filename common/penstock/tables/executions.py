@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlalchemy import (
     ARRAY,
     BigInteger,
-    Boolean,
     Column,
     Identity,
     Index,
@@ -28,7 +27,6 @@ execution = Table(
     Column("failures", SmallInteger, nullable=False, server_default=text("0")),
     Column("recoveries", SmallInteger, nullable=False, server_default=text("0")),
     Column("priority", SmallInteger, nullable=False, server_default=text("0")),
-    Column("limited", Boolean, nullable=False, server_default=text("false")),
     Column("item", Integer, nullable=False, server_default=text("'-1'::integer")),
     Column("namespace_id", Integer, nullable=False),
     Column("definition_id", Integer, nullable=False),
@@ -40,6 +38,7 @@ execution = Table(
     Column("finished_at", INSTANT),
     Column("task", Text),
     Column("reason", Text),
+    Column("keys", ARRAY(Text)),
     Index(
         "execution_child", "parent", "task", "item", unique=True, postgresql_where=text("parent IS NOT NULL")
     ),

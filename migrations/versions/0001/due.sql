@@ -5,61 +5,58 @@ language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off
 as $$
 declare
-    v_ready uuid[];
-    v_expired uuid[];
-    v_start uuid[];
-    v_yield uuid[];
+    v_now timestamptz := clock_timestamp();
+    v_kind text;
+    v_ids uuid[];
 begin
+    -- One kind at a time: so each transaction locks rows first, and then keys.
+    select kind into v_kind from timer
+    where due_at <= v_now and kind in ('ready', 'expire', 'start', 'yield') order by due_at limit 1;
     with due as (
         delete from timer t using (
             select due_at, execution_id, kind from timer
-            where due_at <= clock_timestamp() and kind in ('ready', 'expire', 'start', 'yield')
+            where due_at <= v_now and kind = v_kind
             order by due_at limit p_limit for update skip locked
         ) d
         where t.due_at = d.due_at and t.execution_id = d.execution_id and t.kind = d.kind
-        returning t.execution_id, t.kind
+        returning t.execution_id
     )
-    select array_agg(execution_id) filter (where kind = 'ready'),
-        array_agg(execution_id) filter (where kind = 'expire'),
-        array_agg(execution_id) filter (where kind = 'start'),
-        array_agg(execution_id) filter (where kind = 'yield')
-    into v_ready, v_expired, v_start, v_yield from due;
-    if v_ready is not null then
-        return query select * from stage('execution.requested', v_ready, 50);
-    end if;
-    if v_expired is not null then
-        return query select * from end_executions(v_expired,
+    select array_agg(execution_id) into v_ids from due;
+    if v_ids is null then
+        return;
+    elsif v_kind = 'ready' then
+        return query select * from stage('execution.requested', v_ids, 50);
+    elsif v_kind = 'expire' then
+        perform from execution where id = any (v_ids) and finished_at is null order by id for no key update;
+        return query select * from end_executions(v_ids,
             array['requested', 'scheduling', 'queued', 'scheduled', 'waiting'], 'timeout', 'its time to complete ran out', null);
-        return query select * from stop_workflows(v_expired, 'timeout', 'its time to complete ran out');
-        return query select * from cancel_executions(v_expired, 'its time to complete ran out');
-    end if;
-    if v_start is not null then
+        return query select * from stop_workflows(v_ids, 'timeout', 'its time to complete ran out');
+        return query select * from cancel_executions(v_ids, 'its time to complete ran out');
+    elsif v_kind = 'start' then
         return query select * from end_executions(
-            coalesce((select array_agg(id) from execution where id = any (v_start) and attempt = 0), '{}'),
+            coalesce((select array_agg(id) from execution where id = any (v_ids) and attempt = 0), '{}'),
             array['requested', 'scheduling', 'queued', 'scheduled'], 'timeout', 'it did not start in time', null);
-    end if;
-    if v_yield is not null then
-        return query select * from cancel_executions(v_yield, 'gave way to a newer execution (when_full: cancel_running)');
+    elsif v_kind = 'yield' then
+        return query select * from cancel_executions(v_ids, 'gave way to a newer one (when_full: cancel_running)');
     end if;
 end $$;
 
--- Looks again at keys that something freed a slot of without being able to lock them in order, or whose rate allows
--- another start now.
-create function wake_keys(p_limit integer) returns setof staged
+-- Does what is due, one thing a transaction, since each locks rows first and keys after. Returns also, as `next:<seconds>`,
+-- when there will be more to do; null seconds if nobody knows of anything.
+create function fire_due(p_limit integer) returns setof staged
 language plpgsql
 as $$
-declare
-    v_keys text[];
 begin
-    with gone as (
-        delete from wake w using (
-            select key from wake where at <= clock_timestamp() order by at limit p_limit for update skip locked
-        ) d where w.key = d.key
-        returning w.key
-    )
-    select array_agg(key) into v_keys from gone;
-    if v_keys is not null then
-        perform lock_keys(v_keys);
-        return query select * from promote(v_keys);
+    return query select * from fire_timers(p_limit);
+    if not found then
+        return query select * from wake_keys(p_limit);
     end if;
+    if not found then
+        return query select * from regroup(p_limit);
+    end if;
+    if not found then
+        return query select * from expire_inquiries(p_limit);
+    end if;
+    return query select null::bigint, 'next:' || extract(epoch from least(
+        (select min(due_at) from timer), (select min(at) from wake)) - clock_timestamp()), '{}'::uuid[];
 end $$;

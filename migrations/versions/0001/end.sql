@@ -7,18 +7,9 @@ language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 declare
-    v_keys text[];
     v_moved uuid[];
     v_roots uuid[];
-    v_children uuid[];
 begin
-    select array_agg(distinct key) into v_keys from (
-        select key from slot where execution_id = any (p_ids)
-        union select key from waiter where execution_id = any (p_ids)) k;
-    if v_keys is not null then
-        perform lock_keys(v_keys);
-    end if;
-
     with moved as (
         update execution e
         set status = p_to, reason = coalesce(p_reason, e.reason), finished_at = clock_timestamp()
@@ -32,8 +23,7 @@ begin
         select id, attempt, p_to, current_setting('application_name'), p_error::jsonb from moved where claim is not null
         on conflict do nothing
     )
-    select array_agg(id), array_agg(id) filter (where parent is null), array_agg(id) filter (where parent is not null)
-    into v_moved, v_roots, v_children from moved;
+    select array_agg(id), array_agg(id) filter (where parent is null) into v_moved, v_roots from moved;
     if v_moved is null then
         return;
     end if;
@@ -41,7 +31,6 @@ begin
 
     delete from live where execution_id = any (v_moved);
     delete from timer where execution_id = any (v_moved);
-    delete from waiter where execution_id = any (v_moved);
     update inquiry set status = case when p_to = 'timeout' then 'timeout' else 'cancelled' end,
         answered_at = clock_timestamp()
     where execution_id = any (v_moved) and status = 'created';
@@ -50,10 +39,7 @@ begin
     end if;
     -- Whoever follows an execution that ended this way is told too: callbacks as well as workflows.
     return query select * from stage('execution.completed', v_moved, 100);
-    if v_keys is not null then
-        delete from slot where execution_id = any (v_moved);
-        return query select * from promote(v_keys);
-    end if;
+    return query select * from leave_limits(v_moved);
 end $$;
 
 -- Asks for executions to end. Those that no worker has are cancelled at once; those that run become canceling, keep
@@ -65,6 +51,8 @@ as $$
 declare
     v_running uuid[];
 begin
+    -- Nobody moves them between the two: what was about to be claimed is claimed, and canceling.
+    perform from execution where id = any (p_ids) and finished_at is null order by id for no key update;
     return query select * from end_executions(p_ids,
         array['requested', 'scheduling', 'queued', 'scheduled', 'waiting'], 'cancelled', p_reason, null);
     with moved as (
@@ -87,16 +75,11 @@ language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 declare
-    v_keys text[];
     v_moved uuid[];
     v_again uuid[];
     v_final uuid[];
     v_roots uuid[];
 begin
-    select array_agg(distinct key) into v_keys from slot where execution_id = any (p_ids);
-    if v_keys is not null then
-        perform lock_keys(v_keys);
-    end if;
     with moved as (
         update execution e
         set status = case
@@ -144,8 +127,5 @@ begin
     if v_roots is not null then
         insert into finished (ids) values (v_roots);
     end if;
-    if v_keys is not null then
-        delete from slot where execution_id = any (v_moved);
-        return query select * from promote(v_keys);
-    end if;
+    return query select * from leave_limits(v_moved);
 end $$;

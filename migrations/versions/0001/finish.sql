@@ -3,14 +3,14 @@
 -- Slots are freed and the next waiters promoted in the same transaction (I5).
 create function finish_attempts(
     p_worker uuid, p_ids uuid[], p_attempts smallint[], p_statuses text[], p_results text[], p_errors text[],
-    p_delays double precision[], p_untils timestamptz[], p_reasons text[], p_limited uuid[], p_followed uuid[], p_claims uuid[]
+    p_delays double precision[], p_untils timestamptz[], p_reasons text[], p_followed uuid[], p_claims uuid[]
 ) returns setof staged
 language plpgsql
 -- What ends is found by its id and hashed with what came of it: a nested loop over arrays is quadratic.
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = on set enable_mergejoin = off set enable_nestloop = off
 as $$
 declare
-    v_keys text[];
+    v_held held[];
     v_moved uuid[];
     v_final uuid[];
     v_again uuid[];
@@ -18,11 +18,6 @@ declare
     v_follow uuid[];
     v_asked uuid[];
 begin
-    if p_limited <> '{}' then
-        select array_agg(distinct key) into v_keys from slot where execution_id = any (p_limited);
-        perform lock_keys(v_keys);
-    end if;
-
     with moved as (
         update execution e
         set status = case when e.status = 'canceling' and d.status in ('requested', 'waiting', 'failed') then 'cancelled'
@@ -40,7 +35,7 @@ begin
         from unnest(p_ids, p_attempts, p_statuses, p_results, p_errors, p_delays, p_untils, p_reasons)
             as d (id, attempt, status, result, error, delay, until, reason)
         where e.id = any (p_ids) and e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status in ('running', 'canceling')
-        returning e.id, e.status, e.parent, e.attempt, e.not_before, e.definition_id,
+        returning e.id, e.status, e.parent, e.attempt, e.not_before, e.definition_id, e.keys,
             d.status as outcome, d.result, d.error
     ), told as (
         insert into result (execution_id, result, error)
@@ -74,8 +69,10 @@ begin
         array_agg(id) filter (where status = 'requested' and not_before is null),
         array_agg(id) filter (where parent is null and status not in ('requested', 'waiting')),
         array_agg(id) filter (where status not in ('requested', 'waiting')
-                              and (parent is not null or id = any (p_followed)))
-    into v_moved, v_final, v_again, v_roots, v_follow
+                              and (parent is not null or id = any (p_followed))),
+        (select array_agg((id, k)::held) from moved m cross join unnest(m.keys) k
+         where m.status <> 'waiting' or not keeps_slots(m.keys))
+    into v_moved, v_final, v_again, v_roots, v_follow, v_held
     from moved;
 
     if p_claims <> '{}' then
@@ -105,8 +102,7 @@ begin
     if v_again is not null then
         return query select * from stage('execution.requested', v_again, 50);
     end if;
-    if v_keys is not null then
-        delete from slot where execution_id = any (v_moved);
-        return query select * from promote(v_keys);
+    if v_held is not null then
+        return query select * from free_slots(v_held);
     end if;
 end $$;

@@ -23,6 +23,7 @@ begin
     end if;
     return query select null::bigint, 'moved', array[p_execution];
     return query select * from stage('execution.completed', array[p_execution], 1);
+    return query select * from leave_limits(array[p_execution]);
 end $$;
 
 -- Inquiries that nobody answered in time: their default is the answer, or the execution ends as timeout.

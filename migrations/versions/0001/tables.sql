@@ -21,26 +21,28 @@ create table catalog (
 );
 create index catalog_trigger on catalog (trigger) where trigger is not null;
 
--- One row. Whoever changes routes, limits or namespaces locks it, so that replicas never disagree.
+-- One row: what concerns all processes.
 create table cluster (
     id integer primary key default 1 check (id = 1),
-    placement_version bigint not null default 0,
     resumed_at timestamptz not null default '-infinity'
 );
 insert into cluster default values;
 
 -- Namespaces in use (tenant::pack::workflow::task), each with the queue it is routed to,
--- how many share an envelope, and the limits that apply to it now.
+-- how many share an envelope, and the limits that apply to it now; for those under limits also, since when no live
+-- worker serves it.
 create table namespace (
     id integer generated always as identity primary key,
     name text not null unique,
     action text not null,
     queue text not null,
     envelope smallint not null default 20,
-    limits integer[] not null default '{}'
+    limits integer[] not null default '{}',
+    away_since timestamptz
 );
 
--- The hot row of an execution. Narrow, and no index names a column that a move changes, so updates stay HOT.
+-- The hot row of an execution. `keys` are those of its limits, as of when it was last admitted or put in line.
+-- Narrow, and no index names a column that a move changes, so updates stay HOT.
 create table execution (
     id uuid primary key,
     status text not null,
@@ -48,7 +50,6 @@ create table execution (
     failures smallint not null default 0,
     recoveries smallint not null default 0,
     priority smallint not null default 0,
-    limited boolean not null default false,
     item integer not null default -1,
     namespace_id integer not null,
     definition_id integer not null,
@@ -59,7 +60,8 @@ create table execution (
     created_at timestamptz not null default now(),
     finished_at timestamptz,
     task text,
-    reason text
+    reason text,
+    keys text[]
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_threshold = 500);
 create unique index execution_child on execution (parent, task, item) where parent is not null;
 
@@ -119,10 +121,11 @@ create table process (
     beat_at timestamptz not null default clock_timestamp()
 ) with (fillfactor = 50);
 
--- Limits on how many executions run at once, or how many start in a window.
+-- Limits on how many executions run at once, or how many start in a window. A limit that is grouped by other parameters
+-- is another limit: slots held under its old keys do not count under the new ones.
 create table concurrency_limit (
     id integer generated always as identity primary key,
-    ref text not null unique,
+    ref text not null,
     definition_id integer not null references definition (id),
     scope text not null,
     max integer not null,
@@ -132,54 +135,80 @@ create table concurrency_limit (
     max_waiting integer,
     rate_count integer,
     rate_seconds double precision,
-    active boolean not null default true
+    while_waiting text not null default 'release',
+    unique (ref, by)
 );
 
 -- A slot held by an execution's attempt. Occupancy of a key is counted here, under the key's lock.
 create table slot (
-    execution_id uuid not null,
     key text not null,
-    limit_id integer not null,
+    execution_id uuid not null,
     attempt smallint not null,
     admitted_at timestamptz not null default clock_timestamp(),
-    primary key (execution_id, key)
+    primary key (key, execution_id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
-create index slot_key on slot (key);
 
--- Executions that wait for a slot, a row for each key they need. First in, first out
--- within a rank (minus the priority) and, where the limit is fair, within a turn.
+-- Executions that wait for slots, in lanes: those of a namespace that need the same keys. First in, first out within
+-- a rank (minus the priority) and, where a limit is fair, within a turn. `since`: when it joined the line.
 create table waiter (
-    key text not null,
+    lane text not null,
     rank smallint not null,
-    turn bigint not null default 0,
+    turn bigint not null,
     ready_at timestamptz not null,
     execution_id uuid not null,
-    limit_id integer not null,
-    keys text[] not null,
-    fair_group text not null default '',
-    primary key (key, rank, turn, ready_at, execution_id)
+    since timestamptz not null default clock_timestamp(),
+    fair_group text,
+    primary key (lane, rank, turn, ready_at, execution_id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index waiter_execution on waiter (execution_id);
+create index waiter_fair on waiter (fair_group, rank, turn) where fair_group is not null;
 
--- Keys to look at again: something freed a slot of theirs where the key's lock could not be taken in order.
+-- A lane stands before one gate: a key of its keys that is full, `worker:<namespace>` while no worker lives that runs it,
+-- or `regroup` when limits changed. rank ... execution_id are its first waiter's place: a promotion begins to read there,
+-- not at what earlier promotions deleted. `admitted` were let in since `began_at`.
+create table lane (
+    id text primary key,
+    namespace_id integer not null,
+    keys text[] not null,
+    gate text not null,
+    fair text,
+    rank smallint not null,
+    turn bigint not null,
+    ready_at timestamptz not null,
+    execution_id uuid not null,
+    moved_at timestamptz not null default clock_timestamp(),
+    began_at timestamptz not null default clock_timestamp(),
+    admitted bigint not null default 0
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index lane_gate on lane (gate);
+create index lane_fair on lane (fair) where fair is not null;
+
+-- Keys to look at again at an instant. Insert and delete only, and not unique: nobody waits for a row of another's.
 create table wake (
-    key text primary key,
+    key text not null,
     at timestamptz not null default clock_timestamp()
 );
+create index wake_at on wake (at);
+create index wake_key on wake (key);
 
--- In which order executions were admitted. Written under the key's lock; FIFO and limits are checked on it.
+-- In which order executions were admitted. Written under the key's lock; order and limits are checked on it, and rates
+-- are counted in it. `since`: from when on it was first in line for that key wherever its place was the best.
+create sequence admission_seq;
 create table admission (
-    seq bigint generated always as identity,
+    seq bigint not null default nextval('admission_seq'),
     key text not null,
     execution_id uuid not null,
     attempt smallint not null,
-    priority smallint not null,
+    rank smallint not null,
+    turn bigint not null,
     ready_at timestamptz not null,
+    since timestamptz not null,
     admitted_at timestamptz not null default clock_timestamp(),
     held integer not null,
-    allowed integer not null
-);
-create index admission_key on admission (key, admitted_at);
+    allowed integer not null,
+    rated boolean not null
+) partition by range (admitted_at);
+create index admission_rate on admission (key, admitted_at) where rated;
 
 -- Questions to humans that executions wait for: at most one for each.
 create table inquiry (

@@ -86,14 +86,9 @@ language plpgsql
 set enable_seqscan = off set enable_hashjoin = on set enable_mergejoin = off set enable_nestloop = off
 as $$
 declare
-    v_keys text[];
     v_moved uuid[];
     v_roots uuid[];
 begin
-    select array_agg(distinct key) into v_keys from slot where execution_id = any (p_ids);
-    if v_keys is not null then
-        perform lock_keys(v_keys);
-    end if;
     with moved as (
         update execution e set status = d.status, finished_at = clock_timestamp(), reason = coalesce(d.reason, e.reason)
         from unnest(p_ids, p_statuses, p_results, p_errors, p_reasons) as d (id, status, result, error, reason)
@@ -112,10 +107,7 @@ begin
         insert into finished (ids) values (v_roots);
     end if;
     return query select * from stage('execution.completed', v_moved, 100);
-    if v_keys is not null then
-        delete from slot where execution_id = any (v_moved);
-        return query select * from promote(v_keys);
-    end if;
+    return query select * from leave_limits(v_moved);
 end $$;
 
 -- Asks running workflows to stop as p_status; their next advance cancels what is open.

@@ -17,6 +17,7 @@ from penstock_executor.loops import (
     schedules,
     sweep,
     timers,
+    unclaimed,
 )
 from penstock_executor.loops.loop import Loop
 
@@ -26,6 +27,7 @@ LOOPS: tuple[Loop, ...] = (
     schedule_figures.LOOP,
     relay.LOOP,
     sweep.LOOP,
+    unclaimed.LOOP,
     overdue.LOOP,
     restage.LOOP,
     archive.LOOP,

@@ -24,10 +24,6 @@ FORGET_BACKFILLED = """
 delete from fire_default where (schedule, due_at) in (
     select schedule, due_at from fire_default where made_at < now() - make_interval(days => $1) limit 5000)
 """
-FORGET_ADMISSIONS = """
-delete from admission where admitted_at < now() - interval '1 day' and seq in (
-    select seq from admission where admitted_at < now() - interval '1 day' limit 5000)
-"""
 
 
 async def turn(parts: Parts, session: Session) -> bool:
@@ -37,6 +33,7 @@ async def turn(parts: Parts, session: Session) -> bool:
         ("event", settings.event_retention_days),
         ("archive", settings.archive_retention_days),
         ("fire", settings.history_retention_days),
+        ("admission", 1),  # as long as the longest window of a rate
     ):
         async with session.transaction() as tx:
             await tx.execute("set local lock_timeout = '2s'")
@@ -49,7 +46,6 @@ async def turn(parts: Parts, session: Session) -> bool:
             done = await tx.execute(statement, settings.key_retention_days)
         more = more or done.endswith(" 5000")
     async with session.transaction() as tx:
-        await tx.execute(FORGET_ADMISSIONS)
         await tx.execute(FORGET_BACKFILLED, settings.history_retention_days)
     return more
 

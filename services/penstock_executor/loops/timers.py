@@ -1,5 +1,5 @@
-"""Fires what is due: timers (retries, delays, deadlines), keys whose waiters may start now, inquiries that nobody
-answered in time. Sleeps until the next timer, but never for long: another process may have set a nearer one."""
+"""Fires what is due: timers (retries, delays, deadlines), keys whose waiters may start now, lines whose limits changed,
+inquiries that nobody answered in time. Sleeps until the next timer, but never for long: another process may have set a nearer one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from penstock.database import Session
 from penstock.service import Parts
 from penstock_executor.loops.loop import Loop
 
-FIRE = """
-select * from fire_timers(500)
-union all select * from wake_keys(100)
-union all select * from expire_inquiries(100)
-union all select null, 'next:' || extract(epoch from min(due_at) - clock_timestamp()), '{}' from timer
-"""
+FIRE = "select * from fire_due(500)"
 RECHECK = 2.0
 """Seconds at the most until the next look: so late may a timer fire that was set meanwhile."""
 

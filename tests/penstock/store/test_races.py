@@ -20,7 +20,7 @@ CLAIM = (
 )
 FINISH = (
     "select * from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], null, null, $5::float8[], null, null, "
-    "'{}'::uuid[], '{}'::uuid[], '{}'::uuid[])"
+    "'{}'::uuid[], '{}'::uuid[])"
 )
 SCHEDULE = "select * from schedule_executions($1::uuid[])"
 

@@ -1,0 +1,241 @@
+-- Where a waiter stands in its lane.
+create type place as (rank smallint, turn bigint, ready_at timestamptz, execution_id uuid);
+
+-- An execution that is to start: its place in its lane, and of each of its keys how many will hold it then.
+create type chosen as (
+    lane text, rank smallint, turn bigint, ready_at timestamptz, execution_id uuid, since timestamptz,
+    keys text[], fair text, gate text, held integer[], allowed integer[], rated boolean[]
+);
+
+-- requested or queued -> scheduled: gives these their slots, writes the admission log under the keys' locks, and stages
+-- them on their routes. Skips rows that somebody else is about to end. Returns also, as `admitted`, who was started.
+create function start_admitted(p_chosen chosen[], p_from text) returns setof staged
+language plpgsql
+as $$
+declare
+    v_queue text;
+    v_size integer;
+    v_ids uuid[];
+    v_now timestamptz := clock_timestamp();
+begin
+    for v_queue, v_size, v_ids in
+        with free as materialized (
+            select c.* from unnest(p_chosen) c join execution e on e.id = c.execution_id
+            where e.status = p_from for no key update of e skip locked
+        ), moved as (
+            update execution e
+            set status = case when n.queue like 'work.%' then 'scheduled' else 'running' end, keys = f.keys
+            from free f, namespace n
+            where e.id = f.execution_id and n.id = e.namespace_id
+            returning f.*, e.attempt + 1 as attempt, n.queue, n.envelope
+        ), gone as (
+            delete from waiter w using moved m
+            where p_from = 'queued' and (w.lane, w.rank, w.turn, w.ready_at, w.execution_id)
+                = (m.lane, m.rank, m.turn, m.ready_at, m.execution_id)
+        ), given as (
+            insert into slot (key, execution_id, attempt) select k, m.execution_id, m.attempt from moved m, unnest(m.keys) k
+        ), logged as (
+            -- Order is kept before one gate; at its other keys an execution never stood in line.
+            insert into admission (key, execution_id, attempt, rank, turn, ready_at, since, held, allowed, rated)
+            select k.key, m.execution_id, m.attempt, m.rank, case when k.key = m.fair then m.turn else 0 end, m.ready_at,
+                case when k.key = m.gate then m.since else v_now end, k.held, k.allowed, k.rated
+            from moved m cross join lateral unnest(m.keys, m.held, m.allowed, m.rated) as k (key, held, allowed, rated)
+            order by m.rank, m.turn, m.ready_at, m.execution_id
+        ), alive as (
+            insert into live (execution_id) select execution_id from moved where p_from = 'queued'
+        )
+        select queue, min(envelope), array_agg(execution_id order by rank, turn, ready_at, execution_id)
+        from moved group by queue
+    loop
+        return query select null::bigint, 'admitted', v_ids;
+        return query select * from stage(v_queue, v_ids, v_size);
+    end loop;
+end $$;
+
+-- Lets those start who wait before these keys (whose locks the caller holds), as far as there is room: in the order
+-- of rank, turn and the instant at which they became ready. Costs what is started, however many wait.
+create function promote(p_keys text[]) returns setof staged
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
+as $$
+declare
+    r record;
+    v_gates text[];
+    v_shared text[];
+    v_away text[];
+    v_chosen chosen[];
+    v_behind chosen[];
+    v_admitted uuid[] := '{}';
+    v_skipped uuid[];
+begin
+    select array_agg(distinct l.gate) filter (where l.keys = array[l.gate] and n.away_since is null),
+        array_agg(distinct l.gate) filter (where l.keys <> array[l.gate]),
+        array_agg(l.id) filter (where n.away_since is not null and l.gate not like 'worker:%')
+    into v_gates, v_shared, v_away
+    from lane l join namespace n on n.id = l.namespace_id
+    where l.gate = any (p_keys);
+    if v_away is not null then
+        -- Nobody lives who would run them: they let others pass, until a worker comes.
+        update lane set gate = 'worker:' || namespace_id, moved_at = clock_timestamp() where id = any (v_away);
+    end if;
+    if v_shared is not null then
+        -- Their other keys are looked at with them, so that nobody takes a slot before an older one who needs both.
+        select array_agg(distinct k) into v_shared
+        from (select unnest(v_shared) as k
+              union select k from lane l cross join unnest(l.keys) k where l.gate = any (v_shared) and k = any (p_keys)) x;
+        v_gates := array(select unnest(v_gates) except select unnest(v_shared));
+        return query select * from promote_shared(v_shared, p_keys);
+    end if;
+    if v_gates is null or v_gates = '{}' then
+        return;
+    end if;
+
+    with first as (
+        select w.lane, w.rank, w.turn, w.ready_at, w.execution_id, greatest(w.since, l.moved_at) as since,
+            l.keys, l.fair, l.gate, m.held, m.allowed, m.rated, m.free,
+            row_number() over (partition by m.key order by w.rank, w.turn, w.ready_at, w.execution_id)::integer as n
+        from key_room(v_gates) m
+        cross join lateral (
+            select * from lane l where l.gate = m.key and l.keys = array[l.gate]
+            order by l.rank, l.turn, l.ready_at, l.execution_id limit m.free
+        ) l
+        cross join lateral (
+            select * from waiter w
+            where w.lane = l.id
+                and (w.rank, w.turn, w.ready_at, w.execution_id) >= (l.rank, l.turn, l.ready_at, l.execution_id)
+            order by w.rank, w.turn, w.ready_at, w.execution_id limit m.free + 1
+        ) w
+        where m.free > 0
+    ), numbered as (
+        select (lane, rank, turn, ready_at, execution_id, since, keys, fair, gate, array[held + n], array[allowed],
+            array[rated])::chosen as c, n <= free as chosen
+        from first
+    )
+    select array_agg(c) filter (where chosen), coalesce(array_agg(c) filter (where not chosen), '{}')
+    into v_chosen, v_behind from numbered;
+    if v_chosen is null then
+        return;
+    end if;
+    for r in select * from start_admitted(v_chosen, 'queued') loop
+        if r.queue = 'admitted' then
+            v_admitted := v_admitted || r.ids;
+        else
+            return next r;
+        end if;
+    end loop;
+    if cardinality(v_admitted) < cardinality(v_chosen) then
+        -- Somebody is about to end these. Should he not, their keys are looked at again.
+        v_skipped := array(select c.execution_id from unnest(v_chosen) c except select unnest(v_admitted));
+        v_behind := v_behind || array(select c from unnest(v_chosen) c where c.execution_id = any (v_skipped));
+        v_chosen := array(select c from unnest(v_chosen) c where c.execution_id <> all (v_skipped));
+        update waiter set since = clock_timestamp() where execution_id = any (v_skipped);
+        insert into wake (key) select distinct c.gate from unnest(v_behind) c where c.execution_id = any (v_skipped);
+    end if;
+
+    -- Where each lane begins now; one that is empty goes.
+    with passed as (
+        select (c).lane, (c).rank, (c).turn, (c).ready_at, (c).execution_id, gone
+        from (select c, true as gone from unnest(v_chosen) c union all select c, false from unnest(v_behind) c) x
+    ), begins as (
+        select lane, count(*) filter (where gone) as started,
+            (array_agg((rank, turn, ready_at, execution_id)::place order by rank, turn, ready_at, execution_id)
+                filter (where not gone))[1] as head
+        from passed group by lane
+    ), empty as (
+        delete from lane l using begins b where l.id = b.lane and b.head is null
+    )
+    update lane l
+    set rank = (b.head).rank, turn = (b.head).turn, ready_at = (b.head).ready_at,
+        execution_id = (b.head).execution_id, admitted = l.admitted + b.started
+    from begins b where l.id = b.lane and b.head is not null and b.started > 0;
+end $$;
+
+-- The same for keys before which executions stand that need other keys too: the best of all lanes first, one by one.
+-- A lane of which another key is full goes and stands before that one. Where a key cannot be locked in order, a wake row
+-- sees to it later.
+create function promote_shared(p_keys text[], p_held text[]) returns setof staged
+language plpgsql
+as $$
+declare
+    r record;
+    v_lane lane;
+    v_head waiter;
+    v_next waiter;
+    v_rooms room[] := array(
+        select m from key_room(array(select k from unnest(p_keys) k where k not like 'worker:%')) m);
+    v_keys text[];
+    v_open text[];
+    v_done text[] := '{}';
+    v_gate text;
+    v_new text[];
+    v_of integer[];
+    v_chosen chosen[] := '{}';
+begin
+    v_keys := array(select m.key from unnest(v_rooms) m);
+    v_open := array(select m.key from unnest(v_rooms) m where m.free > 0)
+        || array(select k from unnest(p_keys) k where k like 'worker:%');
+    loop
+        select l.* into v_lane from unnest(v_open) k join lane l on l.gate = k where l.id <> all (v_done)
+        order by l.rank, case when l.fair = l.gate then l.turn else 0 end, l.ready_at, l.execution_id limit 1;
+        exit when not found;
+
+        v_new := array(select k from unnest(v_lane.keys) k except select unnest(v_keys));
+        if exists (select from unnest(v_new) k
+                   where k <> all (p_held) and not pg_try_advisory_xact_lock(7, hashtext(k) & 2047)) then
+            insert into wake (key) values (v_lane.gate);
+            v_done := v_done || v_lane.id;
+            continue;
+        end if;
+        v_rooms := v_rooms || array(select m from key_room(v_new) m);
+        v_keys := v_keys || v_new;
+        v_of := array(select array_position(v_keys, k) from unnest(v_lane.keys) with ordinality as x (k, n) order by n);
+
+        select (v_rooms[i]).key into v_gate from unnest(v_of) i where (v_rooms[i]).free <= 0 limit 1;
+        if not found then
+            select 'worker:' || id into v_gate from namespace
+            where id = v_lane.namespace_id and away_since is not null;
+        end if;
+        if v_gate is not null then
+            update lane set gate = v_gate, moved_at = clock_timestamp() where id = v_lane.id and gate <> v_gate;
+            v_done := v_done || v_lane.id;
+            continue;
+        end if;
+
+        v_head := null;
+        v_next := null;
+        for r in
+            select w as waiter from waiter w
+            where w.lane = v_lane.id and (w.rank, w.turn, w.ready_at, w.execution_id)
+                >= (v_lane.rank, v_lane.turn, v_lane.ready_at, v_lane.execution_id)
+            order by w.rank, w.turn, w.ready_at, w.execution_id limit 2
+        loop
+            if v_head.lane is null then v_head := r.waiter; else v_next := r.waiter; end if;
+        end loop;
+        if not exists (select from execution e where e.id = v_head.execution_id and e.status = 'queued'
+                       for no key update skip locked) then
+            update waiter set since = clock_timestamp() where execution_id = v_head.execution_id;
+            insert into wake (key) values (v_lane.gate);
+            v_done := v_done || v_lane.id;
+            continue;
+        end if;
+        for i in 1 .. cardinality(v_of) loop
+            v_rooms[v_of[i]].held := (v_rooms[v_of[i]]).held + 1;
+            v_rooms[v_of[i]].free := (v_rooms[v_of[i]]).free - 1;
+            if (v_rooms[v_of[i]]).free <= 0 then
+                v_open := array_remove(v_open, (v_rooms[v_of[i]]).key);
+            end if;
+        end loop;
+        v_chosen := v_chosen || (v_lane.id, v_head.rank, v_head.turn, v_head.ready_at, v_head.execution_id,
+            greatest(v_head.since, v_lane.moved_at), v_lane.keys, v_lane.fair, v_lane.gate,
+            array(select (v_rooms[i]).held from unnest(v_of) i), array(select (v_rooms[i]).allowed from unnest(v_of) i),
+            array(select (v_rooms[i]).rated from unnest(v_of) i))::chosen;
+        if v_next.lane is null then
+            delete from lane where id = v_lane.id;
+        else
+            update lane set rank = v_next.rank, turn = v_next.turn, ready_at = v_next.ready_at,
+                execution_id = v_next.execution_id, admitted = admitted + 1
+            where id = v_lane.id;
+        end if;
+    end loop;
+    return query select * from start_admitted(v_chosen, 'queued') s where s.queue <> 'admitted';
+end $$;

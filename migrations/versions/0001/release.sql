@@ -1,0 +1,67 @@
+-- A key that an execution holds a slot of.
+create type held as (execution_id uuid, key text);
+
+-- Whether an execution keeps its slots while it waits for an answer: all of them, if one of its limits says so. None
+-- holds a slot while it waits for another one.
+create function keeps_slots(p_keys text[]) returns boolean
+language plpgsql stable
+as $$
+begin
+    return exists (select from unnest(p_keys) k join concurrency_limit l on l.id = split_part(k, ':', 1)::integer
+                   where l.while_waiting = 'keep');
+end $$;
+
+-- Frees slots and promotes who waits for them. Call it after the rows were moved (rows before keys).
+create function free_slots(p_held held[]) returns setof staged
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
+as $$
+declare
+    v_keys text[] := array(select distinct h.key from unnest(p_held) h);
+begin
+    perform lock_keys(v_keys);
+    delete from slot s using unnest(p_held) h where s.key = h.key and s.execution_id = h.execution_id;
+    return query select * from promote(v_keys);
+end $$;
+
+-- The same for executions that ended or went back in any way, whether they held slots or stood in line. Whoever moves
+-- rows of executions himself calls this after it, in the same transaction; for those without limits it does nothing.
+create function leave_limits(p_ids uuid[]) returns setof staged
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
+as $$
+declare
+    v_held held[];
+    v_lanes text[];
+begin
+    select array_agg((e.id, k)::held order by k) into v_held
+    from execution e cross join unnest(e.keys) k where e.id = any (p_ids);
+    if v_held is null then
+        return;
+    end if;
+    perform lock_keys(array(select distinct h.key from unnest(v_held) h));
+    with gone as (
+        delete from waiter where execution_id = any (array(select distinct h.execution_id from unnest(v_held) h))
+        returning lane
+    )
+    select array_agg(distinct lane) into v_lanes from gone;
+    if v_lanes is not null then
+        perform find_heads(v_lanes);
+    end if;
+    return query select * from free_slots(v_held);
+end $$;
+
+-- Where these lanes begin, after waiters left them from the middle of the line. An empty one goes.
+create function find_heads(p_lanes text[]) returns void
+language plpgsql
+as $$
+begin
+    delete from lane l where l.id = any (p_lanes) and not exists (select from waiter w where w.lane = l.id);
+    update lane l
+    set rank = w.rank, turn = w.turn, ready_at = w.ready_at, execution_id = w.execution_id
+    from unnest(p_lanes) p (id)
+    cross join lateral (
+        select * from waiter w where w.lane = p.id order by w.rank, w.turn, w.ready_at, w.execution_id limit 1
+    ) w
+    where l.id = p.id and l.execution_id <> w.execution_id;
+end $$;
