@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock import invariants
-from penstock.cli.output import Json, age, err, json_line, out, table
+from penstock.cli.output import Json, err, json_line, out, span, table
 from penstock.cli.running import with_session
 from penstock.errors import NotFound
 from penstock.store import processes
@@ -53,7 +53,7 @@ def list_workers(json: Json = False) -> None:
                 r["routes"],
                 r["held"],
                 r["concurrency"],
-                age(r["beat_at"]),
+                f"{span(r['age'])} ago",
             )
             for r in rows
         ],

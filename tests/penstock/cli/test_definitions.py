@@ -1,0 +1,73 @@
+"""`penstock apply`, `actions`, `triggers` and `rules`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.penstock.cli.commands import penstock
+
+SHOP = """
+from penstock import Rule, Trigger, action
+
+order_placed = Trigger("cli_shop.order_placed", description="Somebody ordered.")
+
+@action(pack="cli_shop")
+async def charge(order: int) -> int:
+    "Take the money."
+    return order
+
+Rule("cli_shop.charge_all", trigger=order_placed, action=charge, params={"order": "{{ payload.id }}"})
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    path = tmp_path / "cli_shop.py"
+    path.write_text(SHOP)
+    return path
+
+
+async def test_applying_twice_changes_nothing(named: str, module: Path) -> None:
+    first = await penstock("apply", module)
+    assert first.code == 0
+    assert "3 of 3 definitions changed." in first.out
+    assert "0 of 3 definitions changed." in (await penstock("apply", module)).out
+    assert {d["what"] for d in (await penstock("apply", module, "--json")).documents} == {"unchanged"}
+
+
+async def test_what_was_applied_is_listed(named: str, module: Path) -> None:
+    assert "None yet" in (await penstock("actions")).out
+    await penstock("apply", module)
+    assert "Take the money." in (await penstock("actions")).out
+    assert "Somebody ordered." in (await penstock("triggers")).out
+    assert "cli_shop.charge" in (await penstock("rules", "list")).out
+    [rule] = (await penstock("rules", "list", "--json")).documents
+    assert (rule["ref"], rule["enabled"]) == ("cli_shop.charge_all", True)
+
+
+async def test_a_rule_can_be_disabled_enabled_and_deleted(named: str, module: Path) -> None:
+    await penstock("apply", module)
+    rule = "cli_shop.charge_all"
+    assert "is disabled" in (await penstock("rules", "disable", rule)).out
+    assert not (await penstock("rules", "list", "--json")).document["enabled"]
+    assert (await penstock("rules", "enable", rule, "--json")).document == {"rule": rule, "is": "enabled"}
+    assert (await penstock("rules", "list", "--json")).document["enabled"]
+    assert (await penstock("rules", "delete", rule)).code == 0
+    assert (await penstock("rules", "list", "--json")).documents == []
+    gone = await penstock("rules", "delete", rule)
+    assert gone.code == 1
+    assert "penstock rules list" in gone.err
+
+
+async def test_a_module_that_is_wrong_is_refused_with_its_place(named: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text("from penstock import action\n\n@action(pack='x', retry={'attempts': 3})\ndef f(): ...\n")
+    said = await penstock("apply", path)
+    assert said.code == 1
+    assert "wrong.py:" in said.err
+    assert "Traceback" not in said.err
+    path.write_text("import nowhere_to_be_found")
+    assert "nowhere_to_be_found" in (await penstock("apply", path)).err
+    assert (await penstock("apply", tmp_path / "gone.py")).code == 1

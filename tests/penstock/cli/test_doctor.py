@@ -1,0 +1,138 @@
+"""`penstock doctor`: what is wrong, and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+import pytest
+
+from tests.flows import shop
+from tests.flows.installation import Installation
+from tests.penstock.cli.commands import penstock
+
+
+async def findings(*, code: int | None = None) -> dict[str, Any]:
+    """By what was looked at. The code is not known where it depends on the server that the tests were given, which
+    may have autovacuum off."""
+    said = await penstock("doctor", "--json")
+    assert code in (None, said.code), said
+    return {found["what"]: found for found in said.documents}
+
+
+def unwell(found: dict[str, Any]) -> set[str]:
+    return {what for what, one in found.items() if one["state"] != "ok"}
+
+
+async def test_every_finding_that_is_not_ok_has_a_fix(house: Installation) -> None:
+    found = [one for one in (await penstock("doctor", "--json")).documents if one["state"] != "ok"]
+    assert found
+    assert all(one["fix"] for one in found)
+    said = await penstock("doctor")
+    assert all(one["fix"] in said.out for one in found)
+
+
+async def test_it_sees_who_lives(house: Installation) -> None:
+    nobody = await findings()
+    assert {"executors", "workers"} <= unwell(nobody)
+    await house.start(*shop.ALL)
+    await house.until("select 1 from process having count(*) = 2")
+    somebody = await findings()
+    assert somebody["executors"]["says"] == "1 alive"
+    assert not {"executors", "workers", "schema", "clocks", "postgresql", "transport"} & unwell(somebody)
+
+
+async def test_it_sees_work_that_nobody_can_do(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    await house.executor()
+    await house.client.start("shop.charge", {"order": 1})
+    await house.until("select 1 from execution where status = 'scheduled'")
+    found = await findings(code=1)
+    assert found["work.default"]["state"] == "bad"
+    assert "penstock worker" in found["work.default"]["fix"]
+
+
+async def test_it_sees_dead_letters_and_messages_that_were_not_sent(house: Installation) -> None:
+    await house.rows(
+        "insert into dead_letter (id, queue, reason, body, fingerprint) "
+        "values (gen_random_uuid(), 'event.received', 'unknown trigger', '', 'f')"
+    )
+    await house.rows(
+        "insert into outbox (queue, ids, created_at) values ('event.created', '{}', now() - interval '1 hour')"
+    )
+    found = await findings()
+    assert "dead-letters list" in found["dead letters"]["fix"]
+    assert found["outbox event.created"]["state"] == "warning"
+
+
+async def test_it_sees_missing_partitions_and_rows_outside_of_them(house: Installation) -> None:
+    today = f"history_{datetime.now(UTC):%Y%m%d}"
+    await house.rows(f"drop table {today}")
+    await house.rows(
+        "insert into history (execution_id, at, new, attempt) values (gen_random_uuid(), now(), 'requested', 0)"
+    )
+    found = await findings(code=1)
+    assert today in found["partitions"]["says"]
+    assert "history_default" in found["default partitions"]["says"]
+
+
+async def test_it_sees_long_transactions(house: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.doctor.postgres.LONG", 0.0)
+    url = house.settings().database_url
+    assert url is not None
+    other = await asyncpg.connect(url.get_secret_value(), server_settings={"application_name": "dawdler"})
+    transaction = other.transaction()
+    await transaction.start()
+    await other.execute("select 1")
+    await asyncio.sleep(0.01)
+    found = await findings()
+    await transaction.rollback()
+    await other.close()
+    assert "dawdler" in found["long transactions"]["says"]
+
+
+async def test_a_database_without_a_schema_is_to_be_migrated(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_DATABASE_URL", empty_database)
+    found = await findings(code=1)
+    assert found["schema"]["fix"] == "Run `penstock migrate`."
+
+
+@pytest.mark.parametrize(
+    ("url", "fix"),
+    [
+        ("postgresql://me@127.0.0.1:1/x", "Start PostgreSQL"),
+        ("not a url", "Correct PENSTOCK_DATABASE_URL"),
+    ],
+)
+async def test_a_server_that_does_not_answer_is_a_finding(
+    url: str, fix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_DATABASE_URL", url)
+    found = await findings(code=1)
+    assert fix in found["postgresql"]["fix"]
+
+
+async def test_a_database_that_does_not_exist_is_to_be_created(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_DATABASE_URL", f"{database}_gone")
+    assert "createdb" in (await findings(code=1))["postgresql"]["fix"]
+
+
+async def test_rabbitmq_is_looked_at_too(database: str, vhost: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_DATABASE_URL", database)
+    monkeypatch.setenv("PENSTOCK_BROKER_URL", vhost)
+    bare = await findings(code=1)
+    assert "start one" in bare["rabbitmq"]["fix"]
+    async with Installation(database, vhost) as house:
+        await house.executor()
+        await house.until("select 1 from process")
+        found = await findings()
+        assert not {"rabbitmq", "queues"} & unwell(found)
+    monkeypatch.setenv("PENSTOCK_BROKER_URL", "amqp://guest:wrong@127.0.0.1:1/")
+    monkeypatch.setattr("penstock.doctor.broker.DEADLINE", 0.5)
+    assert (await findings(code=1))["rabbitmq"]["state"] == "bad"

@@ -1,0 +1,128 @@
+"""`penstock executions`, `show`, `history`, `cancel` and `logs`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import uuid4
+
+from penstock import Secret, action
+from penstock.workflows import each, workflow
+from tests.flows import shop
+from tests.flows.installation import Installation
+from tests.penstock.cli.commands import penstock
+
+
+@action(pack="cli")
+def talk(words: list[str]) -> int:
+    for word in words:
+        print(word)
+    return len(words)
+
+
+@action(pack="cli")
+async def sign(user: str, password: Annotated[str, Secret]) -> str:
+    return user
+
+
+@workflow(pack="cli")
+def talk_much(groups: list[list[str]]) -> object:
+    return talk(words=each(groups))
+
+
+async def test_the_newest_come_first_and_can_be_paged_through(house: Installation) -> None:
+    assert "No executions yet" in (await penstock("executions")).out
+    await house.apply(*shop.ALL)
+    ids = [str(await house.client.start("shop.charge", {"order": n})) for n in range(3)]
+    assert [row["id"] for row in (await penstock("executions", "--json")).documents] == ids[::-1]
+    page = await penstock("executions", "--limit", "2")
+    assert ids[0] not in page.out
+    assert f"--before {ids[1]}" in page.err
+    assert ids[0] in (await penstock("executions", "--before", ids[1])).out
+
+
+async def test_they_can_be_chosen_by_status_and_action(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    await house.client.start("shop.charge", {"order": 1})
+    assert "shop.charge" in (await penstock("executions", "--status", "requested")).out
+    assert "There are none." in (await penstock("executions", "--status", "failed")).out
+    assert "There are none." in (await penstock("executions", "--action", "shop.count")).out
+    wrong = await penstock("executions", "--status", "done")
+    assert wrong.code == 1
+    assert "completed" in wrong.err
+
+
+async def test_one_is_shown_with_its_result(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 7, "amount": 3})
+    await house.client.result(id, timeout=20)
+    said = await penstock("show", id)
+    assert said.code == 0
+    for word in (str(id), "shop.charge", "completed", '"charged": 3'):
+        assert word in said.out
+    assert (await penstock("show", id, "--json")).document["result"] == {"order": 7, "charged": 3}
+
+
+async def test_one_that_failed_is_shown_with_its_attempts(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    id = await house.client.start("shop.flaky", {"failures": 9})
+    await house.until("select 1 from execution where status = 'failed'")
+    said = await penstock("show", id)
+    assert said.out.count("ConnectionError") >= 1
+    assert "attempt 1 failed" in said.out
+    assert len((await penstock("show", id, "--json")).document["attempts"]) == 3
+
+
+async def test_a_workflow_is_shown_with_its_tasks(house: Installation) -> None:
+    await house.start(talk, talk_much)
+    id = await house.client.start("cli.talk_much", {"groups": [["a"], ["b"], ["c"]]})
+    assert await house.client.result(id, timeout=20) == [1, 1, 1]
+    [task] = (await penstock("show", id, "--json")).document["tasks"]
+    assert (task["task"], task["status"], task["count"]) == ("talk", "completed", 3)
+    assert len((await penstock("executions", "--children", "--json")).documents) == 4
+    assert str(task["first"]) in (await penstock("show", id)).out
+
+
+async def test_secrets_are_not_shown(house: Installation) -> None:
+    await house.start(sign)
+    id = await house.client.start("cli.sign", {"user": "ada", "password": "tell nobody"})
+    await house.client.result(id, timeout=20)
+    for words in (("show", id), ("show", id, "--json"), ("history", id), ("logs", id)):
+        assert "tell nobody" not in (await penstock(*words)).out
+    assert "ada" in (await penstock("show", id)).out
+
+
+async def test_the_history_says_who_moved_it(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 7})
+    await house.client.result(id, timeout=20)
+    rows = (await penstock("history", id, "--json")).documents
+    assert [row["new"] for row in rows] == ["requested", "scheduled", "running", "completed"]
+    assert [row["actor"].split(":")[0] for row in rows] == ["client", "executor", "worker", "worker"]
+    assert "completed" in (await penstock("history", id)).out
+
+
+async def test_cancelling_says_how_many_were_told(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 7})
+    assert (await penstock("cancel", id, "--reason", "changed my mind", "--json")).document["told"] == 1
+    assert "changed my mind" in (await penstock("show", id)).out
+    assert "Nothing to cancel" in (await penstock("cancel", id)).out
+
+
+async def test_the_log_has_what_was_printed(house: Installation) -> None:
+    await house.start(talk)
+    id = await house.client.start("cli.talk", {"words": ["one", "[two]"]})
+    await house.client.result(id, timeout=20)
+    await house.until("select 1 from log_line having count(*) = 2")
+    assert (await penstock("logs", id, "--follow")).out.split() == ["one", "[two]"]
+    assert [row["line"] for row in (await penstock("logs", id, "--json")).documents] == ["one", "[two]"]
+    silent = await house.client.start("cli.talk", {"words": []})
+    assert "printed nothing" in (await penstock("logs", silent)).err
+
+
+async def test_what_does_not_exist_says_so(house: Installation) -> None:
+    for command in ("show", "history", "logs"):
+        said = await penstock(command, uuid4())
+        assert said.code == 1, command
+        assert "hint:" in said.err, command
+    assert (await penstock("show", "abc")).code == 2

@@ -1,0 +1,82 @@
+"""Whatever goes wrong: the error, what to do next, and never a traceback."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from penstock.cli import app
+from penstock.cli.failures import explained
+from penstock.errors import NotFound
+from tests.penstock.cli.commands import penstock
+
+HOPELESS = "postgresql://nobody:hidden@127.0.0.1:1/nowhere"
+
+
+async def test_a_database_without_a_schema_is_to_be_migrated(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_DATABASE_URL", empty_database)
+    said = await penstock("executions")
+    assert said.code == 1
+    assert "penstock migrate" in said.err
+    assert "Traceback" not in said.err
+
+
+async def test_a_database_that_does_not_answer_is_named_without_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PENSTOCK_DATABASE_URL", HOPELESS)
+    said = await penstock("executions")
+    assert said.code == 1
+    assert "PENSTOCK_DATABASE_URL" in said.err
+    assert "hidden" not in said.err
+    assert "Traceback" not in said.err
+
+
+async def test_without_a_database_the_way_to_one_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PENSTOCK_DATABASE_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    said = await penstock("executions")
+    assert said.code == 1
+    assert "penstock dev" in said.err
+
+
+async def test_a_misspelt_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_DATABSE_URL", "x")
+    assert "PENSTOCK_DATABSE_URL" in (await penstock("executions")).err
+
+
+def test_a_fault_of_ours_says_so_and_how_to_see_more() -> None:
+    error = explained(ZeroDivisionError("division by zero"))
+    assert "ZeroDivisionError" in error.message
+    assert "PENSTOCK_LOG_LEVEL=debug" in str(error.hint)
+    known = NotFound("no such thing")
+    assert explained(known) is known
+
+
+async def test_wrong_usage_ends_with_2() -> None:
+    assert (await penstock("run")).code == 2
+    assert (await penstock("rnu")).code == 2
+    assert (await penstock("executions", "--limit", "0")).code == 2
+
+
+async def test_every_command_explains_itself() -> None:
+    said = await penstock("--help")
+    assert said.code == 0
+    for command in typer.main.get_command(app).commands.values():  # type: ignore[attr-defined]
+        assert command.help, command.name
+        assert command.help[0].isupper(), command.name
+
+
+def test_whoever_has_read_enough_may_close_the_pipe() -> None:
+    line = f"{sys.executable} -m penstock --help | head -1"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=60)
+    assert not re.search("Traceback|BrokenPipe", done.stderr)
