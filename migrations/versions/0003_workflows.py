@@ -23,7 +23,8 @@ def downgrade() -> None:
     op.execute("drop trigger execution_gone on execution")
     for name in (
         "execution_gone",
-        "restage_workflows", "command_workflow",
+        "restage_workflows",
+        "command_workflow",
         "stop_workflows",
         "finish_workflows",
         "lock_workflows",

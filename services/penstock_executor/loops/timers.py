@@ -1,5 +1,6 @@
 """Fires what is due: timers (retries, delays, deadlines), keys whose waiters may start now, lines whose limits changed,
-inquiries that nobody answered in time. Sleeps until the next timer, but never for long: another process may have set a nearer one."""
+inquiries that nobody answered in time. Sleeps until the next timer, but never for long: another process may have set
+a nearer one."""
 
 from __future__ import annotations
 
