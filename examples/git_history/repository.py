@@ -57,6 +57,7 @@ def _commits(folder: Path, limit: int) -> Iterator[dict[str, Any]]:
     for entry in _git(folder, *log, "--numstat").split("\0")[1:]:
         head, _, lines = entry.partition("\n")
         sha, at, subject = head.split("\t", 2)
+        left = there.get(sha, [])  # git leaves out commits that only deleted
         counts = [line.split("\t", 2) for line in lines.split("\n") if line]
         yield {
             "folder": str(folder),
@@ -66,8 +67,8 @@ def _commits(folder: Path, limit: int) -> Iterator[dict[str, Any]]:
             "files": len(counts),
             "insertions": sum(int(added) for added, _, _ in counts if added != "-"),
             "deletions": sum(int(removed) for _, removed, _ in counts if removed != "-"),
-            "python": [path for path in there[sha] if path.endswith(".py")][:PER_COMMIT],
-            "documents": [path for path in there[sha] if path.endswith(DOCUMENTS)],
+            "python": [path for path in left if path.endswith(".py")][:PER_COMMIT],
+            "documents": [path for path in left if path.endswith(DOCUMENTS)],
         }
 
 

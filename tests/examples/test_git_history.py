@@ -1,0 +1,133 @@
+"""The example that `penstock demo` runs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from penstock.definitions import Definitions, load
+from penstock.definitions.importing import imported
+from tests.flows.installation import Installation
+
+FOLDER = Path(__file__).parents[2] / "examples/git_history"
+CODE = """
+class Shop:
+    def buy(self, goods):
+        for one in goods:
+            if one and one.price > 3 or one.free:
+                yield one
+"""
+
+
+@pytest.fixture(scope="module")
+def definitions() -> Definitions:
+    return load(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def repository(definitions: Definitions) -> ModuleType:
+    return imported("git_history.repository")
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """A repository of six commits; the last one deletes a file, the fourth changes a document only."""
+    git(tmp_path, "init", "-q")
+    for number, (name, text) in enumerate(
+        [
+            ("a.py", CODE),
+            ("b.py", "x = 1\n" * 1500),
+            ("a.py", "# nothing\n"),
+            ("read me.md", "# Title\nthree words\n"),
+        ]
+    ):
+        (tmp_path / name).write_text(text)
+        git(tmp_path, "add", "-A")
+        git(tmp_path, "commit", "-qm", f"Commit {number}")
+    (tmp_path / "broken.py").write_text("def (:\n")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "Break\tit")
+    git(tmp_path, "rm", "-q", "b.py")
+    git(tmp_path, "commit", "-qm", "Remove it")
+    return tmp_path
+
+
+def test_every_commit_is_a_payload_that_fits_the_trigger(
+    definitions: Definitions, repository: ModuleType, history: Path
+) -> None:
+    what, found = repository.events(history, commits=200, files=400)
+    assert "6 newest commits" in what
+    assert [one["subject"] for one in found][:2] == ["Remove it", "Break\tit"]
+    assert found[0]["python"] == []
+    assert found[0]["deletions"] == 1500
+    assert found[2]["documents"] == ["read me.md"]
+    assert (found[4]["insertions"], found[4]["python"]) == (1500, ["b.py"])
+    properties = set(definitions.triggers["git.commit"].payload_schema["properties"])
+    assert all(set(one) <= properties for one in found), "nothing but what the trigger declares: no authors"
+
+
+def test_the_newest_commits_win_where_there_are_too_many(repository: ModuleType, history: Path) -> None:
+    assert len(repository.events(history, commits=5, files=400)[1]) == 5
+    assert [one["subject"] for one in repository.events(history, commits=200, files=1)[1]][-1] == "Commit 3"
+
+
+def test_without_history_the_files_at_hand_will_do(repository: ModuleType, tmp_path: Path) -> None:
+    for n in range(10):
+        (tmp_path / f"m{n}.py").write_text("x = 1\n")
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden/no.py").write_text("x = 1\n")
+    what, found = repository.events(tmp_path, commits=200, files=400)
+    assert "no git history" in what
+    assert [len(one["python"]) for one in found] == [8, 2]
+    assert repository.content(tmp_path, found[0]["sha"], "m0.py") == "x = 1\n"
+
+
+def test_a_shallow_clone_is_looked_at_file_by_file(
+    repository: ModuleType, history: Path, tmp_path: Path
+) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{history}", str(clone))
+    what, found = repository.events(clone, commits=200, files=400)
+    assert "hardly any history" in what
+    assert found[0]["python"] == ["a.py", "broken.py"]
+
+
+def test_code_is_measured_by_its_syntax(definitions: Definitions) -> None:
+    measure: Any = imported("git_history.python_source").measure
+    found = measure(CODE)
+    assert (found["functions"], found["classes"]) == (1, 1)
+    # one, and the loop, the condition, and its two operators
+    assert found["most_complex"] == {"name": "buy", "complexity": 5}
+    assert "invalid syntax" in measure("def (:")["unreadable"]
+    assert measure("")["functions"] == 0
+
+
+async def test_events_become_a_report(
+    definitions: Definitions, repository: ModuleType, history: Path, database: str
+) -> None:
+    _, payloads = repository.events(history, commits=200, files=400)
+    async with Installation(database, None) as house:
+        await house.start(*definitions)
+        for payload in payloads:
+            await house.client.publish("git.commit", payload)
+        await house.until("select 1 from enforcement where status = 'executed' having count(*) = 7")
+        await house.quiet()
+        rows = await house.rows(
+            "select rule, count(*) as count from enforcement group by 1 order by 1",
+        )
+        assert {row["rule"]: row["count"] for row in rows} == {
+            "git.documents_only": 1,
+            "git.large": 2,
+            "git.python_changed": 4,
+        }
+        assert set(await house.statuses()) == {"completed"}
+        await house.sound()
