@@ -6,6 +6,8 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -24,29 +26,43 @@ from penstock.cli import (
     workflows,
 )
 from penstock.cli.failures import explained
-from penstock.cli.output import complain
+from penstock.cli.output import complain, out
 
 app = typer.Typer(
-    help="Penstock runs work when events happen and keeps its promises when machines die.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for part in (
-    services,
-    demo,
-    definitions,
-    schedules,
-    events,
-    starting,
-    executions,
-    inquiries,
-    operations,
-    dead_letters,
-    doctor,
-    workflows,
-):
-    part.add_to(app)
+# What `penstock --help` shows, in this order; each part adds its commands.
+PARTS = {
+    "Run Penstock": (demo, services),
+    "Say what is to be done": (definitions, schedules, workflows),
+    "Start work, and see what happens": (events, starting, executions, inquiries),
+    "Look after it": (operations, doctor, dead_letters),
+}
+for panel, parts in PARTS.items():
+    commands, groups = len(app.registered_commands), len(app.registered_groups)
+    for part in parts:
+        part.add_to(app)
+    for command in app.registered_commands[commands:]:
+        command.rich_help_panel = panel
+    for group in app.registered_groups[groups:]:
+        group.rich_help_panel = panel
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        out.print(f"penstock {version('penstock')}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Penstock runs work when events happen and keeps its promises when machines die."""
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -113,8 +113,9 @@ def dev(
     concurrency: Annotated[int | None, typer.Option(help="Executions at once.")] = None,
     home: Annotated[Path, typer.Option(help="Where the embedded database lives.")] = Path(".penstock"),
 ) -> None:
-    """Run everything in this one process: an embedded PostgreSQL (unless PENSTOCK_DATABASE_URL names one), an
-    executor and, given modules, a worker for them."""
+    """Run everything in this one process, PostgreSQL included.
+
+    PostgreSQL is embedded, unless PENSTOCK_DATABASE_URL names one; the worker runs what the modules define."""
     from penstock.cli.local import Local
 
     async def start() -> None:
