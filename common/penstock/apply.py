@@ -73,24 +73,30 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
             )
     for workflow in definitions.workflows.values():
         _refuse_what_is_not_run(workflow)
+    for trigger in definitions.triggers.values():
+        if trigger.poll is not None:
+            raise DefinitionError(
+                f"trigger {trigger.ref}: poll triggers cannot be run yet",
+                hint="Let a schedule start an action that looks for events and publishes them with a client.",
+            )
     return await apply(session, definitions.documents())
 
 
 def _refuse_what_is_not_run(workflow: Any) -> None:
     """Tasks that the executor does not know how to start yet are refused, not ignored."""
-    for task in workflow.tasks:
+    exit = [("on_exit", workflow.on_exit)] if workflow.on_exit is not None else []
+    for name, task in [*((task.name, task) for task in workflow.tasks), *exit]:
         if task.kind in ("event", "inquiry"):
             what = "wait_for_event" if task.kind == "event" else "inquiry"
             raise DefinitionError(
-                f"workflow {workflow.ref}, task {task.name}: {what} tasks cannot be run yet",
+                f"workflow {workflow.ref}, task {name}: {what} tasks cannot be run yet",
                 hint="Let an action ask instead: an action may raise AskInquiry, and a rule may start a workflow.",
             )
-        for name in ("recovery",):
-            if getattr(task, name) is not None:
-                raise DefinitionError(
-                    f"workflow {workflow.ref}, task {task.name}: {name} cannot be set on a task yet",
-                    hint="Set it on the action that the task runs.",
-                )
+        if task.recovery is not None:
+            raise DefinitionError(
+                f"workflow {workflow.ref}, task {name}: recovery cannot be set on a task yet",
+                hint="Set it on the action that the task runs.",
+            )
 
 
 async def apply(session: Session, documents: Sequence[Document]) -> list[Change]:
