@@ -171,7 +171,7 @@ def _print_next(figures: Figures) -> None:
         (f"show {figures.largest}", "the commit with the most files"),
         (f"show {figures.event}", "an event, and why each rule matched it or did not"),
         ("doctor", "is all well?"),
-        ("dev --module examples/git_history", "keep it running, and publish events of your own"),
+        (f"dev --module {os.path.relpath(example())}", "keep it running, and publish events of your own"),
     ):
         say.print(f"  {command} {words}", soft_wrap=True)
         say.print(f"      [dim]{does}[/dim]")
