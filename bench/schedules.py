@@ -37,6 +37,8 @@ ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australi
 DATABASE = "schedules"
 REPLICAS = 3
 KILL_EVERY = 10.0
+INTO_BURST = 0.5
+"""Seconds after the minute."""
 SETTLED = 15.0
 """Seconds that everything gets after the last minute; also until idle sessions hand in their counts."""
 
@@ -132,11 +134,13 @@ async def firing(connection: asyncpg.Connection, replicas: Replicas, minutes: in
         await asyncio.sleep(12)
         now = await connection.fetchval("select extract(epoch from clock_timestamp())::float8")
         first = (now // 60 + 1) * 60
-        end = time.monotonic() + first - now + 60 * minutes - 1
-        for turn in itertools.count():
-            if time.monotonic() + KILL_EVERY > end:
-                break
-            await asyncio.sleep(KILL_EVERY)
+        start = time.monotonic() + first - now
+        end = start + 60 * minutes - 1
+        # Timed so that one kill falls into the burst of every minute.
+        kills = (start + INTO_BURST + KILL_EVERY * n for n in itertools.count(-6))
+        turns = (at for at in itertools.takewhile(lambda at: at < end, kills) if at > time.monotonic())
+        for turn, at in enumerate(turns):
+            await asyncio.sleep(at - time.monotonic())
             replicas.replace(turn)
         await asyncio.sleep(max(0.0, end - time.monotonic()))
         await asyncio.sleep(SETTLED)
