@@ -40,7 +40,7 @@ class Settings(BaseSettings):
     """False where the user may not configure the broker: queues are checked, not declared."""
 
     name: Identifier = Field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
-    """What people call this process, in logs, history and `penstock worker list`."""
+    """What people call this process, in logs, history and `penstock workers list`."""
     port: int = Field(default=0, ge=0, le=65535)
     """Of /live, /ready and /metrics. 0: any free one (said in the log); see `host`."""
     host: str = "127.0.0.1"

@@ -30,6 +30,7 @@ async def turn(parts: Parts, session: Session) -> bool:
     settings = parts.settings
     for parent, days in (
         ("history", settings.history_retention_days),
+        ("log_line", settings.history_retention_days),
         ("event", settings.event_retention_days),
         ("archive", settings.archive_retention_days),
         ("fire", settings.history_retention_days),
