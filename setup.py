@@ -1,10 +1,14 @@
-"""What pyproject.toml cannot say: every folder of migrations goes beside the code, under share/penstock."""
+"""What pyproject.toml cannot say: migrations and examples go beside the code, under share/penstock."""
 
 from pathlib import Path
 
 from setuptools import setup
 
-folders = [Path("migrations"), *(path for path in Path("migrations").rglob("*") if path.is_dir())]
+folders = [
+    folder
+    for top in ("migrations", "examples")
+    for folder in (Path(top), *(path for path in Path(top).rglob("*") if path.is_dir()))
+]
 setup(
     data_files=[
         (

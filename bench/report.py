@@ -72,6 +72,21 @@ TABLES: tuple[tuple[str, str, tuple[Column, ...]], ...] = (
     ("fanout-10000", "One step, 10,000 at once, one step", FLOWS),
     ("workflows-1000x10", "1,000 workflows at once, of 10 steps one after the other", FLOWS),
     (
+        "schedules-10000",
+        "10,000 schedules each minute on three executors, one killed every 10 s; lag in ms; as many daily ones when idle",
+        (
+            Column("fires", "fires", 0),
+            Column("missing", "missing", 0),
+            Column("wrong", "wrong", 0),
+            Column("kills", "kills", 0),
+            Column("lag p50", "lag_p50_ms", 0),
+            Column("p99", "lag_p99_ms", 0),
+            Column("max", "lag_max_ms", 0),
+            Column("idle, 1/s", "idle_per_second"),
+            Column("without any", "idle_without_per_second"),
+        ),
+    ),
+    (
         "idle",
         "Idle",
         (Column("transactions/s", "transactions_per_second"), Column("% of a core", "core_percent")),

@@ -1,22 +1,18 @@
 """Ten thousand schedules: whether each fire gets exactly one execution, how late, and what they cost while idle.
 
-    python -m bench.schedules --minutes 3 --transport rabbitmq
-
-Three executors and a worker. Every 10 seconds one executor is killed and started again. With --varied each schedule
-has an expression and a zone of its own kind, otherwise all fire with `* * * * *`.
+Three executors and a worker; every ten seconds one executor is killed and another one started.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +21,7 @@ import asyncpg
 from pydantic import SecretStr
 
 from bench.meters import transactions
-from bench.servers import Servers, started
+from bench.servers import Servers
 from bench.systems import command
 from bench.ticking import tick
 from penstock import Definitions, Schedule, migrate
@@ -33,28 +29,30 @@ from penstock.apply import apply
 from penstock.database import Database
 from penstock.settings import Settings
 
-ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe")
 DATABASE = "schedules"
 REPLICAS = 3
 KILL_EVERY = 10.0
 INTO_BURST = 0.5
 """Seconds after the minute."""
+STARTED = 12.0
+"""Seconds that the processes get to start."""
 SETTLED = 15.0
 """Seconds that everything gets after the last minute; also until idle sessions hand in their counts."""
 
-LAG = """
+FIRES = """
 select count(*) as fires, count(p.execution_id) as executions, count(distinct p.execution_id) as different,
     percentile_cont(array[0.5, 0.99, 1]) within group (
-        order by extract(epoch from pg_xact_commit_timestamp(p.xmin) - f.due_at)) as lag,
+        order by extract(epoch from pg_xact_commit_timestamp(p.xmin) - f.due_at)) as lags,
     count(*) filter (where f.outcome = 'completed') as completed, count(distinct made_by) as replicas
 from fire f left join payload p on p.execution_id = f.execution_id
-where f.due_at >= $1 and f.due_at < $2
+where f.due_at >= to_timestamp($1) and f.due_at < to_timestamp($2)
 """
 WRONG = """
-select (select count(*) from payload where origin ? 'schedule') - (select count(*) from fire where execution_id is not null)
-    as surplus,
-    (select count(*) from (select schedule, date_trunc('minute', due_at) from fire where due_at >= $1 and due_at < $2
-        group by 1, 2 having count(*) > 1) x) as doubled
+select (select count(*) from payload where origin ? 'schedule')
+        - (select count(*) from fire where execution_id is not null) as surplus,
+    (select count(*) from (
+        select schedule, date_trunc('minute', due_at) from fire
+        where due_at >= to_timestamp($1) and due_at < to_timestamp($2) group by 1, 2 having count(*) > 1) x) as doubled
 """
 
 
@@ -100,23 +98,78 @@ class Replicas:
                 process.wait()
 
 
-def schedules(count: int, *, varied: bool, daily: bool = False) -> list[Schedule]:
+@dataclass(frozen=True)
+class Fired:
+    """What came of the fires of a minute, or of all minutes. Lags in seconds, from due to committed."""
+
+    fires: int
+    executions: int
+    different: int
+    completed: int
+    replicas: int
+    lags: tuple[float, float, float]
+    """Median, 99th percentile, most."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    applying: float
+    """Seconds."""
+    minutes: list[Fired]
+    whole: Fired
+    wrong: int
+    """Fires without an execution, executions without a fire, and minutes that a schedule fired twice in."""
+    kills: int
+    load: float
+    """Of the machine, over the last minute."""
+
+
+def schedules(count: int, *, daily: bool = False) -> list[Schedule]:
+    """Of every minute; or `daily`, and none within the next hours."""
     hour = datetime.now(UTC).hour
 
     def when(n: int) -> dict[str, str]:
         if daily:
-            return {"cron": f"{n % 60} {(hour + 3 + n % 18) % 24} * * *"}  # none within the next hours
-        if varied:
-            return {
-                "cron": f"* {n % 24}-23,0-{n % 24} * {1 + n % 12}-12,1-{1 + n % 12} *",
-                "timezone": ZONES[n % 5],
-            }
+            return {"cron": f"{n % 60} {(hour + 3 + n % 18) % 24} * * *"}
         return {"cron": "* * * * *"}
 
     return [Schedule(f"ticking.s{n}", action=tick, params={"number": n}, **when(n)) for n in range(count)]
 
 
-async def set_up(settings: Settings, declared: Sequence[Schedule]) -> float:
+@dataclass
+class Place:
+    """A fresh database, with a virtual host if there is a broker, and the schedules in it."""
+
+    connection: asyncpg.Connection
+    replicas: Replicas
+    applying: float
+
+
+@asynccontextmanager
+async def place(servers: Servers, declared: Sequence[Schedule], *, broker: bool) -> AsyncIterator[Place]:
+    await servers.postgres.execute(
+        f"drop database if exists {DATABASE} with (force)", f"create database {DATABASE}"
+    )
+    url = servers.postgres.url(DATABASE)
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
+        "PENSTOCK_LOG_LEVEL": "warning",
+        "PENSTOCK_DATABASE_URL": url,
+    }
+    carrier = servers.rabbitmq if broker else None
+    if carrier is not None:
+        environment["PENSTOCK_BROKER_URL"] = await asyncio.to_thread(carrier.add_vhost, DATABASE)
+    connection = await asyncpg.connect(url)
+    try:
+        applying = await _set_up(Settings(database_url=SecretStr(url)), declared)
+        yield Place(connection, Replicas(environment, servers.folder / "schedules.log"), applying)
+    finally:
+        await connection.close()
+        if carrier is not None:
+            await asyncio.to_thread(carrier.drop_vhost, DATABASE)
+
+
+async def _set_up(settings: Settings, declared: Sequence[Schedule]) -> float:
     """Returns the seconds that applying took."""
     await migrate.upgrade(settings)
     database = Database(settings, role="bench")
@@ -128,104 +181,54 @@ async def set_up(settings: Settings, declared: Sequence[Schedule]) -> float:
     return took
 
 
-async def firing(connection: asyncpg.Connection, replicas: Replicas, minutes: int) -> None:
-    """Kill and start again while `minutes` whole minutes pass; then say what came of them."""
-    with replicas.running(worker=True):
-        await asyncio.sleep(12)
-        now = await connection.fetchval("select extract(epoch from clock_timestamp())::float8")
-        first = (now // 60 + 1) * 60
-        start = time.monotonic() + first - now
-        end = start + 60 * minutes - 1
-        # Timed so that one kill falls into the burst of every minute.
-        kills = (start + INTO_BURST + KILL_EVERY * n for n in itertools.count(-6))
-        turns = (at for at in itertools.takewhile(lambda at: at < end, kills) if at > time.monotonic())
-        for turn, at in enumerate(turns):
-            await asyncio.sleep(at - time.monotonic())
-            replicas.replace(turn)
-        await asyncio.sleep(max(0.0, end - time.monotonic()))
-        await asyncio.sleep(SETTLED)
-    for minute in (*range(minutes), None):
-        since = first + 60 * (minute or 0)
-        until = since + 60 * (minutes if minute is None else 1)
-        row = await connection.fetchrow(
-            LAG.replace("$1", "to_timestamp($1)").replace("$2", "to_timestamp($2)"), since, until - 0.5
-        )
-        lags = ", ".join(
-            f"{what} {lag:.2f} s" for what, lag in zip(("p50", "p99", "max"), row["lag"] or (), strict=False)
-        )
-        print(
-            f"{'all' if minute is None else f'minute {minute + 1}'}: {row['fires']} fires, {row['executions']} executions "
-            f"({row['different']} different), {row['completed']} seen completed; lag {lags}; {row['replicas']} replicas"
-        )
-    print(
-        f"load of the machine: {', '.join(f'{load:.1f}' for load in os.getloadavg())} over 1, 5 and 15 minutes"
-    )
-    wrong = await connection.fetchrow(
-        WRONG.replace("$1", "to_timestamp($1)").replace("$2", "to_timestamp($2)"),
-        first,
-        first + 60 * minutes - 0.5,
-    )
-    print(
-        f"{replicas.kills} kills; executions without a fire: {wrong['surplus']}; fires made twice: {wrong['doubled']}"
+async def firing(servers: Servers, *, broker: bool, count: int, minutes: int) -> Outcome:
+    """Let schedules fire for `minutes` whole minutes, and kill and start executors meanwhile."""
+    async with place(servers, schedules(count), broker=broker) as there:
+        with there.replicas.running(worker=True):
+            await asyncio.sleep(STARTED)
+            now = await there.connection.fetchval("select extract(epoch from clock_timestamp())::float8")
+            first = (now // 60 + 1) * 60
+            await _killing(there.replicas, time.monotonic() + first - now, minutes)
+            await asyncio.sleep(SETTLED)
+        spans = [(first + 60 * n, first + 60 * (n + 1) - 0.5) for n in range(minutes)]
+        found = [await _fired(there.connection, *span) for span in spans]
+        whole = await _fired(there.connection, first, spans[-1][1])
+        wrong = await there.connection.fetchrow(WRONG, first, spans[-1][1])
+    return Outcome(
+        there.applying,
+        found,
+        whole,
+        abs(wrong["surplus"]) + wrong["doubled"] + whole.fires - whole.different,
+        there.replicas.kills,
+        os.getloadavg()[0],
     )
 
 
-async def idle(connection: asyncpg.Connection, replicas: Replicas, seconds: float) -> float:
-    """Transactions a second of three executors that have nothing to do."""
-    with replicas.running(worker=False):
-        await asyncio.sleep(SETTLED)
-        before, began = await transactions(DATABASE, connection), time.monotonic()
-        await asyncio.sleep(seconds)
-        return (await transactions(DATABASE, connection) - before) / (time.monotonic() - began)
+async def _killing(replicas: Replicas, start: float, minutes: int) -> None:
+    """Timed so that one kill falls into the burst of every minute."""
+    end = start + 60 * minutes - 1
+    kills = (start + INTO_BURST + KILL_EVERY * n for n in itertools.count(-6))
+    turns = (at for at in itertools.takewhile(lambda at: at < end, kills) if at > time.monotonic())
+    for turn, at in enumerate(turns):
+        await asyncio.sleep(at - time.monotonic())
+        replicas.replace(turn)
+    await asyncio.sleep(max(0.0, end - time.monotonic()))
 
 
-async def measure(servers: Servers, options: argparse.Namespace) -> None:
-    connection = await asyncpg.connect(servers.postgres.url())
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
-        "PENSTOCK_LOG_LEVEL": "warning",
-        "PENSTOCK_DATABASE_URL": servers.postgres.url(DATABASE),
-    }
-    if servers.rabbitmq is not None:
-        environment["PENSTOCK_BROKER_URL"] = servers.rabbitmq.add_vhost(DATABASE)
-    settings = Settings(database_url=SecretStr(servers.postgres.url(DATABASE)))
-    log = servers.folder / "processes.log"
-
-    async def anew() -> asyncpg.Connection:
-        await connection.execute(f"drop database if exists {DATABASE} with (force)")
-        await connection.execute(f"create database {DATABASE}")
-        return await asyncpg.connect(servers.postgres.url(DATABASE))
-
-    if options.minutes:
-        there = await anew()
-        took = await set_up(settings, schedules(options.schedules, varied=options.varied))
-        print(f"{options.schedules} schedules applied in {took:.1f} s")
-        await firing(there, Replicas(environment, log), options.minutes)
-        await there.close()
-    for count in (0, options.schedules) if options.idle else ():
-        there = await anew()
-        await set_up(settings, schedules(count, varied=False, daily=True))
-        rate = await idle(there, Replicas(environment, log), options.idle)
-        print(f"idle with {count} daily schedules and {REPLICAS} executors: {rate:.2f} transactions/s")
-        await there.close()
-    if log.stat().st_size:
-        print(log.read_text()[-3000:])
-    await connection.close()
+async def _fired(connection: asyncpg.Connection, since: float, until: float) -> Fired:
+    row = await connection.fetchrow(FIRES, since, until)
+    lags = tuple(row["lags"] or (0.0, 0.0, 0.0))
+    return Fired(row["fires"], row["executions"], row["different"], row["completed"], row["replicas"], lags)
 
 
-async def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--schedules", type=int, default=10_000)
-    parser.add_argument("--minutes", type=int, default=3)
-    parser.add_argument("--idle", type=float, default=60.0, help="seconds to watch idle replicas")
-    parser.add_argument("--transport", choices=("rabbitmq", "postgres"), default="rabbitmq")
-    parser.add_argument("--varied", action="store_true")
-    options = parser.parse_args()
-    async with started(broker=options.transport == "rabbitmq") as servers:
-        await measure(servers, options)
-
-
-if __name__ == "__main__":
-    asyncio.run(main())
+async def idle(servers: Servers, *, broker: bool, count: int, seconds: float) -> float:
+    """Transactions a second of three executors while `count` daily schedules wait for their hour."""
+    async with place(servers, schedules(count, daily=True), broker=broker) as there:
+        outside = await asyncpg.connect(servers.postgres.url())
+        with there.replicas.running(worker=False):
+            await asyncio.sleep(STARTED + SETTLED)
+            before, began = await transactions(DATABASE, outside), time.monotonic()
+            await asyncio.sleep(seconds)
+            rate = (await transactions(DATABASE, outside) - before) / (time.monotonic() - began)
+        await outside.close()
+        return rate

@@ -30,16 +30,16 @@ READY = 60.0
 
 
 class Postgres:
-    """A private PostgreSQL with nothing but its own defaults and commit timestamps."""
+    """A private PostgreSQL with nothing but its own defaults, commit timestamps, and what a measurement needs."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
         self.folder = new_folder("bench-postgres")
         data, log = self.folder / "data", self.folder / "log"
         owner = account.for_server(data)
         cluster = Cluster(data, binaries.reachable(native_or_wheel(), owner, self.folder), owner)
         self._address = Address(None, free_port(), new_password())
         cluster.create(self._address.password)
-        command = cluster.command(self._address, {"track_commit_timestamp": "on"})
+        command = cluster.command(self._address, {"track_commit_timestamp": "on", **settings})
         self._process = Process(command, log=log, env=environment(), spawn=owner.spawn)
         self.pid = self._process.pid
         postmaster.wait_until_ready(data, log, pid=self.pid, alive=self._process.alive, seconds=READY)

@@ -6,19 +6,33 @@ for where the servers come from, and `servers/reaper.py` for runs that are kille
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+import structlog
+from hypothesis import HealthCheck, settings
 from pydantic import SecretStr
 
 from penstock import migrate
 from penstock.settings import Settings
+from tests.crash.points.replay import Zygote
 from tests.flows.installation import Installation
 from tests.servers import choose, databases
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
 from tests.servers.rabbitmq import RabbitMQ
+
+# How fast a busy machine makes up examples says nothing about the code.
+settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("penstock")
+
+
+@pytest.fixture(autouse=True)
+def logs_apart() -> None:
+    """What services of this process log is no part of what a command prints in a test."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))
 
 
 @pytest.fixture(scope="session")
@@ -132,6 +146,14 @@ def make_house(database: str, broker: str | None) -> Callable[..., Installation]
         return Installation(database, broker, **settings)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    """Forks processes that are to be killed at a point of theirs."""
+    made = Zygote(tmp_path_factory.mktemp("points"))
+    yield made
+    made.close()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -46,11 +46,12 @@ def test_the_wheel_has_every_module_and_nothing_else_at_its_top(wheel: set[str])
     }
 
 
-def test_the_wheel_has_every_migration(wheel: set[str]) -> None:
-    migrations = {name for name in _tracked() if name.startswith("migrations/")}
-    assert migrations
+@pytest.mark.parametrize("folder", ["migrations/", "examples/"])
+def test_the_wheel_has_every_migration_and_what_the_demo_runs(wheel: set[str], folder: str) -> None:
+    wanted = {name for name in _tracked() if name.startswith(folder)}
+    assert wanted
     data = {name.partition("/data/share/penstock/")[2] for name in wheel}
-    assert migrations <= data
+    assert wanted <= data
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])

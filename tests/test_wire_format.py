@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Rule, Trigger, action, messages
 from penstock.errors import Undecodable
-from penstock.transports.postgres import QUEUES
+from penstock.messages import QUEUES
 from tests.flows.installation import Installation
 
 PAGE = (Path(__file__).parents[1] / "docs/wire-format.md").read_text()

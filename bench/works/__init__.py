@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bench.figures import Measured
 from bench.session import Session
-from bench.works import flows, idle, paced, throughput
+from bench.works import flows, idle, paced, schedules, throughput
 from bench.works.effort import Effort
 
 
@@ -32,5 +32,6 @@ WORKS: dict[str, Work] = {
     "fanout-100": Work(flows.fanout, "fanout"),
     "fanout-10000": Work(flows.wide, "wide"),
     "workflows-1000x10": Work(flows.workflows, "workflows"),
+    "schedules-10000": Work(schedules.ten_thousand, "workflows", once=True),  # Penstock alone
     "idle": Work(idle.idle, "send_many", once=True),
 }

@@ -19,7 +19,9 @@ class Effort:
     """Repeats of a chain or fan-out in each round."""
     window: float
     """Seconds of watching an idle system."""
+    minutes: int
+    """Of schedules that fire every minute."""
 
 
-FULL = Effort(rounds=3, seconds=6, most=40_000, samples=200, flows=3, window=60)
-QUICK = Effort(rounds=1, seconds=2, most=20_000, samples=100, flows=1, window=20)
+FULL = Effort(rounds=3, seconds=6, most=40_000, samples=200, flows=3, window=60, minutes=3)
+QUICK = Effort(rounds=1, seconds=2, most=20_000, samples=100, flows=1, window=20, minutes=1)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
 
-from penstock import limits, placement
+from penstock import limits, placement, routing
 from penstock.database import Row, Session, Transaction, backoff
 from penstock.definitions import Definitions
 from penstock.errors import DefinitionError
 from penstock.scheduling import changes as schedules
+from penstock.store import polls
 
 
 class Document(Protocol):
@@ -30,7 +31,8 @@ class Document(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What applying did to a definition: `new`, `changed`, `unchanged`, `enabled` or `removed`."""
+    """What applying did to a definition: `new`, `changed`, `unchanged`, `enabled` or `removed`; or `set by hand`: a
+    limit that was changed, but is not in force while another version is that was set by hand."""
 
     kind: str
     ref: str
@@ -71,32 +73,27 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
             raise DefinitionError(
                 f"{kind} {both[0]}: there is a {other} of that name", hint="Choose another name."
             )
-    for workflow in definitions.workflows.values():
-        _refuse_what_is_not_run(workflow)
+    documents = definitions.documents()
+    if session.settings.known_routes:
+        there = [route.strip() for route in session.settings.known_routes.split(",")]
+        routing.refuse_unknown(_routes(documents), there)
     for trigger in definitions.triggers.values():
-        if trigger.poll is not None:
-            raise DefinitionError(
-                f"trigger {trigger.ref}: poll triggers cannot be run yet",
-                hint="Let a schedule start an action that looks for events and publishes them with a client.",
+        if trigger.poll is not None and trigger.function is None:
+            raise trigger.source.wrong(
+                f"trigger {trigger.ref}: there is no function to poll with",
+                "Put @trigger(every=...) above the function that looks for events.",
             )
-    return await apply(session, definitions.documents())
+    return await apply(session, documents)
 
 
-def _refuse_what_is_not_run(workflow: Any) -> None:
-    """Tasks that the executor does not know how to start yet are refused, not ignored."""
-    exit = [("on_exit", workflow.on_exit)] if workflow.on_exit is not None else []
-    for name, task in [*((task.name, task) for task in workflow.tasks), *exit]:
-        if task.kind in ("event", "inquiry"):
-            what = "wait_for_event" if task.kind == "event" else "inquiry"
-            raise DefinitionError(
-                f"workflow {workflow.ref}, task {name}: {what} tasks cannot be run yet",
-                hint="Let an action ask instead: an action may raise AskInquiry, and a rule may start a workflow.",
-            )
-        if task.recovery is not None:
-            raise DefinitionError(
-                f"workflow {workflow.ref}, task {name}: recovery cannot be set on a task yet",
-                hint="Set it on the action that the task runs.",
-            )
+def _routes(documents: Sequence[Document]) -> Iterator[tuple[str, str]]:
+    """The routes that these name, and where."""
+    for document in documents:
+        if document.body.get("route"):
+            yield document.body["route"], f"{document.kind} {document.ref}"
+        for task in [*document.body.get("tasks", ()), document.body.get("on_exit") or {}]:
+            if task.get("route"):
+                yield task["route"], f"workflow {document.ref}, task {task['name']}"
 
 
 async def apply(session: Session, documents: Sequence[Document]) -> list[Change]:
@@ -131,13 +128,36 @@ async def _apply(tx: Transaction, documents: Sequence[Document]) -> list[Change]
     await schedules.put(
         tx, [(d.ref, ids[d.kind, d.ref]["id"], d.body) for d in documents if d.kind == "schedule"]
     )
+    await _put_polls(tx, documents, {ref: row["id"] for (kind, ref), row in ids.items() if kind == "action"})
+    by_hand = await limits.set_by_hand(tx) if any(d.kind == "limit" for d in moved) else set()
+    changes = [
+        Change(c.kind, c.ref, "set by hand")
+        if c.kind == "limit" and c.ref in by_hand and c.what != "unchanged"
+        else c
+        for c in changes
+    ]
     stored = [
-        await limits.store(tx, d.ref, ids[d.kind, d.ref]["id"], d.body) for d in moved if d.kind == "limit"
+        await limits.store(tx, d.ref, ids[d.kind, d.ref]["id"], d.body)
+        for d in moved
+        if d.kind == "limit" and d.ref not in by_hand
     ]
     changes += [Change("limit", ref, "removed") for ref in await limits.drop_undeclared(tx, documents)]
     if any(change.what != "unchanged" for change in changes):
         await limits.regroup(tx, stored, await placement.replace_all(tx))
     return changes
+
+
+async def _put_polls(tx: Transaction, documents: Sequence[Document], actions: Mapping[str, int]) -> None:
+    """Poll triggers are called from now on, and triggers that were poll triggers are not any more."""
+    triggers = [d for d in documents if d.kind == "trigger"]
+    await polls.remove(tx, [d.ref for d in triggers if "poll" not in d.body])
+    every = {d.ref: d.body["poll"]["every"] for d in triggers if "poll" in d.body}
+    if every:
+        names = {ref: placement.name("public", ref) for ref in every}
+        spaces = await placement.places(tx, {names[ref]: ref for ref in every})
+        await polls.put(
+            tx, [polls.Polled(ref, actions[ref], spaces[names[ref]], every[ref]) for ref in every]
+        )
 
 
 def _what(row: Row) -> str:

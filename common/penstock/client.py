@@ -18,22 +18,25 @@ from uuid import UUID
 
 import orjson
 
-from penstock import inquiries, messages, placement
+from penstock import answers, commands, inquiries, messages, placement
 from penstock.borrowed import Borrowed
 from penstock.coalesce import Coalescer
-from penstock.database import Database, Row, Session, Transaction, backoff
-from penstock.errors import Conflict, DefinitionError, NotFound
+from penstock.database import Database, Row, Session, Transaction, retried
+from penstock.errors import Conflict, NotFound
+from penstock.here import located
 from penstock.ids import new_id
+from penstock.limit_desk import Limits
 from penstock.outbox import Publisher
 from penstock.scheduling.desk import Schedules
-from penstock.schemas import Schema, check_value
+from penstock.schemas import Schema
 from penstock.service import make_transport
-from penstock.settings import Settings, load
+from penstock.settings import Settings
 from penstock.store import catalog, events, executions
 from penstock.store.executions import Submission
 from penstock.watch import Watch
+from penstock.why import Why, why
 
-COMMAND = "select * from command_workflow($1, $2, $3, $4, $5, $6)"
+IN_SECONDS = "select clock_timestamp() + make_interval(secs => $1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +63,14 @@ class Client:
         self._triggers: dict[str, tuple[Schema, float]] = {}
         self._watch = Watch(database.session())
         self.schedules = Schedules(self.session, publisher)
+        self.limits = Limits(self.session, publisher)
 
     @classmethod
     @asynccontextmanager
     async def connect(cls, settings: Settings | None = None) -> AsyncIterator[Client]:
-        """A client for the installation that the settings (by default: the environment) name. Raises
-        ConnectionFailed when PostgreSQL or the broker does not answer."""
-        settings = settings or load()
+        """A client for the installation that the settings name; by default those of the environment, or the embedded
+        one of this folder. Raises ConnectionFailed when PostgreSQL or the broker does not answer."""
+        settings = settings or await located()
         database = Database(settings, role="client")
         transport = make_transport(settings, role="client")
         publisher = Publisher(transport, database)
@@ -102,21 +106,16 @@ class Client:
         `at` put the start off; an execution that has not started by `expires_at` ends as timeout. `connection`: an
         open asyncpg transaction of yours to submit in; it is published when a relay finds it after your commit.
         Raises NotFound, InvalidInput, Conflict."""
-        submission = await self._prepare(ref, params, key, tenant, priority, delay, at, expires_at, options)
+        given = (ref, params, key, tenant, priority, delay, at, expires_at, options)
+        submission = await self._prepare(*given)
         if connection is not None:
-            answers = await self._write_in(Borrowed(connection), [submission])
-            answer = answers[0]
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
+            [answer] = await self._write_in(Borrowed(connection), [submission])
+            return answers.unwrap(answer)
         try:
             return await self._submissions.submit(submission)
-        except _Stale:
+        except answers.Stale:
             self._targets.clear()
-            submission = await self._prepare(
-                ref, params, key, tenant, priority, delay, at, expires_at, options
-            )
-            return await self._submissions.submit(submission)
+            return await self._submissions.submit(await self._prepare(*given))
 
     async def start_many(
         self, ref: str, params: Sequence[Mapping[str, Any]], *, tenant: str = "public", priority: int = 0
@@ -127,11 +126,11 @@ class Client:
                 await self._prepare(ref, p, None, tenant, priority, None, None, None, None) for p in params
             ]
             try:
-                answers = await self._write(group)
-            except _Stale:
+                told = await self._write(group)
+            except answers.Stale:
                 self._targets.clear()
                 continue
-            return [_unwrap(answer) for answer in answers]
+            return [answers.unwrap(answer) for answer in told]
         raise Conflict(f"{ref} is being redefined again and again", hint="Try again in a moment.")
 
     async def _prepare(
@@ -151,12 +150,11 @@ class Client:
         name = placement.name(tenant, ref)
         namespace = self.session.cache.get(("namespace", name))
         if namespace is None:
-            namespace = (await placement.places(self.session, {name: ref}))[name]
+            placed = await retried(lambda: placement.places(self.session, {name: ref}), deadline=30)
+            namespace = placed[name]
         if delay is not None:
             seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
-            at = (await self.session.fetch("select clock_timestamp() + make_interval(secs => $1)", seconds))[
-                0
-            ][0]
+            [[at]] = await retried(lambda: self.session.fetch(IN_SECONDS, seconds), deadline=30)
         return Submission(
             id=new_id(),
             namespace=namespace,
@@ -172,12 +170,12 @@ class Client:
         )
 
     async def _look_up(self, ref: str) -> Target:
-        rows = await catalog.current(self.session, ["action", "workflow"], [ref])
+        kinds = ("action", "workflow")
+        rows = await retried(lambda: catalog.current(self.session, kinds, [ref]), deadline=30)
         if not rows:
-            raise NotFound(
-                f"no action or workflow {ref!r}",
-                hint="Register it with `penstock apply FILE`; `penstock actions` lists what there is.",
-            )
+            register = "Register it with `penstock apply FILE`; `penstock actions` lists what there is."
+            hint = await catalog.hint(self.session, ["action", "workflow"], ref, register)
+            raise NotFound(f"no action or workflow {ref!r}", hint=hint)
         row = rows[0]
         if not row["enabled"]:
             raise NotFound(
@@ -190,31 +188,19 @@ class Client:
     async def _write(self, group: Sequence[Submission]) -> Sequence[UUID | Exception]:
         self._turn = (self._turn + 1) % len(self._submit_sessions)
         session = self._submit_sessions[self._turn]
-        async for attempt in backoff(deadline=30):
-            with attempt:
-                async with session.transaction() as tx:
-                    answers = await self._write_in(tx, group)
+
+        async def write() -> tuple[Transaction, list[UUID | Exception]]:
+            async with session.transaction() as tx:
+                return tx, await self._write_in(tx, group)
+
+        tx, told = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
-        return answers
+        return told
 
     async def _write_in(
         self, tx: Transaction | Borrowed, group: Sequence[Submission]
     ) -> list[UUID | Exception]:
-        rows = await executions.submit(tx, group)
-        winners: dict[UUID, UUID | Exception] = {}
-        for row in rows:
-            if row["queue"] == "stale":
-                raise _Stale("a definition changed meanwhile")
-            if row["queue"] == "existing":
-                given, winner = row["ids"]
-                winners[given] = winner
-            elif row["queue"] == "conflict":
-                given, winner = row["ids"]
-                winners[given] = Conflict(
-                    f"this idempotency key belongs to execution {winner}, which was started with other parameters",
-                    hint="Use a new key for a new request.",
-                )
-        return [winners.get(s.id, s.id) for s in group]
+        return answers.of_submissions(await executions.submit(tx, group), group)
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -239,33 +225,33 @@ class Client:
         known = self._triggers.get(ref)
         if known is not None and loop.time() - known[1] < 5:
             return known[0]
-        rows = await catalog.current(self.session, ["trigger"], [ref])
+        rows = await retried(lambda: catalog.current(self.session, ["trigger"], [ref]), deadline=30)
         if not rows:
+            register = "Register it with `penstock apply FILE`; `penstock triggers` lists them."
             raise NotFound(
-                f"no trigger {ref!r}",
-                hint="Register it with `penstock apply FILE`; `penstock triggers` lists them.",
+                f"no trigger {ref!r}", hint=await catalog.hint(self.session, ["trigger"], ref, register)
             )
         schema = Schema(orjson.loads(rows[0]["body"]).get("schema"))
         self._triggers[ref] = (schema, loop.time())
         return schema
 
     async def _write_events(self, group: Sequence[tuple[Any, ...]]) -> Sequence[UUID | Exception]:
-        async for attempt in backoff(deadline=30):
-            with attempt:
-                async with self.session.transaction() as tx:
-                    columns = [list(column) for column in zip(*group, strict=True)]
-                    rows = await events.store(tx, *columns, matched=False)
+        tries = 0
+
+        async def write() -> tuple[Transaction, list[Row]]:
+            nonlocal tries
+            tries += 1
+            async with self.session.transaction() as tx:
+                left = group
+                if tries > 1:  # the commit before may have come through, and only its answer was lost
+                    stored = {row["id"] for row in await events.read(tx, [item[0] for item in group])}
+                    left = [item for item in group if item[0] not in stored]
+                columns = [list(column) for column in zip(*left, strict=True)]
+                return tx, await events.store(tx, *columns, matched=False) if left else []
+
+        tx, rows = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
-        winners: dict[UUID, UUID | Exception] = {}
-        for row in rows:
-            if row["queue"] == "existing":
-                winners[row["ids"][0]] = row["ids"][1]
-            elif row["queue"] == "conflict":
-                winners[row["ids"][0]] = Conflict(
-                    f"this key belongs to event {row['ids'][1]}, which has another payload",
-                    hint="Give a different event a different key.",
-                )
-        return [winners.get(item[0], item[0]) for item in group]
+        return answers.of_events(rows, group)
 
     # -- results -------------------------------------------------------------------------------------------------
 
@@ -296,6 +282,11 @@ class Client:
         """Every status it ever had, oldest first. Raises NotFound."""
         return await executions.history(self.session, await self.get(id))
 
+    async def why(self, id: UUID, task: str | None = None) -> Why:
+        """Why it is where it is: what it waits for, or what came of it. `task`: one of the tasks of a workflow, begun
+        or not. Raises NotFound."""
+        return await why(self.session, id, self.settings, task)
+
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Ask for executions to end; returns how many were told. Those that have ended are left alone."""
         async with self.session.transaction() as tx:
@@ -305,7 +296,7 @@ class Client:
             await self._publisher.transport.broadcast(
                 messages.CancelRequested(ids=tx.cancelled).model_dump_json().encode()
             )
-        return sum(len(row["ids"]) for row in rows if row["queue"] in ("moved", "canceling"))
+        return sum(len(row["ids"]) for row in rows if row["queue"] in ("moved", "canceling", "stopping"))
 
     async def command(
         self,
@@ -319,32 +310,40 @@ class Client:
     ) -> None:
         """Tell a running workflow to `pause`, `resume`, `skip` a task or `set_result` of one. It is kept with who
         and why, and obeyed under the workflow's lock. Raises Conflict if the workflow does not run."""
-        encoded = (
-            None if value is None else check_value(value, self.settings.payload_cap, what="result").decode()
-        )
         async with self.session.transaction() as tx:
-            rows = await tx.stage(COMMAND, id, kind, task, encoded, by, reason)
-        if not rows:
-            raise Conflict(f"{id} is no workflow that runs", hint=f"`penstock show {id}` tells what it is.")
+            await commands.tell(tx, id, kind, task=task, value=value, by=by, reason=reason)
         self._publisher.publish(tx.staged)
+
+    async def rerun(
+        self,
+        id: UUID,
+        *,
+        from_failed: bool = False,
+        from_task: str | None = None,
+        by: str,
+        reason: str | None = None,
+    ) -> UUID:
+        """Run what has ended once more, the same version with the same parameters; returns the id of the new execution.
+        Of a workflow, `from_failed` keeps what succeeded, and `from_task` what does not come after that task. It is
+        kept with who and why. Raises NotFound, Conflict, InvalidInput."""
+        new = new_id()
+
+        async def write() -> Transaction:
+            async with self.session.transaction() as tx:
+                await commands.rerun(
+                    tx, new, id, from_failed=from_failed, from_task=from_task, by=by, reason=reason
+                )
+            return tx
+
+        tx = await retried(write, deadline=30)
+        self._publisher.publish(tx.staged)
+        return new
 
     async def answer(self, id: UUID, response: Any, *, by: str) -> None:
         """Answer the inquiry that an execution waits for; the answer becomes its result. Raises NotFound,
         InvalidInput, Conflict."""
-        async with self.session.transaction() as tx:
-            await inquiries.answer(tx, id, response, by)
-        self._publisher.publish(tx.staged)
+        self._publisher.publish(await inquiries.answer(self.session, id, response, by))
 
     async def flush(self) -> None:
         """Wait until all that was submitted is published."""
         await self._publisher.flush()
-
-
-class _Stale(DefinitionError):
-    """A submit named a version that is not current any more."""
-
-
-def _unwrap(answer: UUID | Exception) -> UUID:
-    if isinstance(answer, Exception):
-        raise answer
-    return answer

@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 
 from penstock import messages
-from penstock.database import Database, Transaction, backoff
+from penstock.database import Database, Transaction, retried
 from penstock.errors import PenstockError, Undecodable
 from penstock.outbox import Publisher
 from penstock.transports import Delivery, Message, Transport
@@ -75,12 +75,11 @@ class Consumer:
     async def run(self) -> None:
         """Until stopped. What was taken is finished first."""
         self._subscription = await self._transport.subscribe(self.route.queue, self._batch)
+        stop = asyncio.ensure_future(self._stopping.wait())
         try:
             while not self._stopping.is_set():
                 receive = asyncio.ensure_future(self._subscription.receive(self._batch))
-                stop = asyncio.ensure_future(self._stopping.wait())
                 await asyncio.wait({receive, stop}, return_when=asyncio.FIRST_COMPLETED)
-                stop.cancel()
                 if not receive.done():
                     receive.cancel()
                     return
@@ -89,6 +88,7 @@ class Consumer:
                     return
                 await self._take(deliveries)
         finally:
+            stop.cancel()
             await self._subscription.close()
 
     def stop(self) -> None:
@@ -140,15 +140,19 @@ class Consumer:
         return good, sorted(ids)
 
     async def _transact(self, batch: Batch) -> None:
-        async for attempt in backoff():
-            with attempt:
-                if attempt.retry_state.attempt_number > 1:
-                    self.tally.retried += 1
-                    log.warning(
-                        "handler.retried", queue=self.route.queue, tries=attempt.retry_state.attempt_number
-                    )
-                async with self._session.transaction() as tx:
-                    await self.route.handle(batch, tx)
+        tries = 0
+
+        async def handle() -> Transaction:
+            nonlocal tries
+            tries += 1
+            if tries > 1:
+                self.tally.retried += 1
+                log.warning("handler.retried", queue=self.route.queue, tries=tries)
+            async with self._session.transaction() as tx:
+                await self.route.handle(batch, tx)
+            return tx
+
+        tx = await retried(handle)
         self._publisher.publish(tx.staged)
         if tx.cancelled:
             await self._transport.broadcast(
@@ -192,9 +196,7 @@ class Consumer:
     async def _bury(self, delivery: Delivery, error: Exception) -> None:
         log.warning("message.dead", queue=self.route.queue, message=delivery.id, reason=_reason(error))
         self.tally.dead += 1
-        async for attempt in backoff():
-            with attempt:
-                await self._subscription.dead_letter([delivery], _reason(error))
+        await retried(lambda: self._subscription.dead_letter([delivery], _reason(error)))
 
 
 def _reason(error: Exception) -> str:

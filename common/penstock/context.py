@@ -60,6 +60,12 @@ class RunContext:
         return self._run.params
 
     @property
+    def context(self) -> Mapping[str, Any]:
+        """What the run was told beside its parameters. Of a schedule: its own context, and `schedule`,
+        `scheduled_time`, `timezone`, `expression`, `is_recovery`, `is_missed`, `is_backfill`. Else empty."""
+        return self._run.context
+
+    @property
     def idempotency_token(self) -> str:
         """The same in every attempt of this execution: a payment that is sent with it is made once."""
         return str(self._run.event.execution_id)

@@ -6,19 +6,24 @@ The hot path has sessions of its own instead of a pool: a pool resets a connecti
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import asyncpg
 import tenacity
 
-from penstock.errors import ConnectionFailed, IllegalMove
+from penstock import points
+from penstock.errors import ConfigurationError, ConnectionFailed, IllegalMove
 from penstock.settings import Settings
 
 Row = asyncpg.Record
 T = TypeVar("T")
 
+LEAST_SILENCE = 10.0
+"""Seconds that a transaction may be left alone, however short the stale threshold is."""
 ILLEGAL_MOVE = "PN001"
 """What the trigger on executions raises."""
 
@@ -31,6 +36,7 @@ _TRANSIENT = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.IdleSessionTimeoutError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.TooManyConnectionsError,
     asyncpg.ReadOnlySQLTransactionError,  # a failover's old primary
     asyncpg.QueryCanceledError,
@@ -61,6 +67,20 @@ def backoff(deadline: float | None = None, first: float = 0.05, most: float = 5.
     )
 
 
+async def retried(work: Callable[[], Awaitable[T]], *, deadline: float | None = None) -> T:
+    """What `work` gives, tried again as `backoff` says. The first try, which nearly always is the only one, costs
+    nothing: preparing retries is a tenth of what a worker computes for a single execution."""
+    try:
+        return await work()
+    except Exception as error:
+        if not is_transient(error):
+            raise
+    async for attempt in backoff(deadline):
+        with attempt:
+            return await work()
+    raise AssertionError("backoff gives up by raising")
+
+
 class Transaction:
     """An open transaction, and what it staged. It begins with its first statement; whoever handed it out commits."""
 
@@ -68,8 +88,11 @@ class Transaction:
         self.session = session
         self.connection = connection
         self.cache = session.cache
+        self.settings = session.settings
         self.staged: list[Row] = []
         self.cancelled: list[Any] = []
+        self.placed: set[str] = set()
+        """Namespaces that exist only once this has committed."""
         self._begun: Any = None
         self._done = False
 
@@ -89,7 +112,9 @@ class Transaction:
         """The same where that statement is the whole transaction: it commits by itself, in one round trip."""
         if self._begun is not None or self.session.pooler:
             return await self.stage(sql, *args)
+        points.at("committing", self.connection)
         rows = await self.connection.fetch(sql, *args)
+        points.at("committed", self.connection)
         self._done = True
         return self._keep(rows)
 
@@ -110,7 +135,9 @@ class Transaction:
     async def commit(self) -> None:
         if self._begun is not None:
             begun, self._begun, self._done = self._begun, None, True
+            points.at("committing", self.connection)
             await begun.commit()
+            points.at("committed", self.connection)
 
     async def rollback(self) -> None:
         if self._begun is not None and not self.connection.is_closed():
@@ -124,15 +151,15 @@ class Session:
     def __init__(
         self,
         connect: Callable[[], Awaitable[asyncpg.Connection[Row]]],
-        *,
-        pooler: bool = False,
-        cache: dict[Any, Any] | None = None,
+        settings: Settings,
+        cache: dict[Any, Any],
     ) -> None:
-        self.cache: dict[Any, Any] = {} if cache is None else cache
+        self.settings = settings
+        self.cache = cache
         self._connect = connect
         self._connection: asyncpg.Connection[Row] | None = None
         self._turn = asyncio.Lock()
-        self.pooler = pooler
+        self.pooler = settings.database_pooler
 
     async def _open(self) -> asyncpg.Connection[Row]:
         if self._connection is None or self._connection.is_closed():
@@ -145,7 +172,7 @@ class Session:
             async with self.transaction() as tx:
                 return await tx.fetch(sql, *args)
         async with self._turn:
-            return await self._guard(lambda c: c.fetch(sql, *args))
+            return await self._guard(lambda c: _alone(c, sql, args))
 
     async def _guard(self, work: Callable[[asyncpg.Connection[Row]], Awaitable[T]]) -> T:
         connection = await self._open()
@@ -203,24 +230,33 @@ class Database:
         self.cache: dict[Any, Any] = {}
         """What was made of immutable rows (definitions), by their ids. Never anything that decides."""
 
-    def session(self, *, relaxed: bool = False) -> Session:
-        """A session of its own. `relaxed` commits may be lost in a crash of the server: for what decides nothing."""
+    def session(self, *, relaxed: bool = False, most: float | None = None) -> Session:
+        """A session of its own. `relaxed` commits may be lost in a crash of the server: for what decides nothing. A
+        statement that takes longer than `most` seconds is cancelled (not behind a pooler)."""
 
         async def connect() -> asyncpg.Connection[Row]:
-            return await self.connect(relaxed=relaxed)
+            return await self.connect(relaxed=relaxed, most=most)
 
-        session = Session(connect, pooler=self._settings.database_pooler, cache=self.cache)
+        session = Session(connect, self._settings, self.cache)
         self._sessions.append(session)
         return session
 
-    async def connect(self, *, relaxed: bool = False, timeout: float = 10) -> asyncpg.Connection[Row]:
+    async def connect(
+        self, *, relaxed: bool = False, most: float | None = None, timeout: float = 10
+    ) -> asyncpg.Connection[Row]:
         """A connection. Raises ConnectionFailed, without the URL's password."""
         settings = self._settings
         server: dict[str, str] = {"application_name": f"{self._role}:{settings.name}"[:63]}
         if not settings.database_pooler:
             server |= {"jit": "off", "search_path": settings.database_schema}
+            # Who falls silent in the midst of a transaction (frozen, cut off) keeps what it locked from everybody. When
+            # others take its work over, its locks go too.
+            silent = max(settings.stale_threshold, LEAST_SILENCE)
+            server["idle_in_transaction_session_timeout"] = f"{silent * 1000:.0f}"
             if relaxed:
                 server["synchronous_commit"] = "off"
+            if most is not None:
+                server["statement_timeout"] = f"{most * 1000:.0f}"
         try:
             return await asyncpg.connect(
                 self._url,
@@ -228,10 +264,22 @@ class Database:
                 timeout=timeout,
                 statement_cache_size=0 if settings.database_pooler else 200,
             )
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (
+            OSError,
+            TimeoutError,
+            asyncpg.PostgresError,
+            asyncpg.InterfaceError,
+            asyncpg.InternalClientError,  # of several hosts none takes writes just now
+        ) as error:
             raise ConnectionFailed(
                 f"PostgreSQL does not answer: {type(error).__name__}: {_without_password(str(error), self._url)}",
                 hint="Check PENSTOCK_DATABASE_URL and that the server runs; `penstock doctor` tells more.",
+            ) from None
+        except (ValueError, OverflowError):  # its text may quote a piece of the password
+            raise ConfigurationError(
+                "PENSTOCK_DATABASE_URL is not an address of PostgreSQL",
+                hint="Write postgresql://user:password@host:5432/database, and percent-encode special characters in the "
+                "password (/ is %2F, @ is %40).",
             ) from None
 
     async def close(self) -> None:
@@ -239,9 +287,23 @@ class Database:
         await asyncio.gather(*(session.close() for session in sessions))
 
 
+async def _alone(connection: asyncpg.Connection[Row], sql: str, args: tuple[Any, ...]) -> list[Row]:
+    """A statement that is a transaction by itself."""
+    points.at("committing", connection)
+    rows = await connection.fetch(sql, *args)
+    points.at("committed", connection)
+    return rows
+
+
 def _without_password(text: str, url: str) -> str:
-    if "@" in url and "://" in url:
-        userinfo = url.split("://", 1)[1].rsplit("@", 1)[0]
-        if ":" in userinfo:
-            text = text.replace(userinfo.split(":", 1)[1], "***")
+    for password in _passwords(url):
+        text = text.replace(password, "***")
     return text
+
+
+def _passwords(url: str) -> set[str]:
+    """What an address says in its user part and in its query, as it is written there and as it is meant."""
+    user = url.split("://", 1)[-1].rsplit("@", 1)[0] if "@" in url else ""
+    written = [user.split(":", 1)[1]] if ":" in user else []
+    written += re.findall(r"[?&]password=([^&]*)", url)
+    return {form for one in written for form in (one, unquote(one)) if form}

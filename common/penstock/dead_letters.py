@@ -6,7 +6,9 @@ message id. An envelope of ours is staged again. Work whose execution has ended 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -14,8 +16,9 @@ import orjson
 
 from penstock import messages
 from penstock.client import Client
-from penstock.database import Row, Session
+from penstock.database import Row, Session, Transaction
 from penstock.errors import Conflict, NotFound, Undecodable
+from penstock.ids import new_id
 from penstock.store import executions
 from penstock.transports import Delivery
 
@@ -24,6 +27,14 @@ TRIGGER = "x-penstock-trigger"
 APP = "x-penstock-app"
 """In the stored headers of an event from outside: who published it."""
 
+LARGEST = 1024 * 1024
+"""Bytes of a body that are kept."""
+KEEP = """
+insert into dead_letter (id, queue, reason, type, message_id, body, headers, fingerprint)
+values ($1, $2, $3, $4, $5, $6, $7::jsonb, $8)
+on conflict (fingerprint) do update set count = dead_letter.count + 1, last_at = clock_timestamp(),
+    reason = excluded.reason
+"""
 LIST = """
 select id, queue, reason, type, message_id, count, first_at, last_at, octet_length(body) as bytes from dead_letter
 where ($1::text is null or queue = $1) order by last_at desc limit $2
@@ -34,6 +45,37 @@ from dead_letter where id = $1
 """
 DROP = "delete from dead_letter where id = any($1::uuid[]) returning id"
 STAGE = "select * from stage($1, $2::uuid[], $3)"
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message that cannot be handled, and why. One of the same queue and body is the same one again, unless `same`
+    tells them apart."""
+
+    queue: str
+    reason: str
+    body: bytes
+    type: str | None = None
+    message_id: str | None = None
+    headers: Mapping[str, Any] = field(default_factory=dict)
+    same: tuple[object, ...] = ()
+
+
+async def keep(tx: Transaction, letter: Letter) -> None:
+    """Keep a dead letter, or count it when it is there already."""
+    body = letter.body[:LARGEST]
+    same = "\0".join(map(str, (letter.queue, *letter.same)))
+    await tx.fetch(
+        KEEP,
+        new_id(),
+        letter.queue,
+        letter.reason,
+        letter.type,
+        letter.message_id,
+        body,
+        orjson.dumps(dict(letter.headers), default=str).decode(),
+        hashlib.sha256(same.encode() + b"\0" + body).hexdigest(),
+    )
 
 
 def told(delivery: Delivery) -> dict[str, Any]:

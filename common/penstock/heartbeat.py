@@ -108,10 +108,11 @@ class Heartbeat:
         session = database.session()
         me, interval = self._identity, self._settings.heartbeat_interval
         margin = self._settings.stale_threshold - interval
+        patience = max(interval, min(5.0, margin))
         registered, told, state = False, False, "active"
         while not self._ended.is_set():
             try:
-                async with asyncio.timeout(max(interval, 5)):
+                async with asyncio.timeout(patience):
                     if not registered:
                         await session.fetch(
                             REGISTER, me.id, me.kind, me.name, list(me.routes), list(me.actions),

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.database import Row, Session, Transaction
+from penstock.database import Row, Session, Transaction, backoff
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.schemas import Schema
 
@@ -16,9 +16,10 @@ select execution_id, status, prompt, assignee, schema::text as schema, due_at, c
 from inquiry where ($1 or status = 'created') and ($2::text is null or assignee = $2)
 order by created_at desc limit $3
 """
-FIND = (
-    "select status, prompt, assignee, schema::text as schema, responder from inquiry where execution_id = $1"
-)
+FIND = """
+select status, prompt, assignee, schema::text as schema, responder, response::text as response from inquiry
+where execution_id = $1
+"""
 ANSWER = "select * from answer_inquiry($1, $2, $3)"
 
 
@@ -29,9 +30,27 @@ async def listed(
     return await session.fetch(LIST, answered, assignee, limit)
 
 
-async def answer(tx: Transaction, execution: UUID, response: object, by: str) -> None:
-    """Answer an inquiry. Raises NotFound, InvalidInput for a response that does not fit its schema or for somebody
-    whom it does not ask, Conflict if it was answered, ran out of time or was cancelled before."""
+async def answer(session: Session, execution: UUID, response: object, by: str) -> list[Row]:
+    """Answer an inquiry; returns what was staged. Raises NotFound, InvalidInput for a response that does not fit its
+    schema or for somebody whom it does not ask, Conflict if it was answered, ran out of time or was cancelled before."""
+    staged: list[Row] = []
+    tried = False
+    async for attempt in backoff(deadline=30):
+        with attempt:
+            try:
+                async with session.transaction() as tx:
+                    await _answer(tx, execution, response, by)
+                staged = tx.staged
+            except Conflict:
+                # A commit whose outcome is unknown may have been ours.
+                if not tried or not await _is_ours(session, execution, response, by):
+                    raise
+            finally:
+                tried = True
+    return staged
+
+
+async def _answer(tx: Transaction, execution: UUID, response: object, by: str) -> None:
     rows = await tx.fetch(FIND, execution)
     if not rows:
         raise NotFound(
@@ -47,9 +66,15 @@ async def answer(tx: Transaction, execution: UUID, response: object, by: str) ->
     encoded = Schema(orjson.loads(inquiry["schema"]) if inquiry["schema"] else None).check(
         response, what="response"
     )
-    staged = await tx.stage(ANSWER, execution, encoded.decode(), by)
-    if not any(row["queue"] == "moved" for row in staged):
+    moved = await tx.stage(ANSWER, execution, encoded.decode(), by)
+    if not any(row["queue"] == "moved" for row in moved):
+        [inquiry] = await tx.fetch(FIND, execution)  # as whoever was first has left it
         raise Conflict(
             f"the inquiry is {inquiry['status']}"
             + (f" (by {inquiry['responder']})" if inquiry["responder"] else " or its execution has ended")
         )
+
+
+async def _is_ours(session: Session, execution: UUID, response: object, by: str) -> bool:
+    [inquiry] = await session.fetch(FIND, execution)
+    return bool(inquiry["responder"] == by and orjson.loads(inquiry["response"] or "null") == response)

@@ -110,6 +110,19 @@ INVARIANTS = (
                and not exists (select from archive a where a.id = n.execution_id)""",
     ),
     Invariant(
+        "I7b",
+        "one execution for each fire of a schedule",
+        # of the last day: older fires may be gone by their retention before a long execution is
+        """select p.execution_id::text from payload p
+           where p.origin ? 'schedule' and (p.origin ->> 'due')::timestamptz > clock_timestamp() - interval '1 day'
+               and not exists (
+                   select from fire f where f.schedule = p.origin ->> 'schedule'
+                       and f.due_at = (p.origin ->> 'due')::timestamptz and f.execution_id = p.execution_id)
+           union all select f.execution_id::text from fire f
+           where f.status = 'created' and f.outcome is null and f.due_at > clock_timestamp() - interval '1 day'
+               and not exists (select from open_fire o where o.execution_id = f.execution_id)""",
+    ),
+    Invariant(
         "I8",
         "outbox: what was staged is published, or is being tried",
         f"""select id::text from outbox where due_at < clock_timestamp() - {SETTLED} * 20 and tries = 0
@@ -141,6 +154,28 @@ INVARIANTS = (
                and not exists (select from result r where r.execution_id = e.id)""",
     ),
     Invariant(
+        "I10d",
+        "who runs is claimed by a worker that is known",
+        """select e.id::text from execution e join namespace n on n.id = e.namespace_id
+           left join (select c.worker, x as id from claim c cross join unnest(c.executions) x) h
+               on h.worker = e.claim and h.id = e.id
+           where e.status in ('running', 'canceling') and n.queue like 'work.%' and e.claim is not null
+               and (h.id is null or not exists (select from process p where p.id = e.claim))""",
+    ),
+    Invariant(
+        "I10e",
+        "who waits has asked somebody, or stands where events are looked for",
+        """select e.id::text from execution e where e.status = 'waiting'
+               and not exists (select from inquiry i where i.execution_id = e.id and i.status = 'created')
+               and not exists (select from event_wait w where w.execution_id = e.id)""",
+    ),
+    Invariant(
+        "I10f",
+        "what ended is on its way to the archive",
+        """select e.id::text from execution e left join (select unnest(ids) as id from finished) f on f.id = e.id
+           where e.finished_at is not null and e.parent is null and f.id is null""",
+    ),
+    Invariant(
         "moves",
         "every move was legal",
         """select h.execution_id::text from history h where h.old is not null
@@ -149,10 +184,13 @@ INVARIANTS = (
 )
 
 
-async def check(session: Session) -> list[Finding]:
-    """Run every checker query, each in a snapshot of its own. A healthy system has no violations."""
-    findings: list[Finding] = []
-    for invariant in INVARIANTS:
-        rows = await session.fetch(f"{invariant.violations} limit 20")
-        findings.append(Finding(invariant.name, invariant.says, [row[0] for row in rows]))
-    return findings
+async def check(session: Session, *, limit: int = 20) -> list[Finding]:
+    """Run every checker query, each in a snapshot of its own; of each at most `limit` violations. A healthy system has
+    none."""
+    return [await violated(session, invariant, limit) for invariant in INVARIANTS]
+
+
+async def violated(session: Session, invariant: Invariant, limit: int) -> Finding:
+    """At most `limit` violations of one invariant."""
+    rows = await session.fetch(f"{invariant.violations} limit {limit}")
+    return Finding(invariant.name, invariant.says, [row[0] for row in rows])

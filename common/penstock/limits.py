@@ -1,4 +1,8 @@
-"""Limits as admission reads them: stored with their definitions, changed while executions wait under them."""
+"""Limits as admission reads them: stored with their definitions, changed while executions wait under them.
+
+A limit is declared with the definitions, or set by hand, or both: then what was set by hand is in force, whatever is
+applied meanwhile, until it is removed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from penstock.database import Transaction
+import orjson
+
+from penstock.database import Row, Session, Transaction
+
+DECLARED = "limit"
+BY_HAND = "limit_by_hand"
+"""Kinds in the catalog; the definitions that they name are all of kind `limit`."""
 
 FAIR_BEFORE = "select fair from concurrency_limit where ref = $1 and by = $2::text[]"
 STORE = """
@@ -23,7 +33,22 @@ delete from catalog c where c.kind = 'limit' and c.ref <> all($2::text[])
     and exists (select from unnest($1::text[]) r where starts_with(c.ref, r || '.'))
 returning c.ref
 """
-DROP = "delete from catalog where kind = 'limit' and ref = $1 returning ref"
+DROP = "delete from catalog where kind = $1 and ref = $2 returning ref"
+CURRENT = """
+select c.kind, c.ref, c.definition_id, d.body::text as body
+from catalog c join definition d on d.id = c.definition_id
+where c.kind in ('limit', 'limit_by_hand') and ($1::text[] is null or c.ref = any($1::text[]))
+"""
+DEFINE = """
+insert into definition (kind, ref, digest, body) values ('limit', $1, $2, $3::text::jsonb)
+on conflict (kind, ref, digest) do nothing
+"""
+SET_BY_HAND = """
+insert into catalog as c (kind, ref, definition_id)
+select 'limit_by_hand', ref, id from definition where kind = 'limit' and ref = $1 and digest = $2
+on conflict (kind, ref) do update set definition_id = excluded.definition_id, updated_at = clock_timestamp()
+returning definition_id
+"""
 CHANGED = "select limits_changed($1::integer[], $2::integer[])"
 OF_LIMITS = "select id from namespace where limits && $1::integer[]"
 NO_MAXIMUM = 2_147_483_647
@@ -42,6 +67,39 @@ class Stored:
 
     id: int
     turns: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What is declared and what was set by hand under one ref: (definition id, body) each."""
+
+    declared: tuple[int, dict[str, Any]] | None = None
+    by_hand: tuple[int, dict[str, Any]] | None = None
+
+    @property
+    def in_force(self) -> tuple[int, dict[str, Any]] | None:
+        return self.by_hand or self.declared
+
+
+async def versions(tx: Transaction | Session, ref: str) -> Versions:
+    rows = {row["kind"]: row for row in await tx.fetch(CURRENT, [ref])}
+    return Versions(*(_version(rows.get(kind)) for kind in (DECLARED, BY_HAND)))
+
+
+def _version(row: Row | None) -> tuple[int, dict[str, Any]] | None:
+    return None if row is None else (row["definition_id"], orjson.loads(row["body"]))
+
+
+async def set_by_hand(tx: Transaction) -> set[str]:
+    """The refs of limits that were set by hand."""
+    return {row["ref"] for row in await tx.fetch(CURRENT, None) if row["kind"] == BY_HAND}
+
+
+async def put_by_hand(tx: Transaction, ref: str, digest: str, body: dict[str, Any]) -> Stored:
+    """Let this version be in force, whatever is declared."""
+    await tx.fetch(DEFINE, ref, digest, orjson.dumps(body).decode())
+    [row] = await tx.fetch(SET_BY_HAND, ref, digest)
+    return await store(tx, ref, row["definition_id"], body)
 
 
 async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]) -> Stored:
@@ -73,9 +131,9 @@ async def drop_undeclared(tx: Transaction, documents: Sequence[Document]) -> lis
     return [row["ref"] for row in await tx.fetch(DROP_UNDECLARED, owners, declared)]
 
 
-async def drop(tx: Transaction, ref: str) -> bool:
-    """A limit is no longer in force. What holds its slots goes on. False where there is none."""
-    return bool(await tx.fetch(DROP, ref))
+async def drop(tx: Transaction, kind: str, ref: str) -> bool:
+    """Forget what was declared or set by hand. What holds its slots goes on. False where there is none."""
+    return bool(await tx.fetch(DROP, kind, ref))
 
 
 async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequence[int]) -> None:

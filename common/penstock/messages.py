@@ -28,6 +28,21 @@ INQUIRY_RESPONDED = "inquiry.responded"
 DEAD = "dead"
 WORK = "work."
 """The queue of a route is `work.<route>`."""
+QUEUES = frozenset(
+    {
+        EVENT_RECEIVED,
+        EVENT_CREATED,
+        ENFORCEMENT_CREATED,
+        EXECUTION_REQUESTED,
+        EXECUTION_COMPLETED,
+        WORKFLOW_STARTED,
+        INQUIRY_RESPONDED,
+        DEAD,
+    }
+)
+"""All others."""
+INQUIRY_CREATED = "inquiry.created"
+"""No queue: it tells whoever listens of executions that ask somebody something."""
 
 
 class Envelope(BaseModel):
@@ -48,6 +63,16 @@ class CancelRequested(BaseModel):
     v: Literal[1] = 1
     type: Literal["cancel.requested"] = "cancel.requested"
     ids: list[UUID]
+
+
+class SchedulesChanged(BaseModel):
+    """Broadcast to executors, best effort: schedules were made or changed, and one may be due sooner than the next that
+    they know of. They look now and then anyway."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    v: Literal[1] = 1
+    type: Literal["schedules.changed"] = "schedules.changed"
 
 
 def encode(type: str, ids: Sequence[UUID]) -> bytes:

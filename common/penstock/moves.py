@@ -17,7 +17,7 @@ SCHEDULED = "scheduled"
 RUNNING = "running"
 """A worker owns an attempt of it; or, for a workflow, its tasks are under way."""
 WAITING = "waiting"
-"""Waits for the answer to an inquiry. No worker holds it."""
+"""Waits for the answer to an inquiry, or, as a task of a workflow, for an event. No worker holds it."""
 CANCELING = "canceling"
 """Somebody asked to cancel it while a worker has it. It still holds its slot."""
 COMPLETED = "completed"
@@ -33,8 +33,8 @@ FINAL = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, ABANDONED, SKIPPED})
 
 MOVES: dict[str, frozenset[str]] = {
     REQUESTED: frozenset(
-        {SCHEDULING, QUEUED, SCHEDULED, RUNNING, CANCELLED, FAILED, TIMEOUT, SKIPPED}
-    ),  # RUNNING: only a workflow, which no worker claims
+        {SCHEDULING, QUEUED, SCHEDULED, RUNNING, WAITING, CANCELLED, FAILED, TIMEOUT, SKIPPED}
+    ),  # RUNNING: only a workflow, WAITING: only a task that waits; no worker claims these
     SCHEDULING: frozenset({REQUESTED, QUEUED, SCHEDULED, CANCELLED, FAILED, TIMEOUT}),
     QUEUED: frozenset({REQUESTED, SCHEDULED, RUNNING, CANCELLED, FAILED, TIMEOUT, SKIPPED}),
     SCHEDULED: frozenset({REQUESTED, RUNNING, CANCELLED, FAILED, TIMEOUT, SKIPPED}),

@@ -11,6 +11,7 @@ import orjson
 from penstock.database import Row, Session, Transaction
 from penstock.messages import WORK, WORKFLOW_STARTED
 from penstock.routing import Router, RoutingRule
+from penstock.waiting import PLACE, WAITS
 
 FIND = "select id, name from namespace where name = any($1::text[])"
 STEADY = "select lock_placement()"
@@ -26,11 +27,12 @@ order by n
 on conflict (name) do nothing
 """
 RULES = """
-select c.kind, c.ref, d.body::text as body, l.id as limit_id
+select d.kind, c.ref, d.body::text as body, l.id as limit_id
 from catalog c join definition d on d.id = c.definition_id
-left join concurrency_limit l on c.kind = 'limit' and l.ref = c.ref and l.definition_id = c.definition_id
-where c.kind in ('route', 'limit') and c.enabled
-order by c.kind, coalesce((d.body ->> 'position')::integer, 0), c.ref
+left join concurrency_limit l on d.kind = 'limit' and l.ref = c.ref and l.definition_id = c.definition_id
+where c.enabled and (c.kind in ('route', 'limit_by_hand')
+    or c.kind = 'limit' and not exists (select from catalog h where h.kind = 'limit_by_hand' and h.ref = c.ref))
+order by d.kind, coalesce((d.body ->> 'position')::integer, 0), c.ref
 """
 TARGETS = """
 select c.ref, c.kind, d.body ->> 'route' as route
@@ -67,13 +69,17 @@ async def places(db: Session | Transaction, names: Mapping[str, str]) -> dict[st
                 found |= await _place(tx, names, new)
         else:
             found |= await _place(db, names, new)
-    if isinstance(db, Session):  # ids never change; inside a transaction they may still be rolled back
-        for n, id in found.items():
+    for (
+        n,
+        id,
+    ) in found.items():  # ids never change, but those of this very transaction may still be rolled back
+        if isinstance(db, Session) or n not in db.placed:
             db.cache["namespace", n] = id
     return cached | found
 
 
 async def _place(tx: Transaction, names: Mapping[str, str], new: Sequence[str]) -> dict[str, int]:
+    tx.placed.update(new)
     await tx.fetch(STEADY)
     rules = await _Rules.load(tx)
     await tx.fetch(
@@ -125,6 +131,8 @@ class _Rules:
         return cls(await tx.fetch(RULES), targets)
 
     def queue(self, namespace: str, action: str) -> str:
+        if action in WAITS:
+            return PLACE
         target = self._targets.get(action)
         if target is not None and target["kind"] == "workflow":
             return WORKFLOW_STARTED
@@ -138,7 +146,9 @@ class _Rules:
     def limits(self, namespace: str, action: str) -> list[int]:
         """`*` covers all actions, a pack its own, a ref that action or workflow wherever it runs, and
         `pack.workflow.task` one task. Workflows are covered by limits of their own only: slots of their tasks' limits
-        they would hold while they wait for those tasks."""
+        they would hold while they wait for those tasks. What waits for an event or an answer needs no slot."""
+        if action in WAITS:
+            return []
         target = self._targets.get(action)
         covering = {action, namespace.partition("@")[0].partition("::")[2].replace("::", ".")}
         if target is None or target["kind"] != "workflow":

@@ -14,7 +14,7 @@ The first rule that matches wins; if none does, the default route is taken.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -100,18 +100,18 @@ class Router:
             passed_over.append(PassedOver(rule, reason))
         return Explanation(namespace, self.default, None, tuple(passed_over))
 
-    def check(self, known: Collection[str]) -> None:
-        """Raise DefinitionError if a rule or the default names a route that is not among the `known` ones."""
-        named = [(rule.route, f"rule {n}, pattern {rule.pattern!r}") for n, rule in enumerate(self.rules, 1)]
-        unknown = [(route, by) for route, by in [*named, (self.default, "the default")] if route not in known]
-        if not unknown:
-            return
-        near = get_close_matches(unknown[0][0], list(known), n=1)
-        meant = f"Did you mean {near[0]!r}? " if near else ""
-        raise DefinitionError(
-            f"Unknown route: {', '.join(f'{route!r} ({by})' for route, by in unknown)}.",
-            hint=f"{meant}Known routes: {', '.join(sorted(known)) or 'none'}.",
-        )
+
+def refuse_unknown(named: Iterable[tuple[str, str]], known: Collection[str]) -> None:
+    """Raise DefinitionError if one of the routes that are `named` (route, by what) is not among the `known` ones."""
+    unknown = [(route, by) for route, by in named if route not in known]
+    if not unknown:
+        return
+    near = get_close_matches(unknown[0][0], list(known), n=1)
+    meant = f"Did you mean {near[0]!r}? " if near else ""
+    raise DefinitionError(
+        f"unknown route {', '.join(f'{route!r} ({by})' for route, by in unknown)}",
+        hint=f"{meant}PENSTOCK_KNOWN_ROUTES names {', '.join(sorted(known))}.",
+    )
 
 
 def _mismatch(blocks: tuple[tuple[Segment, ...], ...], segments: list[str]) -> str | None:

@@ -46,20 +46,22 @@ def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
     )
 
 
+def told(event: Row, payload: Any) -> dict[str, Any]:
+    """An event as expressions see it."""
+    return {
+        "id": str(event["id"]),
+        "trigger": event["trigger"],
+        "tenant": event["tenant"],
+        "payload": payload,
+        "created_at": event["created_at"].isoformat(),
+    }
+
+
 def evaluate(rule: CompiledRule, event: Row, payload: Any) -> Match:
     """The rule against the event. A condition or template that fails is a match with an error: somebody must see it."""
     if rule.tenant is not None and rule.tenant != event["tenant"]:
         return Match(False)
-    namespace = {
-        "event": {
-            "id": str(event["id"]),
-            "trigger": event["trigger"],
-            "tenant": event["tenant"],
-            "payload": payload,
-            "created_at": event["created_at"].isoformat(),
-        },
-        "payload": payload,
-    }
+    namespace = {"event": told(event, payload), "payload": payload}
     try:
         if not rule.when(namespace):
             return Match(False)

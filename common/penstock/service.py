@@ -41,10 +41,12 @@ def make_transport(settings: Settings, *, role: str) -> Transport:
 
 @dataclass(slots=True)
 class Stop:
-    """Set once when the process was asked to end, a second time when it was asked to end now."""
+    """Set once when the process was asked to end, a second time when it was asked to end now. `began` is set by the
+    service, once it works and has something to finish."""
 
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     at_once: asyncio.Event = field(default_factory=asyncio.Event)
+    began: asyncio.Event = field(default_factory=asyncio.Event)
 
     def ask(self) -> None:
         if self.asked.is_set():
@@ -59,6 +61,19 @@ def stop_on_signals() -> Stop:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.ask)
     return stop
+
+
+async def until_stopped(service: Coroutine[Any, Any, None], stop: Stop) -> None:
+    """Run a service. One that is asked to stop while it still waits for its servers ends at once."""
+    serving = asyncio.create_task(service)
+    asked = asyncio.create_task(stop.asked.wait())
+    await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if serving.done() or stop.began.is_set():
+        await serving
+    else:
+        await cancel(serving)
+        log.info("service.stopped_before_it_began")
 
 
 @dataclass(slots=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Annotated, Any, Self
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from penstock import labels as labels_
 from penstock.errors import ConfigurationError
 
 
@@ -52,6 +54,8 @@ class Settings(BaseSettings):
     """Items that a handler takes in one transaction at the most."""
     payload_cap: int = Field(default=256 * 1024, ge=1024)
     """Bytes of a payload, of parameters, and of a result at the most."""
+    max_workflow_depth: int = Field(default=20, ge=1, le=1000)
+    """How many workflows may run inside one another, the outermost counted."""
 
     concurrency: int = Field(default=32, ge=1, le=10_000)
     """Executions that a worker runs at once."""
@@ -60,8 +64,12 @@ class Settings(BaseSettings):
     executors: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
     """Options of a worker's task executors by name, as JSON: {"process": {"memory_limit": 1073741824}, "http": null}.
     null leaves one out; one of your own has a "class"."""
+    known_routes: str = ""
+    """All routes there are, separated by commas: definitions that name another are refused. Empty: any will do."""
     routes: str = "default"
     """Routes that a worker serves, separated by commas."""
+    labels: str = ""
+    """What a worker has that actions may ask for: `gpu=a100,zone=eu`."""
     grace: Seconds = 30.0
     """How long a draining worker lets its work finish; how long cancelled work may take to end."""
 
@@ -82,18 +90,31 @@ class Settings(BaseSettings):
     delivery_limit: int = Field(default=20, ge=1)
     """Deliveries of a message after which it is a dead letter."""
 
-    history_retention_days: int = Field(default=30, ge=1)
-    event_retention_days: int = Field(default=30, ge=1)
-    archive_retention_days: int = Field(default=90, ge=1)
     archive_after: Seconds = 3600.0
     """Finished executions are moved to the archive this long after they ended."""
+    archive_retention_days: int = Field(default=90, ge=1)
+    history_retention_days: int = Field(default=30, ge=1)
+    event_retention_days: int = Field(default=30, ge=1)
+    log_retention_days: int = Field(default=30, ge=1)
+    fire_retention_days: int = Field(default=30, ge=1)
     key_retention_days: int = Field(default=30, ge=1)
     """How long idempotency keys and message ids are remembered."""
+    dead_letter_retention_days: int = Field(default=90, ge=1)
+    """Counted from when a dead letter came the last time."""
+    export_folder: Path | None = None
+    """Where a day is written to before it is dropped. Unset: nowhere."""
+    export_format: Literal["jsonl", "parquet"] = "jsonl"
 
-    @field_validator("database_url", "broker_url", mode="before")
+    @field_validator("database_url", "broker_url", "export_folder", mode="before")
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value
+
+    @field_validator("labels")
+    @classmethod
+    def _are_labels(cls, value: str) -> str:
+        labels_.read(value)
+        return value
 
     @model_validator(mode="after")
     def _relations(self) -> Self:
@@ -118,7 +139,8 @@ def load(**overrides: object) -> Settings:
     """The settings of the environment. Raises ConfigurationError that names what is wrong."""
     given = {name: value for name, value in overrides.items() if value is not None}
     known = {f"PENSTOCK_{name.upper()}" for name in Settings.model_fields}
-    unknown = [name for name in os.environ if name.startswith("PENSTOCK_") and name not in known | FOREIGN]
+    ours = [name for name in os.environ if name.startswith("PENSTOCK_") and not name.startswith(TESTS)]
+    unknown = [name for name in ours if name not in known | FOREIGN]
     if unknown:
         raise ConfigurationError(
             f"unknown setting {', '.join(sorted(unknown))}",
@@ -131,6 +153,8 @@ def load(**overrides: object) -> Settings:
         raise ConfigurationError("; ".join(lines), hint="See docs/configuration.md.") from None
 
 
+TESTS = "PENSTOCK_TEST_"
+"""What the tests' own variables begin with."""
 FOREIGN = frozenset(
     f"PENSTOCK_{name}"
     for name in (
@@ -144,7 +168,7 @@ FOREIGN = frozenset(
             "IDEMPOTENCY_TOKEN",
             "ATTEMPT_TOKEN",
         ),
-        *("TIMEOUT", "PARAMS"),
+        *("TIMEOUT", "PARAMS", "CONTEXT"),
     )
 )
 """Variables that begin like settings and are not: the embedded server's folder, the tests', a command action's."""

@@ -38,7 +38,7 @@ class Source:
         return DefinitionError(f"{self}: {message}", hint=hint)
 
     def __str__(self) -> str:
-        return f"{shown(self.file)}:{self.line}"
+        return f"{shown(self.file)}:{self.line}" if self.line else shown(self.file)
 
 
 def shown(path: str | Path) -> str:

@@ -91,6 +91,8 @@ class Run:
     """Seconds between asking cancelled work to end and killing it."""
     carry: Mapping[str, Any] = field(default_factory=dict)
     """What the latest deferral of this execution carried (`Outcome.carry`), else empty."""
+    context: Mapping[str, Any] = field(default_factory=dict)
+    """What the run is told beside its parameters: by its schedule, if one started it."""
     result_limit: int = RESULT_LIMIT
     """Bytes of JSON that the result may have."""
     cancelled: bool = False

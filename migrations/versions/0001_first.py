@@ -19,7 +19,7 @@ FILES = (
 )  # fmt: skip
 
 MOVES = {
-    "requested": "scheduling queued scheduled running cancelled failed timeout skipped",
+    "requested": "scheduling queued scheduled running waiting cancelled failed timeout skipped",
     "scheduling": "requested queued scheduled cancelled failed timeout",
     "queued": "requested scheduled running cancelled failed timeout skipped",
     "scheduled": "requested running cancelled failed timeout skipped",

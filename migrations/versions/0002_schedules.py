@@ -13,7 +13,7 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
-FILES = ("tables", "fire", "waiting", "settle", "partitions")
+FILES = ("tables", "fire", "waiting", "settle", "moves", "partitions")
 
 
 def upgrade() -> None:

@@ -12,8 +12,9 @@ from penstock.ids import new_id
 from penstock.observe import Observed, serve_health
 from penstock.service import Parts, Stop, assembled, cancel, supervise
 from penstock.settings import Settings
+from penstock_executor import control, exports
 from penstock_executor.handlers import ROUTES
-from penstock_executor.loops import LOOPS
+from penstock_executor.loops import LOOPS, schedules
 from penstock_executor.loops import loop as looping
 from penstock_executor.schedule_gauges import gauges
 
@@ -21,7 +22,8 @@ log = structlog.get_logger()
 
 
 async def serve(settings: Settings, stop: Stop) -> None:
-    """Run a replica until `stop` is asked."""
+    """Run a replica until `stop` is asked. Raises ConfigurationError if it cannot write the files it is to write."""
+    exports.check(settings)
     async with assembled(settings, role="executor") as parts:
         await work(parts, stop)
 
@@ -39,9 +41,16 @@ async def work(parts: Parts, stop: Stop) -> None:
         asyncio.create_task(supervise(c.route.queue, c.run), name=f"consume {c.route.queue}")
         for c in consumers
     ]
+    woken = {schedules.LOOP.name: asyncio.Event()}
     running += [
-        asyncio.create_task(looping.run(loop, parts, stop.asked), name=f"loop {loop.name}") for loop in LOOPS
+        asyncio.create_task(
+            looping.run(loop, parts, stop.asked, woken.get(loop.name)), name=f"loop {loop.name}"
+        )
+        for loop in LOOPS
     ]
+    hearing = asyncio.create_task(
+        supervise("control", lambda: control.hear(parts, woken[schedules.LOOP.name])), name="control"
+    )
     health = await serve_health(
         settings,
         Observed(
@@ -52,6 +61,7 @@ async def work(parts: Parts, stop: Stop) -> None:
         ),
     )
     log.info("executor.started", id=str(identity.id), transport=parts.transport.name, port=health.port)
+    stop.began.set()
     try:
         await stop.asked.wait()
         for consumer in consumers:
@@ -59,7 +69,7 @@ async def work(parts: Parts, stop: Stop) -> None:
         await asyncio.wait(running, timeout=settings.grace)
         await parts.publisher.flush()
     finally:
-        await cancel(*running)
+        await cancel(hearing, *running)
         await health.close()
         await heartbeat.stop()
     log.info("executor.stopped")

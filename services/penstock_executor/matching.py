@@ -14,6 +14,7 @@ from penstock.ids import new_id
 from penstock.rules import CompiledRule, Match, compile_rule, evaluate
 from penstock.schemas import Schema
 from penstock.store import catalog, events
+from penstock_executor import waits
 
 
 async def compiled(tx: Transaction, rows: Sequence[Row]) -> dict[int, CompiledRule]:
@@ -26,7 +27,9 @@ async def compiled(tx: Transaction, rows: Sequence[Row]) -> dict[int, CompiledRu
 
 
 async def match(tx: Transaction, found: Sequence[Row]) -> None:
-    """Enforce every rule that matches one of these events: one enforcement for each pair, whoever else tries."""
+    """Enforce every rule that matches one of these events: one enforcement for each pair, whoever else tries. And end
+    the waits of tasks that it fits."""
+    await waits.meet(tx, [event for event in found if event["awaited"]])
     rows = await events.rules(tx, sorted({event["trigger"] for event in found}))
     if not rows:
         return

@@ -19,6 +19,7 @@ READ = {
     "schedule_fires_per_minute": "per_minute",
     "schedule_lag_seconds": "lag",
     "schedule_failure_rate": "failure_rate",
+    "schedule_run_seconds": "took",
 }
 """Gauges of the whole installation, and the figures that they show."""
 

@@ -10,11 +10,15 @@ from uuid import UUID
 import orjson
 import structlog
 
-from penstock.database import Row, Session, backoff
+from penstock import labels
+from penstock.database import Row, Session, retried
+from penstock.heartbeat import Identity
 from penstock.ids import new_id
 from penstock.policies import RetryPolicy
+from penstock.schemas import Schema
 from penstock.store import catalog
 from penstock.task_executors import RunnableAction, TaskReadyEvent
+from penstock_worker.conceal import worth_hiding
 
 log = structlog.get_logger()
 
@@ -24,6 +28,9 @@ CARRIED = """
 select distinct on (execution_id) execution_id, error::text as carry from attempt
 where execution_id = any($1::uuid[]) and outcome = 'requested' and error ? 'carry'
 order by execution_id, attempt desc
+"""
+CALLED = """
+update outbox set due_at = clock_timestamp() where queue = $1 and error = 'the broker did not take it'
 """
 DEFAULT_TIMEOUT = 300.0
 """Seconds an attempt may take where its action says nothing (the field's usual five minutes)."""
@@ -37,6 +44,7 @@ class Plan:
     retry: RetryPolicy
     timeout: float | None
     followed: bool
+    parameters: Schema
 
 
 @dataclass(slots=True)
@@ -49,16 +57,20 @@ class Claimed:
     claim: UUID
     params: Mapping[str, Any]
     carry: Mapping[str, Any]
+    context: Mapping[str, Any]
+    hidden: tuple[str, ...] = ()
+    """Texts that its log and its error must not show."""
 
 
 class Claims:
     """Claims for one worker. Knows which definitions it has the code for."""
 
     def __init__(
-        self, session: Session, worker: UUID, actions: Callable[[str], RunnableAction | None]
+        self, session: Session, worker: Identity, actions: Callable[[str], RunnableAction | None]
     ) -> None:
         self._session = session
-        self._worker = worker
+        self._worker = worker.id
+        self._labels = worker.labels
         self._actions = actions
         self._plans: dict[int, Plan] = {}
         self._lacking: set[int] = set()
@@ -83,16 +95,14 @@ class Claims:
                 break
             await self._learn(unknown)
             gone = {row["execution_id"] for row in taken}
-            wanted = [id for id in wanted[:take] if id not in gone]
+            wanted = [id for id in wanted if id not in gone]
         return claimed, staged
 
     async def _call(self, claim: UUID, ids: Sequence[UUID], take: int, queue: str) -> list[Row]:
-        async for attempt in backoff():
-            with attempt:
-                return await self._session.fetch(
-                    CLAIM, self._worker, claim, ids, take, queue, self._known, list(self._lacking)
-                )
-        raise AssertionError("backoff without a deadline never gives up")
+        lacking = list(self._lacking)
+        return await retried(
+            lambda: self._session.fetch(CLAIM, self._worker, claim, ids, take, queue, self._known, lacking)
+        )
 
     async def _read(self, claim: UUID, rows: Sequence[Row]) -> list[Claimed]:
         missing = {row["namespace_id"] for row in rows} - self._namespaces.keys()
@@ -108,8 +118,11 @@ class Claims:
 
     def _claimed(self, claim: UUID, row: Row, carry: Mapping[str, Any] | None) -> Claimed:
         plan = self._plans[row["definition_id"]]
+        options: Mapping[str, Any] = {}
         if row["options"] is not None:
-            plan = _with_options(plan, orjson.loads(row["options"]))
+            options = orjson.loads(row["options"])
+            plan = _with_options(plan, options)
+        params = orjson.loads(row["params"])
         return Claimed(
             event=TaskReadyEvent(
                 execution_id=row["execution_id"],
@@ -121,22 +134,31 @@ class Claims:
             plan=plan,
             failures=row["failures"],
             claim=claim,
-            params=orjson.loads(row["params"]),
+            params=params,
             carry=carry or {},
+            context=options.get("context") or {},
+            hidden=worth_hiding(plan.parameters.secrets_of(params)),
         )
 
+    async def called(self, queue: str) -> None:
+        """This queue is there now: what the broker gave back because it was not goes out again at once."""
+        await self._session.fetch(CALLED, queue)
+
     async def _learn(self, ids: Sequence[int]) -> None:
-        """Look up definitions that were not seen before: which of them this worker has the code for."""
+        """Look up definitions that were not seen before: which of them this worker has the code and the labels for."""
         bodies = await catalog.bodies(self._session, ids)
         for id in ids:
             body = bodies.get(id)
-            action = self._actions(body["ref"]) if body else None
+            action = self._actions(body["ref"]) if body and self._carries(body) else None
             if body is None or action is None:
                 self._lacking.add(id)
                 log.warning("worker.lacks_action", definition=id, action=body and body.get("ref"))
             else:
                 self._plans[id] = _plan(action, body)
         self._known = sorted(self._plans)
+
+    def _carries(self, body: Mapping[str, Any]) -> bool:
+        return labels.carried(body.get("labels") or {}, self._labels)
 
 
 def _plan(action: RunnableAction, body: Mapping[str, Any]) -> Plan:
@@ -146,6 +168,7 @@ def _plan(action: RunnableAction, body: Mapping[str, Any]) -> Plan:
         retry=RetryPolicy.model_validate(body.get("retry") or {}),
         timeout=timeouts.get("attempt", DEFAULT_TIMEOUT),
         followed=bool(body.get("on_success") or body.get("on_failure")),
+        parameters=Schema(body.get("parameters")),
     )
 
 
@@ -157,4 +180,5 @@ def _with_options(plan: Plan, options: Mapping[str, Any]) -> Plan:
         retry=RetryPolicy.model_validate(retry) if retry else plan.retry,
         timeout=timeouts.get("attempt", plan.timeout),
         followed=plan.followed or bool(options.get("followed")),
+        parameters=plan.parameters,
     )

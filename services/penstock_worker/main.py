@@ -7,7 +7,7 @@ from functools import partial
 
 import structlog
 
-from penstock import messages
+from penstock import labels, messages
 from penstock.definitions import Definitions, load_all
 from penstock.errors import ConfigurationError
 from penstock.heartbeat import Heartbeat, Identity
@@ -17,6 +17,7 @@ from penstock.service import Parts, Stop, assembled, cancel, supervise
 from penstock.settings import Settings
 from penstock_worker.executors import executors
 from penstock_worker.logs import RunLogs
+from penstock_worker.paces import Paces
 from penstock_worker.runner import Runner
 
 log = structlog.get_logger()
@@ -37,18 +38,25 @@ async def serve(settings: Settings, stop: Stop) -> None:
 async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
     settings = parts.settings
     routes = [route.strip() for route in settings.routes.split(",") if route.strip()]
-    identity = Identity(
-        new_id(),
-        "worker",
-        settings.name,
-        routes,
-        sorted(definitions.actions),
-        concurrency=settings.concurrency,
-    )
-    logs = RunLogs(parts.database.session(relaxed=True))
+    carries = labels.read(settings.labels)
+    relaxed = parts.database.session(relaxed=True)
+    logs, paces = RunLogs(relaxed), Paces(relaxed)
     async with executors(settings, settings.executors) as found:
-        runnable = {ref: action for ref, action in definitions.actions.items() if action.executor in found}
-        runner = Runner(parts, identity.id, runnable.get, found, sink=logs.add)
+        runnable = {
+            ref: action
+            for ref, action in definitions.actions.items()
+            if action.executor in found and labels.carried(action.choices.labels, carries)
+        }
+        identity = Identity(
+            new_id(),
+            "worker",
+            settings.name,
+            routes,
+            sorted(runnable),
+            labels=carries,
+            concurrency=settings.concurrency,
+        )
+        runner = Runner(parts, identity, runnable.get, found, paces=paces, sink=logs.add)
         heartbeat = Heartbeat(
             settings, identity, holding=runner.holding, answer=runner.pulse, silent=runner.silent
         )
@@ -56,6 +64,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         running = [
             asyncio.create_task(supervise("reports", runner.reports), name="reports"),
             asyncio.create_task(supervise("logs", logs.run), name="logs"),
+            asyncio.create_task(supervise("paces", paces.run), name="paces"),
             asyncio.create_task(supervise("control", lambda: _control(parts, runner)), name="control"),
         ]
         consuming = [
@@ -79,9 +88,11 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             "worker.started",
             id=str(identity.id),
             routes=routes,
-            actions=len(definitions.actions),
+            actions=len(runnable),
+            labels=labels.written(carries),
             port=health.port,
         )
+        stop.began.set()
         try:
             await stop.asked.wait()
             heartbeat.say("draining")

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 import structlog
 
-from penstock.database import Row, Session, backoff
+from penstock.database import Row, Session, retried
 from penstock.moves import FAILED
 from penstock.outbox import Publisher
 from penstock_worker.claims import Claimed
@@ -51,6 +51,7 @@ class Reports:
         self._empty.set()
         self._open_claims: dict[UUID, int] = {}
         self._closed: list[UUID] = []
+        self._left_open: set[UUID] = set()
         self.lost = 0
 
     def opened(self, claim: UUID, size: int) -> None:
@@ -62,9 +63,12 @@ class Reports:
         self._empty.clear()
         self._arrived.set()
 
-    def drop(self, claimed: Claimed) -> None:
-        """The attempt is not ours any more: nothing to report."""
+    def drop(self, claimed: Claimed, *, told: bool) -> None:
+        """The attempt is not ours any more: nothing to report. Where nobody told us so, the database may think that it
+        is: then the row of its claim stays, which is where the attempt is found and taken back."""
         self.lost += 1
+        if not told:
+            self._left_open.add(claimed.claim)
         claim = self._close(claimed)
         if claim is not None:
             self._closed.append(claim)  # goes with the next report
@@ -76,6 +80,9 @@ class Reports:
             self._open_claims[claimed.claim] = left
             return None
         del self._open_claims[claimed.claim]
+        if claimed.claim in self._left_open:
+            self._left_open.remove(claimed.claim)
+            return None
         return claimed.claim
 
     async def run(self) -> None:
@@ -99,11 +106,14 @@ class Reports:
 
     async def _write(self, batch: list[tuple[Claimed, Ending]], claims: list[UUID]) -> None:
         tries = 0
+
+        async def finish() -> list[Row]:
+            nonlocal tries
+            tries += 1
+            return await self._finish(batch, claims)
+
         try:
-            async for attempt in backoff():
-                with attempt:
-                    tries += 1
-                    rows = await self._finish(batch, claims)
+            rows = await retried(finish)
         except Exception as error:
             await self._split(batch, claims, error)
             return

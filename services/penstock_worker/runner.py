@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import structlog
 
 from penstock import messages
 from penstock.errors import NoCapacity, Undecodable
-from penstock.heartbeat import Pulse
+from penstock.heartbeat import Identity, Pulse
 from penstock.moves import CANCELLED, REQUESTED
 from penstock.run_log import RunLog
 from penstock.service import Parts
 from penstock.task_executors import Run, RunnableAction, TaskExecutor, attempt
 from penstock.transports import Delivery, Subscription
 from penstock_worker.claims import Claimed, Claims
+from penstock_worker.conceal import concealed, concealed_outcome
 from penstock_worker.decide import Ending, decide
 from penstock_worker.executors import chosen
+from penstock_worker.paces import Paces
 from penstock_worker.report import Reports
 
 log = structlog.get_logger()
@@ -38,6 +42,8 @@ class Running:
     task: asyncio.Task[None]
     cancelled: bool = False
     lost: bool = False
+    told: bool = False
+    """That it is lost was read in the database, not only feared."""
 
 
 class Runner:
@@ -46,18 +52,20 @@ class Runner:
     def __init__(
         self,
         parts: Parts,
-        worker: UUID,
+        worker: Identity,
         actions: Callable[[str], RunnableAction | None],
         executors: Mapping[str, TaskExecutor],
         *,
+        paces: Paces,
         sink: Sink | None = None,
     ) -> None:
         self._parts = parts
         self._settings = parts.settings
         self._executors = executors
+        self._paces = paces
         self._sink = sink
         self._claims = Claims(parts.database.session(), worker, actions)
-        self._reports = Reports(parts.database.session(), worker, parts.publisher, self._settled)
+        self._reports = Reports(parts.database.session(), worker.id, parts.publisher, self._settled)
         self.slots = parts.settings.concurrency
         self.running: dict[UUID, Running] = {}
         self._held: dict[UUID, int] = {}
@@ -90,27 +98,18 @@ class Runner:
         queue = messages.WORK + route
         prefetch = max(1, self.slots // ENVELOPE)
         subscription = await self._parts.transport.subscribe(queue, prefetch)
+        await self._claims.called(queue)
+        stop = asyncio.ensure_future(self._stopping.wait())
         try:
             while not self._stopping.is_set():
                 if not await self._wait_for_slot(subscription, prefetch):
                     continue
-                deliveries = await self._receive(subscription, prefetch)
+                deliveries = await _receive(subscription, prefetch, stop)
                 if deliveries:
                     await self._take(queue, subscription, deliveries)
         finally:
+            stop.cancel()
             await subscription.close()
-
-    async def _receive(self, subscription: Subscription, limit: int) -> Sequence[Delivery]:
-        receive = asyncio.ensure_future(subscription.receive(limit))
-        stop = asyncio.ensure_future(self._stopping.wait())
-        await asyncio.wait({receive, stop}, return_when=asyncio.FIRST_COMPLETED)
-        stop.cancel()
-        if receive.done():
-            return receive.result()
-        receive.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            return await receive
-        return ()
 
     async def _wait_for_slot(self, subscription: Subscription, prefetch: int) -> bool:
         """True with a free slot. Without one for a moment the consumer stops, and what it holds goes back: nothing
@@ -181,8 +180,10 @@ class Runner:
             timeout=plan.timeout,
             grace=self._settings.grace,
             carry=claimed.carry,
+            context=claimed.context,
             result_limit=self._settings.payload_cap,
         )
+        began = time.monotonic()
         try:
             outcome = await attempt(self._executor(plan.action), run)
         except asyncio.CancelledError:
@@ -192,10 +193,12 @@ class Runner:
             self.running.pop(event.execution_id, None)
             self._reports.add(claimed, Ending(REQUESTED, delay=1.0, reason="its task executor was full"))
             return
+        self._paces.took(event.namespace, time.monotonic() - began)
         mine = self.running.pop(event.execution_id, None)
         if mine is not None and mine.lost:
-            self._reports.drop(claimed)
+            self._reports.drop(claimed, told=mine.told)
         else:
+            outcome = concealed_outcome(outcome, claimed.hidden)
             self._reports.add(claimed, decide(outcome, plan.retry, claimed.failures))
 
     def _executor(self, action: RunnableAction) -> TaskExecutor:
@@ -204,7 +207,7 @@ class Runner:
     def _cancelled(self, claimed: Claimed) -> None:
         mine = self.running.pop(claimed.event.execution_id)
         if mine.lost:
-            self._reports.drop(claimed)
+            self._reports.drop(claimed, told=mine.told)
         elif mine.cancelled:
             self._reports.add(claimed, Ending(CANCELLED))
         else:  # draining: hand it back, at no cost to its attempts that failed
@@ -219,7 +222,7 @@ class Runner:
 
     def _log(self, claimed: Claimed, stream: str, line: str) -> None:
         if self._sink is not None:
-            self._sink(claimed, stream, line)
+            self._sink(claimed, stream, concealed(line, claimed.hidden))
 
     def cancel(self, ids: Sequence[UUID]) -> None:
         """Somebody asked to cancel these: end those that run here."""
@@ -229,28 +232,29 @@ class Runner:
                 running.cancelled = True
                 running.task.cancel()
 
-    def lose(self, ids: Sequence[UUID]) -> None:
-        """These are not ours any more (ClaimLost): end them, and discard what they report."""
+    def lose(self, ids: Sequence[UUID], *, told: bool) -> None:
+        """These are not ours any more (ClaimLost), or may not be: end them, and discard what they report."""
         for id in ids:
             running = self.running.get(id)
             if running is not None and not running.lost:
-                running.lost = True
+                running.lost, running.told = True, told
                 running.task.cancel()
                 log.warning("worker.claim_lost", execution=str(id), attempt=running.claimed.event.attempt)
 
     def pulse(self, pulse: Pulse) -> None:
         """What a heartbeat was answered."""
         if not pulse.known:
-            self.lose(list(self.running))
+            # What was claimed since is still ours in the database's eyes.
+            self.lose(list(self.running), told=False)
             return
-        self.lose(pulse.lost)
+        self.lose(pulse.lost, told=True)
         self.cancel(pulse.canceling)
         if pulse.cordoned != self._cordoned:
             self.cordon(pulse.cordoned)
 
     def silent(self) -> None:
         """No heartbeat got through for so long that others take over: end everything of ours first."""
-        self.lose(list(self.running))
+        self.lose(list(self.running), told=False)
 
     def cordon(self, cordoned: bool) -> None:
         """Take no new work, or take it again."""
@@ -276,3 +280,15 @@ class Runner:
             async with asyncio.timeout(self._settings.grace):
                 await self._idle.wait()
                 await self._reports.drained()
+
+
+async def _receive(subscription: Subscription, limit: int, stop: asyncio.Future[Any]) -> Sequence[Delivery]:
+    """What arrives; nothing when it is time to stop."""
+    receive = asyncio.ensure_future(subscription.receive(limit))
+    await asyncio.wait({receive, stop}, return_when=asyncio.FIRST_COMPLETED)
+    if receive.done():
+        return receive.result()
+    receive.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        return await receive
+    return ()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,18 @@ ROOT = Path(__file__).parents[2]
 
 
 class Fleet:
-    """Starts `penstock executor` and `penstock worker` processes, and ends by pid what it started."""
+    """Starts `penstock executor` and `penstock worker` processes, and ends by pid what it started. `program`: what
+    Python runs in place of Penstock's own command line."""
 
-    def __init__(self, database: str, broker: str | None, log: Path, **settings: Any) -> None:
+    def __init__(
+        self,
+        database: str,
+        broker: str | None,
+        log: Path,
+        *,
+        program: Sequence[str] = ("-m", "penstock"),
+        **settings: Any,
+    ) -> None:
         given = {
             **QUICK,
             "log_level": "warning",
@@ -25,12 +35,13 @@ class Fleet:
             "database_url": database,
             "broker_url": broker or "",
         }
-        self._environment = {
+        self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
             **{f"PENSTOCK_{name.upper()}": str(value) for name, value in given.items()},
             "PYTHONPATH": str(ROOT),
         }
         self._log = log
+        self._program = program
         self.alive: list[subprocess.Popen[bytes]] = []
         self.killed = 0
 
@@ -51,8 +62,8 @@ class Fleet:
     def start(self, role: str, *arguments: str) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "penstock", role, *arguments],
-                env=self._environment,
+                [sys.executable, *self._program, role, *arguments],
+                env=self.environment,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

@@ -13,6 +13,7 @@ import pytest
 from tests.crash.processes import Fleet
 from tests.flows import shop
 from tests.flows.installation import Installation
+from tests.servers.process import free_port
 
 
 @pytest.fixture
@@ -122,3 +123,17 @@ async def test_a_second_signal_ends_a_worker_at_once(
         await asyncio.to_thread(leaving.wait, 20)
         fleet.alive.remove(leaving)
     assert set(await house.statuses()) <= {"requested", "scheduled"}, log.read_text()[-3000:]
+
+
+async def test_a_worker_that_still_waits_for_its_broker_stops_when_it_is_asked_to(
+    database: str, log: Path
+) -> None:
+    with Fleet(database, f"amqp://127.0.0.1:{free_port()}/nobody", log) as fleet:
+        waiting = fleet.worker()
+        async with asyncio.timeout(60):
+            while "rabbitmq_retry" not in log.read_text():
+                await asyncio.sleep(0.1)
+        waiting.send_signal(signal.SIGTERM)
+        await asyncio.to_thread(waiting.wait, 20)
+        fleet.alive.remove(waiting)
+    assert waiting.returncode == 0, log.read_text()[-3000:]

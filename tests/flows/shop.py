@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
-from penstock import NonRetryable, Retry, RetryPolicy, Rule, Trigger, action, current
+from penstock import Limit, NonRetryable, Retry, RetryPolicy, Rule, Trigger, action, current
 from penstock.outcomes import Defer
+from penstock.workflows import from_yaml
 
 order_placed = Trigger(
     "shop.order_placed",
@@ -60,6 +62,13 @@ async def wait_for(seconds: float) -> str:
 
 
 @action(pack="shop")
+async def block(seconds: float) -> str:
+    """Badly written: nothing else on its worker goes on meanwhile."""
+    time.sleep(seconds)  # noqa: ASYNC251
+    return "blocked"
+
+
+@action(pack="shop")
 async def later() -> str:
     if current().state is None:
         raise Defer(delay=0.1, state={"page": 7})
@@ -86,7 +95,7 @@ broken_rule = Rule(
     params={"order": "{{ payload.nothing }}"},
 )
 
-ACTIONS = (charge, count, flaky, hopeless, impatient, slow, wait_for, later, unstorable)
+ACTIONS = (charge, count, flaky, hopeless, impatient, slow, wait_for, block, later, unstorable)
 ALL = (*ACTIONS, order_placed, big_orders, broken_rule)
 
 
@@ -95,3 +104,22 @@ async def sturdy(n: int) -> dict[str, int]:
     """Takes a moment, and may lose any number of workers."""
     await asyncio.sleep(0.02)
     return {"n": n}
+
+
+@action(pack="shop", max_recoveries=1000, limits=[Limit(20)])
+async def narrow(n: int) -> dict[str, int]:
+    """The same, twenty at a time."""
+    await asyncio.sleep(0.02)
+    return {"n": n}
+
+
+in_steps = from_yaml("""
+workflow: shop.in_steps
+parameters: {n: {type: integer}}
+tasks:
+  first: {action: shop.sturdy, input: {n: "{{ parameters.n }}"}}
+  each: {action: shop.narrow, with_items: "{{ [1, 2, 3] }}", input: {n: "{{ item }}"}, needs: [first]}
+output: {n: "{{ tasks.first.result.n }}"}
+""")
+STURDY = (sturdy, narrow, in_steps)
+"""What survives any number of losses."""

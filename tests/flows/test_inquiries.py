@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import UUID
 
 import pytest
 
-from penstock import AskInquiry, action
+from penstock import AskInquiry, action, messages
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
 from penstock.ids import new_id
 from tests.flows.installation import Installation
+from tests.penstock.transports.broker import plain_pika
 
 
 @action(pack="ops")
@@ -17,6 +19,14 @@ async def deploy(timeout: float = 60, default: bool | None = None) -> bool:
     raise AskInquiry("Deploy?", schema={"type": "boolean"}, assignee="ada", timeout=timeout, default=default)
 
 
+@action(pack="ops")
+async def ask() -> str:
+    raise AskInquiry("Anybody?")
+
+
+ANSWER = "select * from answer_inquiry($1, 'true', 'ada')"
+EXPIRE = "select * from expire_inquiries(10)"
+CANCEL = "select * from cancel_executions(array[$1::uuid], 'asked')"
 WAITING = "select 1 from execution where id = $1 and status = 'waiting'"
 
 
@@ -74,3 +84,102 @@ async def test_a_cancelled_inquiry_cannot_be_answered(house: Installation) -> No
     with pytest.raises(Conflict, match="cancelled"):
         await house.client.answer(id, True, by="ada")
     await house.sound()
+
+
+async def test_an_execution_may_not_answer_its_own_inquiry(house: Installation) -> None:
+    await house.start(ask)
+    id = await house.client.start("ops.ask")
+    await house.until(WAITING, id)
+    with pytest.raises(InvalidInput, match="its own"):
+        await house.client.answer(id, "yes", by=f"execution:{id}")
+    await house.client.answer(id, "yes", by="anybody")
+    assert await house.client.result(id, timeout=20) == "yes"
+
+
+async def test_an_answer_and_the_end_of_its_time_have_one_winner_and_wait_for_no_circle(
+    house: Installation,
+) -> None:
+    await house.apply(deploy)
+    await house.worker(deploy)
+    one, other = await house.parts(), await house.parts()
+    executor = await house.executor()
+    for first in (ANSWER, EXPIRE):
+        id = await house.client.start("ops.deploy", {"default": False})
+        await house.until(WAITING, id)
+        executor.ask()  # nobody else looks at the time from here on
+        await house.until("select 1 where not exists (select from process where kind = 'executor')")
+        await house.rows(
+            "update inquiry set due_at = clock_timestamp() where execution_id = $1 returning 1", id
+        )
+        second = EXPIRE if first is ANSWER else ANSWER
+        async with one.database.session().transaction() as tx:
+            won = await tx.fetch(first, *([id] if first is ANSWER else []))
+            race = asyncio.create_task(
+                other.database.session().fetch(second, *([id] if second is ANSWER else []))
+            )
+            if second is ANSWER:  # it waits for the row; who looks for what ran out of time skips it
+                await house.until("select 1 from pg_stat_activity where wait_event_type = 'Lock' "
+                                  "and datname = current_database()")  # fmt: skip
+            else:
+                assert await race == []
+        lost = await race
+        assert [row["queue"] for row in won][:1] == ["moved"]
+        assert lost == []
+        [row] = await house.rows("select status, responder from inquiry where execution_id = $1", id)
+        assert row["responder"] == ("ada" if first is ANSWER else "its default")
+        executor = await house.executor()
+    await house.quiet()
+    await house.sound()
+
+
+async def test_an_answer_and_a_cancellation_have_one_winner(house: Installation) -> None:
+    await house.start(deploy)
+    one, other = await house.parts(), await house.parts()
+    for first, second in ((ANSWER, CANCEL), (CANCEL, ANSWER)):
+        id = await house.client.start("ops.deploy")
+        await house.until(WAITING, id)
+        async with one.database.session().transaction() as tx:
+            await tx.fetch(first, id)
+            race = asyncio.create_task(other.database.session().fetch(second, id))
+            await house.until("select 1 from pg_stat_activity where wait_event_type = 'Lock' "
+                              "and datname = current_database()")  # fmt: skip
+        assert await race == []
+        [row] = await house.rows(
+            "select e.status, i.status as inquiry from execution e join inquiry i on i.execution_id = e.id where e.id = $1",
+            id,
+        )
+        assert tuple(row) == (("completed", "responded") if first is ANSWER else ("cancelled", "cancelled"))
+    await house.quiet()
+    await house.sound()
+
+
+async def test_whoever_asks_is_announced_once(database: str, vhost: str) -> None:
+    async with Installation(database, vhost) as house:
+        with plain_pika(vhost) as channel:
+            await house.executor()  # which declares the exchange
+            mine = channel.queue_declare("", exclusive=True).method.queue
+            channel.queue_bind(mine, "penstock.status", "inquiry.created")
+            await house.apply(deploy)
+            await house.worker(deploy)
+            ids = await house.client.start_many("ops.deploy", [{}] * 3)
+            await house.until("select 1 from execution where status = 'waiting' having count(*) = 3")
+            await house.until("select 1 where not exists (select from outbox)")
+            told: list[UUID] = []
+            while len(told) < 3:
+                method, properties, body = channel.basic_get(mine, auto_ack=True)
+                if method is None:
+                    channel.connection.sleep(0.05)
+                    continue
+                assert properties.type == "inquiry.created"
+                told += messages.decode(body).ids
+            assert sorted(told) == sorted(ids)
+            assert channel.basic_get(mine)[0] is None
+        assert not await house.rows("select 1 from dead_letter")
+
+
+async def test_nobody_has_to_listen(house: Installation) -> None:
+    await house.start(deploy)
+    id = await house.client.start("ops.deploy")
+    await house.until(WAITING, id)
+    await house.until("select 1 where not exists (select from outbox)")
+    await house.client.answer(id, True, by="ada")

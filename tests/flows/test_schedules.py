@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from penstock import MissedFires, RetryPolicy, Schedule
+from penstock import MissedFires, RetryPolicy, Schedule, invariants
 from penstock.service import Parts
 from penstock_executor import schedule_gauges
 from penstock_executor.loops import schedule_figures, schedules
@@ -30,7 +30,7 @@ class WrongClocks(Fleet):
 
     def start(self, role: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, str(ROOT / "tests/flows/wrong_clock.py"), role, *arguments]
-        self.alive.append(subprocess.Popen(command, env=self._environment))
+        self.alive.append(subprocess.Popen(command, env=self.environment))
         return self.alive[-1]
 
 
@@ -71,7 +71,24 @@ async def test_a_schedule_fires_and_the_outcome_of_its_run_is_kept(house: Instal
     await house.sound()
 
 
-async def test_a_schedule_that_is_applied_while_executors_run_is_noticed(house: Installation) -> None:
+async def test_a_schedule_that_is_made_while_executors_sleep_wakes_them(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedules, "RECHECK", 3600.0)
+    await house.start(*shop.ALL, each_second(0))
+    await house.until("select from fire")
+    await house.client.schedules.disable("clock.s0")
+    await asyncio.sleep(1.5)  # until the loop has seen that nothing is due any more
+    [change] = await house.client.schedules.put(each_second(1))
+    assert change.what == "new"
+    await house.until("select from fire where schedule = 'clock.s1'")
+    await house.client.schedules.enable("clock.s0")
+    [[before]] = await house.rows("select count(*) from fire where schedule = 'clock.s0'")
+    await house.client.schedules.delete("clock.s1")
+    await house.until("select from fire where schedule = 'clock.s0' having count(*) > $1", before)
+
+
+async def test_a_schedule_that_nobody_told_of_is_noticed_at_the_next_look(house: Installation) -> None:
     await house.start(*shop.ALL)
     await house.until("select from process where kind = 'executor'")
     await house.apply(each_second())
@@ -99,6 +116,17 @@ async def test_a_workflow_or_an_action_is_told_when_it_was_due(house: Installati
     assert await house.client.result(fire["execution_id"], timeout=20) == 3
     row = await house.client.get(fire["execution_id"])
     assert fire["due_at"].isoformat() in orjson.loads(row["params"])["words"]
+
+
+async def test_a_second_execution_of_a_fire_and_a_fire_without_any_are_found(house: Installation) -> None:
+    await house.apply(*shop.ALL, each_second(0, every="1d"), each_second(1, every="1d"))
+    for name in ("clock.s0", "clock.s1"):
+        await house.client.schedules.run(name)
+    await house.sound()
+    await house.rows("update fire set execution_id = gen_random_uuid() where schedule = 'clock.s0'")
+    await house.rows("delete from open_fire where schedule = 'clock.s1'")
+    [found] = [finding for finding in await invariants.check(house.session) if finding.name == "I7b"]
+    assert len(found.violations) == 3
 
 
 async def test_queued_fires_run_one_after_another(house: Installation) -> None:

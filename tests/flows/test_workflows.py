@@ -214,18 +214,6 @@ async def test_a_finished_workflow_is_archived_whole_and_can_still_be_seen(house
     assert len(await house.rows("select 1 from archive where root = $1", id)) == 5
 
 
-async def test_what_cannot_be_run_yet_is_refused_when_it_is_applied(house: Installation) -> None:
-    from penstock.errors import DefinitionError
-
-    asking = written("""
-workflow: wf.asking
-tasks:
-  ask: {inquiry: {prompt: "Really?"}}
-""")
-    with pytest.raises(DefinitionError, match="ask"):
-        await house.apply(asking)
-
-
 async def test_a_paused_workflow_starts_nothing_until_it_is_resumed(house: Installation) -> None:
     await house.start(*ALL)
     id = await house.client.start("wf.slowly", {"seconds": 0.5})

@@ -1,4 +1,5 @@
-"""Runs `penstock` in a process whose clock is wrong: `python wrong_clock.py 3600 executor`.
+"""Runs `penstock` in a process whose clock is wrong: `python wrong_clock.py 3600 executor`. With several numbers,
+`0,3600,-3600`, it begins with the first, and jumps to the next at each SIGUSR1.
 
 Only what Python code is told is wrong. Timeouts and sleeps go by another clock, which runs as it should.
 """
@@ -6,6 +7,8 @@ Only what Python code is told is wrong. Timeouts and sleeps go by another clock,
 from __future__ import annotations
 
 import datetime
+import itertools
+import signal
 import sys
 import time
 from typing import Any
@@ -32,7 +35,14 @@ class _Wrong(_datetime, metaclass=_Either):
 
 
 def main() -> None:
-    ahead = int(sys.argv[1])
+    aheads = itertools.cycle([int(ahead) for ahead in sys.argv[1].split(",")])
+    ahead = next(aheads)
+
+    def jump(*_: object) -> None:
+        nonlocal ahead
+        ahead = next(aheads)
+
+    signal.signal(signal.SIGUSR1, jump)
     time.time = lambda: _time() + ahead
     time.time_ns = lambda: _time_ns() + ahead * 10**9
     import penstock.cli  # its types are those of real datetimes

@@ -38,7 +38,7 @@ async def test_the_database_holds_the_declared_moves(database: str) -> None:
     await home.close()
 
 
-async def test_partitions_are_made_ahead_and_dropped_when_they_are_old(database: str) -> None:
+async def test_partitions_are_made_ahead_and_found_when_they_are_old(database: str) -> None:
     home = Database(settings(database), role="test")
     session = home.session()
     made = (await session.fetch("select make_partitions(9)"))[0][0]
@@ -48,8 +48,8 @@ async def test_partitions_are_made_ahead_and_dropped_when_they_are_old(database:
     await session.fetch(
         "create table history_20200101 partition of history for values from ('2020-01-01') to ('2020-01-02')"
     )
-    dropped = await session.fetch("select drop_partitions('history', interval '30 days')")
-    assert [row[0] for row in dropped] == ["history_20200101"]
+    old = await session.fetch("select old_partitions('history', interval '30 days')")
+    assert [row[0] for row in old] == ["history_20200101"]
     await home.close()
 
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.errors import DefinitionError
-from penstock.routing import Router, RoutingRule
+from penstock.routing import Router, RoutingRule, refuse_unknown
 
 
 def matches(pattern: str, namespace: str) -> bool:
@@ -227,17 +227,12 @@ def test_a_malformed_route_is_refused(route: str) -> None:
 
 
 def test_a_route_that_nobody_knows_is_refused_with_what_was_meant() -> None:
-    router = Router([RoutingRule("ml::*", "gpu"), RoutingRule("etl::*", "bacth")], "default")
-    router.check({"gpu", "bacth", "default"})
+    named = [("gpu", "route ml"), ("bacth", "action etl.load")]
+    refuse_unknown(named, {"gpu", "bacth", "default"})
     with pytest.raises(DefinitionError) as refused:
-        router.check({"gpu", "batch", "default"})
-    assert "'bacth' (rule 2, pattern 'etl::*')" in refused.value.message
-    assert refused.value.hint == "Did you mean 'batch'? Known routes: batch, default, gpu."
-
-
-def test_an_unknown_default_is_refused_too() -> None:
-    with pytest.raises(DefinitionError, match=r"'default' \(the default\)"):
-        Router([], "default").check(["gpu"])
+        refuse_unknown(named, {"gpu", "batch", "default"})
+    assert refused.value.message == "unknown route 'bacth' (action etl.load)"
+    assert refused.value.hint == "Did you mean 'batch'? PENSTOCK_KNOWN_ROUTES names batch, default, gpu."
 
 
 # --- explanations

@@ -11,7 +11,15 @@ from penstock.errors import ConfigurationError
 from penstock.settings import FOREIGN, Settings, load
 
 PAGE = Path(__file__).parents[2] / "docs/configuration.md"
-WORDS = {"database_url": "unset", "broker_url": "unset", "modules": "none", "name": "host and process id"}
+WORDS = {
+    "database_url": "unset",
+    "broker_url": "unset",
+    "export_folder": "unset",
+    "modules": "none",
+    "labels": "none",
+    "known_routes": "none",
+    "name": "host and process id",
+}
 """Defaults that the page gives in words."""
 
 
@@ -42,6 +50,11 @@ def test_a_misspelt_setting_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PENSTOCK_DATABASE_ULR", "postgresql://nowhere")
     with pytest.raises(ConfigurationError, match="PENSTOCK_DATABASE_ULR"):
         load()
+
+
+def test_what_is_for_the_tests_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_TEST_ANYTHING", "1")
+    load()
 
 
 def test_an_empty_address_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:

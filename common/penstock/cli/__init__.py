@@ -19,10 +19,14 @@ from penstock.cli import (
     events,
     executions,
     inquiries,
+    limits,
     operations,
+    polls,
+    runs,
     schedules,
     services,
     starting,
+    waiting,
     workflows,
 )
 from penstock.cli.failures import explained
@@ -36,9 +40,9 @@ app = typer.Typer(
 # What `penstock --help` shows, in this order; each part adds its commands.
 PARTS = {
     "Run Penstock": (demo, services),
-    "Say what is to be done": (definitions, schedules, workflows),
-    "Start work, and see what happens": (events, starting, executions, inquiries),
-    "Look after it": (operations, doctor, dead_letters),
+    "Say what is to be done": (definitions, schedules, polls, workflows),
+    "Start work, and see what happens": (events, starting, executions, runs, waiting, inquiries),
+    "Look after it": (limits, operations, doctor, dead_letters),
 }
 for panel, parts in PARTS.items():
     commands, groups = len(app.registered_commands), len(app.registered_groups)

@@ -10,7 +10,7 @@ import typer
 
 from penstock.apply import register
 from penstock.cli.output import Json, json_line, out, table
-from penstock.cli.running import with_session
+from penstock.cli.running import tell_of_schedules, with_session
 from penstock.database import Row, Session
 from penstock.definitions import load_all
 from penstock.errors import NotFound
@@ -29,6 +29,8 @@ def apply(
     """Register what modules and packs define. Doing it twice changes nothing."""
     definitions = load_all(",".join(source))
     changes = with_session(lambda session: register(session, definitions))
+    if any(change.kind == "schedule" and change.what != "unchanged" for change in changes):
+        tell_of_schedules()
     if json:
         for change in changes:
             json_line({"kind": change.kind, "ref": change.ref, "what": change.what})
@@ -48,7 +50,7 @@ def _listed(kinds: list[str], json: bool, *columns: str) -> None:
         return
     table(
         ["ref", "enabled", *columns],
-        [(one["ref"], one["enabled"], *(_said(one["definition"].get(c)) for c in columns)) for one in found],
+        [(one["ref"], one["enabled"], *(_column(one, c) for c in columns)) for one in found],
         empty="None yet. Register some with `penstock apply FILE`.",
     )
 
@@ -61,6 +63,12 @@ def _shown(row: Row) -> dict[str, Any]:
         "digest": row["digest"],
         "definition": orjson.loads(row["body"]),
     }
+
+
+def _column(one: dict[str, Any], column: str) -> str:
+    if column == "executor" and one["kind"] == "workflow":
+        return "workflow"  # executors run it themselves
+    return _said(one["definition"].get(column))
 
 
 def _said(value: Any) -> str:
@@ -89,11 +97,12 @@ Rule = Annotated[str, typer.Argument(help="The rule's ref, such as shop.charge_b
 
 
 def _change(statement: str, done: str, ref: str, json: bool, *args: Any) -> None:
-    async def work(session: Session) -> list[Row]:
-        return await session.fetch(statement, "rule", ref, *args)
+    async def work(session: Session) -> None:
+        if not await session.fetch(statement, "rule", ref, *args):
+            known = "`penstock rules list` shows the rules there are."
+            raise NotFound(f"no rule {ref!r}", hint=await catalog.hint(session, ["rule"], ref, known))
 
-    if not with_session(work):
-        raise NotFound(f"no rule {ref!r}", hint="`penstock rules list` shows the rules there are.")
+    with_session(work)
     if json:
         json_line({"rule": ref, "is": done})
     else:

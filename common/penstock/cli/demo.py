@@ -23,6 +23,7 @@ from penstock.client import Client
 from penstock.database import Row
 from penstock.definitions.importing import imported
 from penstock.errors import ConfigurationError, NotFound
+from penstock.here import HOME
 from penstock.service import run as run_service
 
 QUICK: dict[str, Any] = {
@@ -46,7 +47,9 @@ def demo(
     folder: Annotated[Path, typer.Argument(help="A git repository, or any folder of files.")] = Path("."),
     commits: Annotated[int, typer.Option(min=1, help="How many of the newest commits, at the most.")] = 200,
     files: Annotated[int, typer.Option(min=1, help="How many Python files of them, at the most.")] = 400,
-    home: Annotated[Path, typer.Option(help="Where the embedded database lives.")] = Path(".penstock"),
+    home: Annotated[
+        Path, typer.Option(envvar="PENSTOCK_HOME", help="Where the embedded database lives.")
+    ] = HOME,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs stored.")] = False,
 ) -> None:
     """See it work: every commit of a repository becomes an event, rules pick some, actions look at what changed."""

@@ -6,7 +6,8 @@ import typer
 from rich.markup import escape
 
 from penstock.cli.output import Json, err, json_line, out, table
-from penstock.cli.running import found, run
+from penstock.cli.running import run
+from penstock.here import located
 
 
 def doctor(json: Json = False) -> None:
@@ -14,7 +15,7 @@ def doctor(json: Json = False) -> None:
     from penstock.doctor import Finding, examine  # takes a while
 
     async def work() -> list[Finding]:
-        return await examine(await found())
+        return await examine(await located())
 
     findings = run(work())
     broken = [finding for finding in findings if finding.state == "bad"]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
 import typer
 
-from penstock.cli.executions import described, print_execution
+from penstock.cli.executions import described, plain, print_execution
 from penstock.cli.output import Json, fields, json_line, out, table
 from penstock.cli.running import with_client, with_session
 from penstock.cli.starting import parse_params
 from penstock.client import Client
 from penstock.database import Session
-from penstock.errors import NotFound
+from penstock.errors import InvalidInput, NotFound
 from penstock.rules import compile_rule, evaluate
 from penstock.store import events as store
+from penstock.workflows.draw import to_dot, to_mermaid
+from penstock.workflows.graph import Graph
 
 
 def publish(
@@ -76,8 +79,16 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
     return verdicts
 
 
-def show(id: Annotated[UUID, typer.Argument(help="An execution or an event.")], json: Json = False) -> None:
-    """Everything about an execution; or about an event, and which rules matched it and why the others did not."""
+def show(
+    id: Annotated[UUID, typer.Argument(help="An execution or an event.")],
+    dot: Annotated[
+        bool, typer.Option("--dot", help="Of a workflow: a Graphviz drawing of how its tasks stand.")
+    ] = False,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="The same as a Mermaid drawing.")] = False,
+    json: Json = False,
+) -> None:
+    """Everything about an execution, and of a workflow the tree of its tasks; or about an event, and which rules matched
+    it and why the others did not."""
 
     async def work(session: Session) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         found = await described(session, id)
@@ -91,12 +102,14 @@ def show(id: Annotated[UUID, typer.Argument(help="An execution or an event.")], 
 
     found, verdicts = with_session(work)
     assert found is not None
-    if json:
-        json_line({**found, "rules": verdicts} if "trigger" in found else found)
+    if dot or mermaid:
+        _draw(found, to_dot if dot else to_mermaid)
+    elif json:
+        json_line({**found, "rules": verdicts} if "trigger" in found else plain(found))
     elif "trigger" in found:
-        fields(
-            {"event" if name == "id" else name: value for name, value in found.items() if name != "payload"}
-        )
+        shown = {name: value for name, value in found.items() if name != "payload"}
+        shown["awaited"] = found["awaited"] or None  # that no workflow waits for it is the ordinary case
+        fields({"event" if name == "id" else name: value for name, value in shown.items()})
         out.print("[dim]payload[/dim]")
         out.print_json(orjson.dumps(found["payload"]).decode())
         out.print()
@@ -107,6 +120,12 @@ def show(id: Annotated[UUID, typer.Argument(help="An execution or an event.")], 
         )
     else:
         print_execution(found)
+
+
+def _draw(found: dict[str, Any], draw: Callable[[Graph, Mapping[str, str]], str]) -> None:
+    if found.get("graph") is None:
+        raise InvalidInput(f"{found['id']} is no run of a workflow", hint="Only those have a graph to draw.")
+    out.print(draw(found["graph"], {task.name: task.status for task in found["tasks"]}), markup=False)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -11,13 +11,16 @@ import orjson
 import typer
 from rich.markup import escape
 
+from penstock.cli import run_tree
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
+from penstock.cli.run_tree import print_told, print_tree
 from penstock.cli.running import with_client, with_session
 from penstock.client import Client
 from penstock.database import Row, Session
 from penstock.errors import InvalidInput, NotFound
 from penstock.moves import COMPLETED, STATUSES
 from penstock.store import executions as store
+from penstock.workflows.progress import TaskProgress
 
 
 def executions(
@@ -66,20 +69,9 @@ def _took(created: datetime, finished: datetime | None) -> timedelta | None:
     return finished - created if finished else None
 
 
-TASKS = """
-select e.task, n.action, e.status, count(*) as count, (array_agg(e.id order by e.item))[1] as first,
-    min(e.created_at) as begun, max(e.finished_at) as ended
-from execution e join namespace n on n.id = e.namespace_id where e.parent = $1 group by 1, 2, 3
-union all
-select task, action, status, count(*), (array_agg(id order by item))[1], min(created_at), max(finished_at)
-from archive where parent = $1 and root = (select root from archive where id = $1 limit 1) group by 1, 2, 3
-order by begun, ended
-"""
-"""Of a workflow: its tasks that have begun; the items of one that end in the same way make one row."""
-
-
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
-    """An execution with its attempts and tasks, secrets masked; None where there is none."""
+    """An execution with its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; and what people told
+    it. None where there is none."""
     from penstock.schemas import Schema
     from penstock.store import catalog
 
@@ -89,14 +81,27 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     found = {key: value for key, value in rows[0].items() if key != "claim"}
     for name in ("params", "options", "origin", "result", "error"):
         found[name] = orjson.loads(found[name]) if found[name] is not None else None
-    body = (await catalog.bodies(session, [found["definition_id"]])).get(found.pop("definition_id"), {})
+    definition = found.pop("definition_id")
+    body = (await catalog.bodies(session, [definition])).get(definition, {})
     found["params"] = Schema(body.get("parameters")).mask(found["params"])
-    found["tasks"] = [dict(row) for row in await session.fetch(TASKS, id)]
+    found["graph"] = await run_tree.graph_of(session, definition)
+    found["tasks"] = [] if found["graph"] is None else await run_tree.tree(session, id, found["graph"])
+    found["told"] = await run_tree.told(session, id)
     found["attempts"] = [
         {**dict(row), "error": orjson.loads(row["error"]) if row["error"] else None}
         for row in await store.attempts(session, id)
     ]
     return found
+
+
+def plain(found: dict[str, Any]) -> dict[str, Any]:
+    """The same as JSON: the tasks as a tree, and the names of those on the critical path."""
+    tasks: list[TaskProgress] = found["tasks"]
+    whole = {name: value for name, value in found.items() if name not in ("graph", "tasks")}
+    if found["graph"] is None:
+        return whole
+    path = [task.name for task in tasks if task.critical]
+    return whole | {"tasks": [task.as_json() for task in tasks], "critical_path": path}
 
 
 def print_execution(found: dict[str, Any]) -> None:
@@ -118,7 +123,7 @@ def print_execution(found: dict[str, Any]) -> None:
             "not before": None if ended else found["not_before"],
             "finished": ended,
             "took": _took(found["created_at"], ended),
-            "attempt": found["attempt"],
+            "attempt": found["attempt"] or None,
             "lost by workers": found["recoveries"] or None,
             "origin": found["origin"],
             "options": found["options"],
@@ -135,13 +140,10 @@ def print_execution(found: dict[str, Any]) -> None:
             out.print(error["traceback"].rstrip(), style="dim", markup=False, highlight=False)
     if found["tasks"]:
         out.print()
-        table(
-            ["task", "status", "runs", "took", "the first"],
-            [
-                (t["task"], t["status"], t["count"], _took(t["begun"], t["ended"]), t["first"])
-                for t in found["tasks"]
-            ],
-        )
+        print_tree(found["tasks"], found["created_at"])
+    if found["told"]:
+        out.print()
+        print_told(found["told"])
     if found["attempts"]:
         out.print()
         table(

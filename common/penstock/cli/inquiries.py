@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-import orjson
 import typer
 
 from penstock import inquiries as store
 from penstock.cli.output import Json, json_line, out, table
-from penstock.cli.running import with_client, with_session
+from penstock.cli.running import ME, with_client, with_session
+from penstock.cli.values import value_of
 from penstock.client import Client
 
 
@@ -38,18 +38,19 @@ def inquiries(
 def answer(
     id: Annotated[UUID, typer.Argument(help="The execution that asks.")],
     response: Annotated[str, typer.Argument(help="JSON, or plain text.")],
-    by: Annotated[str, typer.Option(help="Who answers.")],
+    by: Annotated[str, typer.Option(help="Who answers.")] = ME,
+    json: Json = False,
 ) -> None:
     """Answer a question; the answer becomes the execution's result."""
-    try:
-        value = orjson.loads(response)
-    except orjson.JSONDecodeError:
-        value = response
+    value = value_of(response)
 
     async def work(client: Client) -> None:
         await client.answer(id, value, by=by)
 
     with_client(work)
+    if json:
+        json_line({"id": id, "answered": value, "by": by})
+        return
     out.print(f"Answered. See what came of it with: penstock show {id}")
 
 

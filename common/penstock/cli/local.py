@@ -17,11 +17,9 @@ from penstock import settings as settings_
 from penstock.apply import Change, register
 from penstock.database import Database
 from penstock.definitions import load_all
-from penstock.errors import ConfigurationError
+from penstock.here import HOME
 from penstock.service import Stop, configure_logging
 from penstock.settings import Settings
-
-HOME = Path(".penstock")
 
 
 @dataclass(slots=True)
@@ -76,15 +74,3 @@ class Local:
             finally:
                 stop.ask()
                 await asyncio.gather(*running)
-
-
-async def running_server(settings: Settings) -> Settings:
-    """The settings, with the embedded database of this folder. Raises ConfigurationError where there is none."""
-    home = Path(os.environ.get("PENSTOCK_HOME", HOME))
-    if not home.exists():
-        raise ConfigurationError(
-            "no database is named, and there is no embedded one in this folder",
-            hint="Run `penstock dev` here first, or set PENSTOCK_DATABASE_URL.",
-        )
-    server = await asyncio.to_thread(embedded.start, home.resolve())
-    return settings.model_copy(update={"database_url": SecretStr(server.dsn)})

@@ -1,14 +1,17 @@
-"""Commands for operators: check, workers list, cordon and uncordon."""
+"""Commands for operators: check, repair, workers list, cordon and uncordon."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
+import orjson
 import typer
 
-from penstock import invariants
+from penstock import invariants, labels
+from penstock import repair as repairs
 from penstock.cli.output import Json, err, json_line, out, span, table
-from penstock.cli.running import with_session
+from penstock.cli.running import with_parts, with_session
 from penstock.errors import NotFound
 from penstock.store import processes
 
@@ -35,6 +38,35 @@ def check(json: Json = False) -> None:
         raise typer.Exit(1)
 
 
+def repair(
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Do it. Without this, only say what would be done.")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only this invariant, as `check --json` calls it.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Mend what `check` finds, where there is a mend that does no harm. Exit code 1 while something is violated."""
+    found = with_parts(lambda parts: repairs.repair(parts, apply=apply, only=only or ()))
+    if json:
+        for one in found:
+            json_line(asdict(one))
+    else:
+        table(
+            ["", "invariant", "violations", "mended", "what to do"],
+            [
+                (one.state, f"{one.name}: {one.says}", ", ".join(one.violations[:5]), one.mended, one.does)
+                for one in found
+            ],
+            empty="Nothing is violated: there is nothing to mend.",
+        )
+    if any(one.state == "proposed" for one in found):
+        err.print("Nothing was changed. Do it with: penstock repair --apply")
+    if any(one.violations for one in found):
+        raise typer.Exit(1)
+
+
 @workers.command("list")
 def list_workers(json: Json = False) -> None:
     """Executors and workers that live, as their heartbeats say."""
@@ -44,13 +76,14 @@ def list_workers(json: Json = False) -> None:
             json_line(dict(row))
         return
     table(
-        ["name", "kind", "state", "routes", "holds", "slots", "last heartbeat"],
+        ["name", "kind", "state", "routes", "labels", "holds", "slots", "last heartbeat"],
         [
             (
                 r["name"],
                 r["kind"],
                 r["state"],
                 r["routes"],
+                labels.written(orjson.loads(r["labels"])),
                 r["held"],
                 r["concurrency"],
                 f"{span(r['age'])} ago",
@@ -90,4 +123,5 @@ def uncordon(names: Names, json: Json = False) -> None:
 
 def add_to(app: typer.Typer) -> None:
     app.command()(check)
+    app.command()(repair)
     app.add_typer(workers, name="workers")

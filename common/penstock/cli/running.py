@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import getpass
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
@@ -12,9 +14,25 @@ import structlog
 
 from penstock.client import Client
 from penstock.database import Database, Session
-from penstock.settings import Settings, load
+from penstock.errors import PenstockError
+from penstock.here import located
+from penstock.scheduling import wake
+from penstock.service import Parts, assembled, make_transport
 
 T = TypeVar("T")
+
+
+def _me() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container's user without a name
+        return "unknown"
+
+
+ME = _me()
+"""Who types."""
+TOLD = 3.0
+"""Seconds that telling executors of a change may take. They find out by themselves."""
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -37,7 +55,7 @@ def with_client(work: Callable[[Client], Awaitable[T]]) -> T:
     """Run `work` with a connected client."""
 
     async def start() -> T:
-        async with Client.connect(await found()) as client:
+        async with Client.connect(await located()) as client:
             answer = await work(client)
             await client.flush()
             return answer
@@ -49,7 +67,7 @@ def with_session(work: Callable[[Session], Awaitable[T]]) -> T:
     """Run `work` with a session; no broker is needed."""
 
     async def start() -> T:
-        database = Database(await found(), role="cli")
+        database = Database(await located(), role="cli")
         try:
             return await work(database.session())
         finally:
@@ -58,11 +76,25 @@ def with_session(work: Callable[[Session], Awaitable[T]]) -> T:
     return run(start())
 
 
-async def found() -> Settings:
-    """The settings; where no database is named, those of a running `penstock dev` in this folder."""
-    settings = load()
-    if settings.database_url is None:
-        from penstock.cli.local import running_server
+def tell_of_schedules() -> None:
+    """Have executors look at schedules at once. Without a broker they do so some seconds later."""
 
-        return await running_server(settings)
-    return settings
+    async def start() -> None:
+        transport = make_transport(await located(), role="cli")
+        with contextlib.suppress(PenstockError, TimeoutError):
+            async with asyncio.timeout(TOLD):
+                await transport.open()
+                await wake.tell(transport)
+        await transport.close()
+
+    run(start())
+
+
+def with_parts(work: Callable[[Parts], Awaitable[T]]) -> T:
+    """Run `work` with a database and a transport, as services have them."""
+
+    async def start() -> T:
+        async with assembled(await located(), role="cli") as parts:
+            return await work(parts)
+
+    return run(start())

@@ -49,7 +49,7 @@ def _local(instant: datetime, zone: ZoneInfo) -> str:
 async def _one(session: Session, ref: str) -> Row:
     rows = await store.page(session, ref)
     if not rows:
-        raise changes.missing(ref)
+        raise await changes.missing(session, ref)
     return rows[0]
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from penstock.cli import schedule_views
+from penstock.cli import schedule_declared, schedule_views
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.running import with_client
 from penstock.cli.schedule_views import Ref, shown
@@ -23,7 +23,7 @@ from penstock.schedules import find_zone
 from penstock.scheduling.asking import Asked
 from penstock.scheduling.desk import Schedules
 
-app = typer.Typer(help="List, show, preview, change, run and backfill schedules.", no_args_is_help=True)
+app = typer.Typer(help="Make, list, preview, change, run and backfill schedules.", no_args_is_help=True)
 
 
 def _with_schedules(work: Callable[[Schedules], Awaitable[Any]]) -> Any:
@@ -135,4 +135,5 @@ def _instant(given: str, zone: str, option: str) -> datetime:
 
 def add_to(parent: typer.Typer) -> None:
     schedule_views.add_to(app)
+    schedule_declared.add_to(app)
     parent.add_typer(app, name="schedule")

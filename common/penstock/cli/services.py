@@ -11,10 +11,11 @@ import typer
 
 from penstock import settings as settings_
 from penstock.cli.output import Json, err, json_line, out
-from penstock.cli.running import found, run
+from penstock.cli.running import run
 from penstock.database import Database
 from penstock.errors import ConfigurationError
-from penstock.service import Stop, configure_logging, stop_on_signals
+from penstock.here import HOME, located
+from penstock.service import Stop, configure_logging, stop_on_signals, until_stopped
 from penstock.service import run as run_service
 from penstock.settings import Settings
 
@@ -41,10 +42,11 @@ def service(name: str) -> Service:
 def _serve(kind: str, /, **overrides: Any) -> None:
     async def start() -> None:
         given = {k: v for k, v in overrides.items() if v is not None}
-        current = await found()
+        current = await located()
         settings = settings_.load(**{**_given(current), **given})
         configure_logging(settings, service=kind)
-        await service(kind)(settings, stop_on_signals())
+        stop = stop_on_signals()
+        await until_stopped(service(kind)(settings, stop), stop)
 
     run_service(start)
 
@@ -64,6 +66,9 @@ def executor(
 def worker(
     module: Modules = None,
     routes: Annotated[str | None, typer.Option(help="Routes to serve, separated by commas.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="What it has that actions ask for: gpu=a100,zone=eu.")
+    ] = None,
     concurrency: Annotated[int | None, typer.Option(help="Executions at once.")] = None,
     name: Annotated[str | None, typer.Option(help="What people call this worker.")] = None,
     port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
@@ -73,6 +78,7 @@ def worker(
         "worker",
         modules=",".join(module) if module else None,
         routes=routes,
+        labels=labels,
         concurrency=concurrency,
         name=name,
         port=port,
@@ -87,7 +93,7 @@ def migrate(
     from penstock import migrate as migrations  # takes a while, and few commands need it
 
     async def work() -> tuple[str | None, str]:
-        settings = await found()
+        settings = await located()
         database = Database(settings, role="migrate")
         try:
             before = await migrations.current(database)
@@ -111,7 +117,9 @@ def dev(
     module: Modules = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs stored.")] = False,
     concurrency: Annotated[int | None, typer.Option(help="Executions at once.")] = None,
-    home: Annotated[Path, typer.Option(help="Where the embedded database lives.")] = Path(".penstock"),
+    home: Annotated[
+        Path, typer.Option(envvar="PENSTOCK_HOME", help="Where the embedded database lives.")
+    ] = HOME,
 ) -> None:
     """Run everything in this one process, PostgreSQL included.
 

@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.running import with_client
+from penstock.cli.values import value_of
 from penstock.client import Client
 from penstock.errors import ConnectionFailed, InvalidInput
 from penstock.store import catalog, processes
@@ -123,10 +124,7 @@ def parse_params(words: list[str]) -> dict[str, Any]:
         name, separator, value = word.partition("=")
         if not separator or not name:
             raise InvalidInput(f"{word!r} is not name=value", hint="Write for example: order=7 name=Ada")
-        try:
-            given[name] = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            given[name] = value
+        given[name] = value_of(value)
     return given
 
 

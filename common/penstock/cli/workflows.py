@@ -1,32 +1,27 @@
-"""Commands about workflows: show, diff, and what people tell a run."""
+"""Commands about workflows as they are defined: show and diff."""
 
 from __future__ import annotations
 
-import getpass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Annotated
 
 import orjson
 import typer
 
-from penstock.cli.output import out
-from penstock.cli.running import with_client, with_session
-from penstock.client import Client
+from penstock.cli.output import Json, json_line, out
+from penstock.cli.running import with_session
 from penstock.database import Session
-from penstock.errors import NotFound
+from penstock.errors import InvalidInput, NotFound
 from penstock.store import catalog
 from penstock.workflows import Workflow, from_body, from_yaml, to_yaml
 from penstock.workflows.diff import diff
 from penstock.workflows.draw import to_dot, to_mermaid
 from penstock.workflows.graph import Graph
 
-workflows = typer.Typer(
-    help="Show and compare workflows; pause, resume and correct their runs.", no_args_is_help=True
-)
+workflows = typer.Typer(help="Show and compare workflows.", no_args_is_help=True)
 
-By = Annotated[str, typer.Option(help="Who says so; kept with the run.")]
-Why = Annotated[str | None, typer.Option("--reason", help="Kept with the run.")]
+Ref = Annotated[str, typer.Argument(help="The workflow's ref, such as shop.fulfil.")]
 
 
 async def current(session: Session, ref: str) -> Workflow:
@@ -39,13 +34,21 @@ async def current(session: Session, ref: str) -> Workflow:
 
 @workflows.command()
 def show(
-    ref: str,
+    ref: Ref,
     dot: Annotated[bool, typer.Option("--dot", help="As a Graphviz drawing.")] = False,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="As a Mermaid drawing.")] = False,
+    yaml: Annotated[bool, typer.Option("--yaml", help="As YAML, which is the default.")] = False,
+    json: Json = False,
 ) -> None:
-    """Show the current version of a workflow, as YAML unless asked otherwise."""
+    """Show the current version of a workflow."""
+    if dot + mermaid + yaml + json > 1:
+        raise InvalidInput(
+            "it is shown in one way at a time", hint="Choose one of --yaml, --json, --dot, --mermaid."
+        )
     workflow = with_session(lambda session: current(session, ref))
-    if dot or mermaid:
+    if json:
+        json_line(workflow.body())
+    elif dot or mermaid:
         graph = Graph(workflow)
         out.print(to_dot(graph, {}) if dot else to_mermaid(graph, {}), markup=False)
     else:
@@ -54,50 +57,25 @@ def show(
 
 @workflows.command("diff")
 def compare(
-    ref: str, file: Annotated[Path, typer.Argument(help="A YAML workflow to compare it with.")]
+    ref: Ref,
+    file: Annotated[Path, typer.Argument(help="A YAML workflow to compare it with.")],
+    json: Json = False,
 ) -> None:
     """Say what a file would change in the current version."""
     old = with_session(lambda session: current(session, ref))
-    found = diff(old, from_yaml(file.read_text(), str(file)))
+    found = diff(old, from_yaml(_text(file), str(file)))
+    if json:
+        for one in found:
+            json_line(asdict(one))
+        return
     out.print("\n".join(map(str, found)) if found else "No difference.", markup=False)
 
 
-def _tell(
-    id: UUID, kind: str, by: str, reason: str | None, task: str | None = None, value: Any = None
-) -> None:
-    async def work(client: Client) -> None:
-        await client.command(id, kind, task=task, value=value, by=by, reason=reason)
-
-    with_client(work)
-    out.print(f"Told. See what came of it with: penstock show {id}")
-
-
-@workflows.command()
-def pause(id: UUID, by: By = getpass.getuser(), reason: Why = None) -> None:
-    """Start nothing more in a run; what runs goes on."""
-    _tell(id, "pause", by, reason)
-
-
-@workflows.command()
-def resume(id: UUID, by: By = getpass.getuser(), reason: Why = None) -> None:
-    """Start what became due while a run was paused."""
-    _tell(id, "resume", by, reason)
-
-
-@workflows.command()
-def skip(id: UUID, task: str, by: By = getpass.getuser(), reason: Why = None) -> None:
-    """Do without a task that has not ended."""
-    _tell(id, "skip", by, reason, task)
-
-
-@workflows.command("set-result")
-def set_result(id: UUID, task: str, result: str, by: By = getpass.getuser(), reason: Why = None) -> None:
-    """Complete a task that has not ended, with this result (JSON, or plain text)."""
+def _text(file: Path) -> str:
     try:
-        value = orjson.loads(result)
-    except orjson.JSONDecodeError:
-        value = result
-    _tell(id, "set_result", by, reason, task, value)
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file}: {error}", hint="Name a YAML file with a workflow.") from None
 
 
 def add_to(app: typer.Typer) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Generic, ParamSpec, TypeVar
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from penstock import labels as labels_
 from penstock.definitions.document import Document
 from penstock.definitions.limit import Limit
 from penstock.definitions.refs import Ref, checked_ref
@@ -41,6 +42,8 @@ class ActionOptions(Policies):
     """The task executor that runs it: async, thread, process, command, http, kubernetes, or one of your own."""
     route: str | None = None
     """The queue it goes to, whatever the routes say."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """What a worker must carry to run it: {"gpu": "a100"}."""
     limits: Annotated[tuple[Limit, ...], BeforeValidator(_several)] = ()
     on_success: Refs = ()
     """Actions to run after it, with what came of it."""
@@ -66,6 +69,16 @@ class ActionOptions(Policies):
     @classmethod
     def names(cls) -> list[str]:
         return [*super().names(), "timeout", "on_worker_loss", "max_recoveries"]
+
+    @field_validator("labels")
+    @classmethod
+    def _are_labels(cls, given: dict[str, str]) -> dict[str, str]:
+        try:
+            for name, value in given.items():
+                labels_.check(name, value)
+        except ValueError as error:
+            raise Wrong(str(error), "Write labels={'gpu': 'a100'}.") from None
+        return given
 
     @field_validator("route")
     @classmethod
@@ -147,11 +160,12 @@ class Action(Generic[P, R]):
     def policies(self) -> Policies:
         return self.choices
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    # Any: what the function returns, or inside a workflow function the stand-in for it, which goes where that would go
+    # and has methods of its own. No type is both.
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         record = RECORDER.get()
         if record is not None:  # inside a workflow function: a task, not a call
-            recorded: R = record(self, args, kwargs)
-            return recorded
+            return record(self, args, kwargs)
         if self.function is None:
             raise self.source.wrong(
                 f"action {self.ref} has no Python function to call", "Start it through a client."

@@ -34,6 +34,7 @@ class _There:
         self.taken |= {ref: Taken("workflow", one.parameters) for ref, one in definitions.workflows.items()}
         self.taken |= {ref: Taken("action", one.parameters_schema) for ref, one in self.actions.items()}
         self.runnable = set(self.taken)
+        self.workflows = {*definitions.workflows, *known.get("workflow", ())}
         self.for_workflows = {**{ref: Taken("trigger") for ref in self.triggers}, **self.taken}
 
 
@@ -65,6 +66,9 @@ def _problems(item: Any, there: _There) -> Iterator[Found]:
         action = there.actions.get(item.action)
         if action is not None:
             yield from _misfits(item.params, action.parameters_schema)
+    if isinstance(item, Schedule) and item.retry is not None and item.action in there.workflows:
+        hint = "Set it on the tasks of the workflow."
+        yield ("retry",), "retry: a workflow is not tried again as a whole", hint
     if item.kind == "action":
         for name in ("on_success", "on_failure"):
             for ref in getattr(item.choices, name):

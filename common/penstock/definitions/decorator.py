@@ -34,6 +34,7 @@ def action(
     executor: str | None = None,
     options: Mapping[str, Any] | None = None,
     route: str | None = None,
+    labels: Mapping[str, str] | None = None,
     retry: RetryPolicy | Mapping[str, Any] | None = None,
     timeout: Any = None,
     timeouts: Timeouts | Mapping[str, Any] | None = None,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
+import orjson
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from penstock.definitions.declared import Declared, declare
@@ -19,8 +20,11 @@ from penstock.policies import RetryPolicy
 from penstock.schedules import Spec, find_zone
 from penstock.schedules.cron import WORDS
 from penstock.schedules.cron_fields import parse_fields
+from penstock.schedules.reserved import RESERVED
 from penstock.sources import caller, of_frame
 
+MOST_CONTEXT = 32 * 1024
+"""Bytes of a schedule's context: programs get it in one environment variable."""
 Overlap = Literal["allow", "skip", "queue", "replace"]
 """What happens when a fire is due while the one before it still runs."""
 
@@ -67,6 +71,21 @@ def _cron(given: object) -> str:
         raise Wrong(error.message, error.hint) from None
 
 
+def _context(given: object) -> object:
+    """What a schedule tells its runs: JSON, small, and without the names that every run finds there anyway."""
+    if not isinstance(given, dict):
+        return given
+    if taken := [name for name in given if name in RESERVED]:
+        raise Wrong(f"{taken[0]} is for Penstock to say: {RESERVED[taken[0]]}", "Choose another name.")
+    try:
+        size = len(orjson.dumps(given))
+    except TypeError as error:
+        raise Wrong(f"is not JSON: {error}", None) from None
+    if size > MOST_CONTEXT:
+        raise Wrong(f"has {size:,} bytes, more than {MOST_CONTEXT:,}", "Give the run a link to it.")
+    return given
+
+
 Instant = Annotated[str, BeforeValidator(_aware_instant)]
 
 
@@ -84,7 +103,22 @@ class MissedFires(Options):
     at_most: Count = 100
     """Missed fires that are caught up with; the latest ones."""
     spread: Duration = 0
-    """Seconds over which the fires of a backlog are spread."""
+    """Seconds over which the runs of missed fires are spread; those of several schedules too, as each begins at a
+    point of its own."""
+
+    @model_validator(mode="after")
+    def _used(self) -> Self:
+        """What would do nothing is refused: it was meant to do something."""
+        without = {
+            "delay": None if self.policy == "delay" else "policy: delay",
+            "at_most": None if self.catch_up == "all" else "catch_up: all",
+        }
+        if self.policy == "skip":
+            without |= dict.fromkeys(("catch_up", "at_most", "spread"), "policy: execute or delay")
+        for name, needed in without.items():
+            if needed and getattr(self, name) != type(self).model_fields[name].default:
+                raise Wrong(f"{name} does nothing without {needed}", f"Add {needed}, or leave {name} out.")
+        return self
 
 
 class Schedule(Declared):
@@ -109,9 +143,10 @@ class Schedule(Declared):
     timezone: Annotated[str, BeforeValidator(_zone)] = "UTC"
     """IANA name of the zone in which all this is read."""
     params: Templates = Field(default_factory=dict)
-    context: dict[str, Any] = Field(default_factory=dict)
-    """What its runs find in their context, next to scheduled_time, schedule, timezone and the like."""
+    context: Annotated[dict[str, Any], BeforeValidator(_context)] = Field(default_factory=dict)
+    """What its runs find in `current().context`, next to the names of `penstock.schedules.reserved`."""
     enabled: StrictBool = True
+    """What it is when it is first applied; `penstock schedule enable|disable` changes it afterwards."""
     starts_at: Instant | None = None
     ends_at: Instant | None = None
     jitter: Duration = 0
@@ -119,7 +154,7 @@ class Schedule(Declared):
     missed: MissedFires = MissedFires()
     overlap: Overlap = "allow"
     retry: RetryPolicy | None = None
-    """Instead of the action's own."""
+    """Instead of the action's own. Not for workflows, whose tasks have policies of their own."""
     tenant: Tenant = "public"
 
     if TYPE_CHECKING:
@@ -179,14 +214,16 @@ A = TypeVar("A")
 
 
 def schedule(cron: str | None = None, /, *, ref: str | None = None, **options: Any) -> Callable[[A], A]:
-    """Declares a schedule for an action: put it above `@action`. The options are those of `Schedule`; `ref` is the
-    action's own where it is not given. Raises DefinitionError."""
+    """Declares a schedule for an action or a workflow: put it above `@action` or `@workflow`. The options are those of
+    `Schedule`; `ref` is that of the action where it is not given. Raises DefinitionError."""
     source = of_frame(caller())
 
     def attach(action: A) -> A:
         schedules = getattr(action, "schedules", None)
         if not isinstance(schedules, list):
-            raise source.wrong("@schedule is for actions", "Put it above @action, not below.")
+            raise source.wrong(
+                "@schedule is for actions and workflows", "Put it above @action or @workflow, not below."
+            )
         own = getattr(action, "ref", "")
         given = {"ref": ref or own, "action": own, **({"cron": cron} if cron else {}), **options}
         schedules.append(declare(Schedule, given, source))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
+from penstock.definitions.action import Action
 from penstock.definitions.declared import Declared, declare
+from penstock.definitions.polling import polling
 from penstock.definitions.refs import pack_of, qualified
 from penstock.durations import PositiveDuration
 from penstock.options import Options
@@ -38,6 +40,7 @@ class Trigger(Declared):
     """Set for a poll trigger."""
 
     _function: Callable[..., Any] | None = PrivateAttr(default=None)
+    _polling: Action[..., Any] | None = PrivateAttr(default=None)
 
     if TYPE_CHECKING:
 
@@ -52,6 +55,12 @@ class Trigger(Declared):
     def is_coroutine(self) -> bool:
         return inspect.iscoroutinefunction(self._function)
 
+    def parts(self) -> Iterator[Any]:
+        """The trigger and, of a poll trigger, the action that calls its function."""
+        yield self
+        if self._polling is not None:
+            yield self._polling
+
 
 def trigger(
     ref: str | None = None,
@@ -63,7 +72,9 @@ def trigger(
     pack: str | None = None,
 ) -> Callable[[Callable[..., Any]], Trigger]:
     """Declares a poll trigger: a function that is called `every` so often and returns the events that it found, as
-    a list of payloads. It may take one parameter, `state`: what the call before it left there, a dict.
+    a list of payloads. It may take one parameter, `state`: what the call before it left there, a dict that is kept
+    with the events. A call runs on a worker that has the function, as an execution of an action of the trigger's name;
+    the next one begins `every` after it, and not before it has ended. See docs/poll-triggers.md.
 
     Raises DefinitionError."""
 
@@ -86,7 +97,7 @@ def poll_trigger(
     pack: str | None = None,
     source: Source | None = None,
 ) -> Trigger:
-    """A poll trigger of a function. Raises DefinitionError."""
+    """A poll trigger of a function, with the action that calls it. Raises DefinitionError."""
     if not inspect.isroutine(function) or not hasattr(inspect.unwrap(function), "__code__"):
         raise TypeError("a poll trigger is made of a function: put @trigger(every=...) above a def")
     plain = inspect.unwrap(function)
@@ -108,4 +119,6 @@ def poll_trigger(
         source,
     )
     made._function = function
+    assert made.poll is not None
+    made._polling = polling(made.ref, function, made.poll.timeout, source, made.description)
     return made

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from penstock import migrate
+import orjson
+
+from penstock import labels, migrate
+from penstock.database import Database
 from penstock.doctor.finding import Finding, bad, ok, warning
 from penstock.doctor.postgres import Connection
+from penstock.scheduling import health
 from penstock.settings import Settings
 
-PARTITIONED = ("event", "history", "archive", "log_line")
+PARTITIONED = ("event", "history", "archive", "log_line", "fire")
+ANY_DAY = frozenset({"fire"})
+"""Those whose default partition is in use: a backfill makes fires of days long past."""
 STUCK = 60.0
 """Seconds after which a staged message should have been published."""
 
@@ -21,12 +27,13 @@ select kind, count(*) as count from process
 where state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1) group by kind
 """
 UNSERVED = """
-select n.queue, count(*) as count from live l join execution e on e.id = l.execution_id
-join namespace n on n.id = e.namespace_id
+select n.queue, count(*) as count, max(d.body ->> 'labels') as labels
+from live l join execution e on e.id = l.execution_id
+join namespace n on n.id = e.namespace_id join definition d on d.id = e.definition_id
 where e.status = 'scheduled' and n.queue like 'work.%' and not exists (
     select from process p where p.kind = 'worker' and substr(n.queue, 6) = any(p.routes) and n.action = any(p.actions)
         and p.state = 'active' and p.beat_at > clock_timestamp() - make_interval(secs => $1))
-group by n.queue order by 2 desc limit 5
+group by n.queue, d.body -> 'labels' order by 2 desc limit 5
 """
 OUTBOX = """
 select queue, count(*) as count, max(tries) as tries,
@@ -47,6 +54,7 @@ async def findings(connection: Connection, settings: Settings) -> list[Finding]:
         *await _unserved(connection, settings),
         *await _outbox(connection),
         await _dead_letters(connection),
+        await _schedules(settings),
     ]
 
 
@@ -75,14 +83,14 @@ async def _partitions(connection: Connection) -> list[Finding]:
     full = [
         table
         for table in PARTITIONED
-        if await connection.fetchval(f"select exists (select from {table}_default)")
+        if table not in ANY_DAY and await connection.fetchval(f"select exists (select from {table}_default)")
     ]
     found.append(
         warning(
             "default partitions",
             f"rows of days that had no partition are in {', '.join(f'{table}_default' for table in full)}",
-            "They are read as ever, but retention does not drop them: delete them by hand once they are old. "
-            "Keep an executor running, so that days get their partitions in time.",
+            "They are read as ever, and go with their time, row by row. Keep an executor running, so that days get "
+            "their partitions in time.",
         )
         if full
         else ok("default partitions", "empty")
@@ -106,14 +114,19 @@ async def _services(connection: Connection, settings: Settings) -> list[Finding]
 
 
 async def _unserved(connection: Connection, settings: Settings) -> list[Finding]:
-    return [
-        bad(
-            row["queue"],
-            f"{row['count']} executions wait for a worker that has their action and serves this route",
-            f"Start one: `penstock worker --module FILE --routes {row['queue'].removeprefix('work.')}`.",
+    found = []
+    for row in await connection.fetch(UNSERVED, settings.stale_threshold):
+        asked = labels.written(orjson.loads(row["labels"] or "{}"))
+        what = f", carries {asked}" if asked else ""
+        more = f" --labels {asked}" if asked else ""
+        found.append(
+            bad(
+                row["queue"],
+                f"{row['count']} executions wait for a worker that has their action{what} and serves this route",
+                f"Start one: `penstock worker --module FILE --routes {row['queue'].removeprefix('work.')}{more}`.",
+            )
         )
-        for row in await connection.fetch(UNSERVED, settings.stale_threshold)
-    ]
+    return found
 
 
 async def _outbox(connection: Connection) -> list[Finding]:
@@ -129,6 +142,19 @@ async def _outbox(connection: Connection) -> list[Finding]:
         )
         for row in rows
     ]
+
+
+async def _schedules(settings: Settings) -> Finding:
+    database = Database(settings, role="doctor")
+    try:
+        found = await health.troubles(database.session())
+    finally:
+        await database.close()
+    if not found:
+        return ok("schedules", "all are well")
+    named = ", ".join(dict.fromkeys(f"{one.schedule or 'all'} {one.kind}" for one in found[:5]))
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    return warning("schedules", f"{named}{more}", "`penstock schedule health` says what to do.")
 
 
 async def _dead_letters(connection: Connection) -> Finding:

@@ -56,7 +56,14 @@ async def reach(settings: Settings) -> tuple[Connection | None, list[Finding]]:
             server_settings={"application_name": f"doctor:{settings.name}"[:63], **given},
             statement_cache_size=0 if settings.database_pooler else 100,
         )
-    except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except (
+        OSError,
+        TimeoutError,
+        ValueError,
+        asyncpg.PostgresError,
+        asyncpg.InterfaceError,
+        asyncpg.InternalClientError,
+    ) as error:
         return None, [_unreachable(error)]
     took = (time.perf_counter() - begun) * 1000
     address = connection.get_server_version()

@@ -10,6 +10,7 @@ anything else. Undefined names are errors. Nothing is read from the network, the
 
 from penstock.errors import ExpressionError
 from penstock.expressions.comparison import ABSENT, OPERATORS, holds, look_up
+from penstock.expressions.equality import Equality, equality, key_of, value_at
 from penstock.expressions.expression import Condition, Expression, condition, expression
 from penstock.expressions.names import NamesUsed, Path
 from penstock.expressions.template import Render, compile_template, names_used, render
@@ -18,6 +19,7 @@ __all__ = [
     "ABSENT",
     "OPERATORS",
     "Condition",
+    "Equality",
     "Expression",
     "ExpressionError",
     "NamesUsed",
@@ -25,9 +27,12 @@ __all__ = [
     "Render",
     "compile_template",
     "condition",
+    "equality",
     "expression",
     "holds",
+    "key_of",
     "look_up",
     "names_used",
     "render",
+    "value_at",
 ]

@@ -28,7 +28,8 @@ class FirePolicy:
 
     A fire that is at most `grace` late is in time. Of those that were **missed**:
     `execute` runs them at once, `delay` runs them `delay` later, `skip` drops them. With `catch_up` `one` the
-    latest stands for all of them, with `all` the latest `at_most`, started evenly over `spread`.
+    latest stands for all of them, with `all` the latest `at_most`. They start evenly over `spread`, from a point of it
+    on that is always the same for the same schedule, so that those of many schedules do not start together.
     `jitter` starts each fire up to so much later, always as much for the same schedule and fire.
     Nothing fires before `starts_at` or after `ends_at`. The defaults are those of the field: five minutes' grace.
     """
@@ -88,7 +89,7 @@ def plan(spec: Spec, policy: FirePolicy, *, schedule_id: object, since: datetime
     skipped = missed[: len(missed) - len(made_up)]
     in_time = spec.between(max(begin, too_late), end, MAX_FIRES + 1)
 
-    starts = [*_backlog(policy, made_up, now), *((due, due, False) for due in in_time)]
+    starts = [*_backlog(policy, schedule_id, made_up, now), *((due, due, False) for due in in_time)]
     fires = [
         Fire(due, at + jitter_of(policy, schedule_id, due), late) for due, at, late in starts[:MAX_FIRES]
     ]
@@ -102,17 +103,22 @@ def plan(spec: Spec, policy: FirePolicy, *, schedule_id: object, since: datetime
 
 
 def _backlog(
-    policy: FirePolicy, made_up: Sequence[datetime], now: datetime
+    policy: FirePolicy, schedule_id: object, made_up: Sequence[datetime], now: datetime
 ) -> list[tuple[datetime, datetime, bool]]:
     """When each missed fire starts: from now, or from `delay` after it, evenly over `spread`."""
     first = now.astimezone(UTC) + timedelta(seconds=policy.delay if policy.missed == "delay" else 0)
     apart = timedelta(seconds=policy.spread) / max(1, len(made_up))
-    return [(due, first + n * apart, True) for n, due in enumerate(made_up)]
+    own = _share(schedule_id) if policy.spread else 0.0
+    return [(due, first + (n + own) * apart, True) for n, due in enumerate(made_up)]
 
 
 def jitter_of(policy: FirePolicy, schedule_id: object, due: datetime) -> timedelta:
-    """As good as random, but the same on every replica and at every attempt to plan this fire."""
+    """The same on every replica and at every attempt to plan this fire."""
     if not policy.jitter:
         return timedelta()
-    digest = blake2b(f"{schedule_id} {due.astimezone(UTC).isoformat()}".encode(), digest_size=8).digest()
-    return timedelta(seconds=policy.jitter * int.from_bytes(digest) / 2**64)
+    return timedelta(seconds=policy.jitter * _share(f"{schedule_id} {due.astimezone(UTC).isoformat()}"))
+
+
+def _share(of: object) -> float:
+    """As good as random, from 0 to 1, and always the same for the same."""
+    return int.from_bytes(blake2b(str(of).encode(), digest_size=8).digest()) / 2**64

@@ -38,7 +38,7 @@ async def range_of(session: Session, ref: str, first: datetime, last: datetime) 
     schedule. Raises NotFound, and InvalidInput if there are more than MOST."""
     row = next(iter(await schedules.page(session, ref)), None)
     if row is None:
-        raise missing(ref)
+        raise await missing(session, ref)
     compiled = compile_schedule(orjson.loads(row["body"]))
     dues = _dues(compiled, first, min(last, row["now"]))
     there: dict[datetime, str] = {}
@@ -65,7 +65,7 @@ async def backfill(tx: Transaction, ref: str, dues: Sequence[datetime]) -> dict[
     under the others one after another. Returns how many became created, queued and failed. Raises NotFound."""
     row = next(iter(await schedules.hold(tx, [ref])), None)
     if row is None:
-        raise missing(ref)
+        raise await missing(tx, ref)
     maker = await Maker.load(tx, [row])
     overlap = "allow" if maker.compiled(row["definition_id"]).overlap == "allow" else "queue"
     fires = [maker.fire(row, due, BACKFILL, overlap=overlap) for due in dues]
@@ -77,7 +77,7 @@ async def run(tx: Transaction, ref: str) -> tuple[datetime, dict[str, int]]:
     the fire. Raises NotFound."""
     row = next(iter(await schedules.hold(tx, [ref])), None)
     if row is None:
-        raise missing(ref)
+        raise await missing(tx, ref)
     maker = await Maker.load(tx, [row])
     now: datetime = row["now"]
     counts = await schedules.fire(tx, [Standing(ref, None, None, None)], [maker.fire(row, now, MANUAL)])

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 
 from penstock import placement
-from penstock.database import Row, Transaction
+from penstock.database import Row, Session, Transaction
 from penstock.errors import DefinitionError, NotFound
 from penstock.scheduling.compiled import CompiledSchedule, compile_schedule, same_times
-from penstock.store import schedules
+from penstock.store import catalog, schedules
 
 
 async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]]) -> None:
@@ -94,9 +94,11 @@ async def delete(tx: Transaction, ref: str) -> None:
 async def _held(tx: Transaction, ref: str) -> Row:
     rows = await schedules.hold(tx, [ref])
     if not rows:
-        raise missing(ref)
+        raise await missing(tx, ref)
     return rows[0]
 
 
-def missing(ref: str) -> NotFound:
-    return NotFound(f"no schedule {ref!r}", hint="`penstock schedule list` shows the schedules there are.")
+async def missing(db: Session | Transaction, ref: str) -> NotFound:
+    """The error for a schedule that does not exist."""
+    known = "`penstock schedule list` shows the schedules there are."
+    return NotFound(f"no schedule {ref!r}", hint=await catalog.hint(db, ["schedule"], ref, known))

@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 
 import orjson
 
+from penstock.apply import Change, register
 from penstock.database import Row, Session, Transaction, backoff
+from penstock.definitions import Definitions, Schedule
 from penstock.outbox import Publisher
 from penstock.schedules import Preview
-from penstock.scheduling import asking, changes, health
+from penstock.scheduling import asking, changes, health, wake
 from penstock.scheduling.asking import Asked
 from penstock.scheduling.compiled import TICK, CompiledSchedule, compile_schedule
 from penstock.store import schedules as store
@@ -36,8 +38,15 @@ class Schedules:
     async def get(self, ref: str) -> Row:
         rows = await store.page(self._session, ref)
         if not rows:
-            raise changes.missing(ref)
+            raise await changes.missing(self._session, ref)
         return rows[0]
+
+    async def put(self, *declared: Schedule) -> list[Change]:
+        """Make schedules, or change them, as `penstock apply` would; says of each whether it is new, changed or
+        unchanged. Raises DefinitionError, for an unknown action too."""
+        done = await register(self._session, Definitions(declared))
+        await wake.tell(self._publisher.transport)
+        return done
 
     async def preview(self, ref: str, count: int = 10) -> list[Preview]:
         """The next fires, as if it were enabled, with what the clocks of its zone do to them."""
@@ -47,7 +56,7 @@ class Schedules:
 
     async def enable(self, ref: str) -> Row:
         """Let it fire again, from now on. What fell into the pause is not made up for; see `backfill`."""
-        return await self._change(lambda tx: changes.enable(tx, ref))
+        return await self._change(lambda tx: changes.enable(tx, ref), wakes=True)
 
     async def disable(self, ref: str) -> Row:
         """Let it fire nothing until it is enabled again. Runs go on; fires that wait are skipped."""
@@ -55,7 +64,7 @@ class Schedules:
 
     async def pause(self, ref: str, seconds: float) -> Row:
         """Let it fire nothing for so long, and then again by itself."""
-        return await self._change(lambda tx: changes.pause(tx, ref, seconds))
+        return await self._change(lambda tx: changes.pause(tx, ref, seconds), wakes=True)
 
     async def delete(self, ref: str) -> None:
         """Remove it. Its fires stay in the history until their retention ends, and its runs go on."""
@@ -94,12 +103,14 @@ class Schedules:
         """What is wrong with schedules, by name; nothing if all is well."""
         return await health.troubles(self._session)
 
-    async def _change(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def _change(self, work: Callable[[Transaction], Awaitable[T]], *, wakes: bool = False) -> T:
         async for attempt in backoff(deadline=30):
             with attempt:
                 async with self._session.transaction() as tx:
                     answer = await work(tx)
         self._publisher.publish(tx.staged)
+        if wakes:
+            await wake.tell(self._publisher.transport)
         return answer
 
 

@@ -1,4 +1,5 @@
-"""The statuses of a fire and the legal moves between them. The statements of migrations/versions/0002 make no others."""
+"""The statuses of a fire and the legal moves between them. The database (migrations/versions/0002/moves.sql) refuses
+others."""
 
 from __future__ import annotations
 

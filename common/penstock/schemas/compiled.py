@@ -85,6 +85,10 @@ class Schema:
         """`value` with `***` in place of what the schema marks as secret; as it is if nothing is marked."""
         return secrets.masked(value, self.document) if self._secrets else value
 
+    def secrets_of(self, value: Any) -> list[str]:
+        """The texts and numbers (as text) in `value` that the schema marks as secret."""
+        return list(secrets.told(value, self.document)) if self._secrets else []
+
     @staticmethod
     def masked(value: Any, schema: Mapping[str, Any] | None) -> Any:
         """The same for a schema that was not compiled yet."""

@@ -29,6 +29,11 @@ def masked(value: Any, root: Mapping[str, Any]) -> Any:
     return _masked(value, [root], root)
 
 
+def told(value: Any, root: Mapping[str, Any]) -> Iterator[str]:
+    """Every text and number in the parts of `value` that `root` marks, as text."""
+    yield from _told(value, [root], root)
+
+
 def is_secret_at(place: Sequence[str | int], root: Mapping[str, Any]) -> bool:
     """Whether the value at this place, or one that it is a part of, is marked."""
     schemas: list[Any] = [root]
@@ -51,6 +56,28 @@ def _masked(value: Any, schemas: Sequence[Any], root: Mapping[str, Any]) -> Any:
     if isinstance(value, list | tuple):
         return [_masked(v, [s for p in parts for s in _of_step(p, i)], root) for i, v in enumerate(value)]
     return value
+
+
+def _told(value: Any, schemas: Sequence[Any], root: Mapping[str, Any]) -> Iterator[str]:
+    parts = list(_applying(schemas, root))
+    if any(map(is_secret, parts)):
+        yield from _leaves(value)
+    elif isinstance(value, Mapping):
+        for k, v in value.items():
+            yield from _told(v, [s for p in parts for s in _of_step(p, k)], root)
+    elif isinstance(value, list | tuple):
+        for i, v in enumerate(value):
+            yield from _told(v, [s for p in parts for s in _of_step(p, i)], root)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _leaves(one)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
 
 
 def _applying(schemas: Sequence[Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

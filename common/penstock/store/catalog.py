@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from difflib import get_close_matches
 from typing import Any
 
 import orjson
@@ -42,3 +43,12 @@ async def current(
 ) -> list[Row]:
     """The current definitions of these kinds (and refs), enabled or not."""
     return await db.fetch(CURRENT, list(kinds), None if refs is None else list(refs))
+
+
+REFS = "select ref from catalog where kind = any($1::text[]) order by ref"
+
+
+async def hint(db: Session | Transaction, kinds: Collection[str], ref: str, otherwise: str) -> str:
+    """For somebody who named a definition of these kinds that does not exist: the one that was probably meant."""
+    near = get_close_matches(ref, [row["ref"] for row in await db.fetch(REFS, list(kinds))], n=1)
+    return f"Did you mean {near[0]!r}? {otherwise}" if near else otherwise

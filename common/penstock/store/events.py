@@ -29,14 +29,24 @@ async def store(
 
 
 READ = """
-select id, trigger, tenant, payload::text as payload, source, created_at
+select id, trigger, tenant, payload::text as payload, source, created_at,
+    exists (select from event_wait w where w.trigger = event.trigger) as awaited
 from event where id = any($1::uuid[]) and created_at > now() - make_interval(days => $2)
 """
 
 
 async def read(session: Session | Transaction, ids: Sequence[UUID], *, days: int = 2) -> list[Row]:
-    """Events by id that were stored within the last `days`, which is what keeps their old partitions out of it."""
+    """Events by id that were stored within the last `days`, which is what keeps their old partitions out of it.
+    `awaited`: some task of a workflow waits for an event of this trigger."""
     return await session.fetch(READ, list(ids), days)
+
+
+MATCHED = "delete from unmatched where event_id = any($1::uuid[])"
+
+
+async def matched(tx: Transaction, ids: Sequence[UUID]) -> None:
+    """The rules of these events were looked at, in this transaction."""
+    await tx.fetch(MATCHED, list(ids))
 
 
 RULES = """

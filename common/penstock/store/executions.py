@@ -165,7 +165,13 @@ async def history(session: Session, row: Row) -> list[Row]:
 
 
 ATTEMPTS = """
-select attempt, outcome, worker, at, error::text as error from attempt where execution_id = $1 order by attempt
+select attempt, outcome, worker, at, error::text as error from attempt where execution_id = $1
+union all
+select t.attempt, t.outcome, t.worker, t.at, t.error::text
+from archive a cross join jsonb_to_recordset(a.attempts)
+    as t (attempt smallint, outcome text, worker text, at timestamptz, error jsonb)
+where a.id = $1
+order by attempt
 """
 
 

@@ -20,7 +20,8 @@ from (
     select count(*) filter (where status = 'created') * 60 / $2::float8 as per_minute,
         coalesce(max(extract(epoch from made_at - due_at)) filter (where kind = 'due'), 0)::float8 as lag,
         coalesce(avg((status = 'failed' or outcome <> 'completed')::integer)
-            filter (where status = 'failed' or outcome is not null), 0)::float8 as failure_rate
+            filter (where status = 'failed' or outcome is not null), 0)::float8 as failure_rate,
+        coalesce(avg(extract(epoch from ended_at - made_at)), 0)::float8 as took
     from fire
     where made_at > statement_timestamp() - make_interval(secs => $2)
         and due_at > statement_timestamp() - make_interval(secs => $2) - interval '1 hour'

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, BigInteger, Boolean, Column, Index, Integer, SmallInteger, Table, Text, text
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    Column,
+    Computed,
+    Index,
+    Integer,
+    SmallInteger,
+    Table,
+    Text,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from penstock.tables.metadata import INSTANT, METADATA
@@ -47,7 +59,13 @@ lane = Table(
     Column("moved_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("began_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("admitted", BigInteger, nullable=False, server_default=text("0")),
-    Index("lane_gate", "gate"),
+    Column(
+        "place",
+        BigInteger,
+        Computed("CASE WHEN (fair = gate) THEN turn ELSE (0)::bigint END", persisted=True),
+    ),
+    Index("lane_gate", "gate", "rank", "place", "ready_at", "execution_id"),
+    Index("lane_shared", "gate", postgresql_where=text("(cardinality(keys) > 1)")),
     Index("lane_fair", "fair", postgresql_where=text("fair IS NOT NULL")),
 )
 

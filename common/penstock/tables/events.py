@@ -20,6 +20,14 @@ event = Table(
 )
 
 
+unmatched = Table(
+    "unmatched",
+    METADATA,
+    Column("event_id", UUID, primary_key=True),
+    Column("since", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+)
+
+
 event_key = Table(
     "event_key",
     METADATA,

@@ -131,6 +131,8 @@ archive = Table(
     Column("origin", JSONB),
     Column("result", JSONB),
     Column("error", JSONB),
+    Column("state", JSONB),
+    Column("attempts", JSONB),
     Index("archive_root", "root"),
     postgresql_partition_by="RANGE (finished_at)",
 )

@@ -39,4 +39,5 @@ dead_letter = Table(
     Column("count", Integer, nullable=False, server_default=text("1")),
     Column("first_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("last_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("dead_letter_last", "last_at"),
 )

@@ -15,6 +15,8 @@ workflow = Table(
     Column("depth", SmallInteger, nullable=False, server_default=text("0")),
     Column("tenant", Text, nullable=False),
     Column("head", JSONB),
+    Column("rerun", JSONB),
+    Column("stops", SmallInteger, nullable=False, server_default=text("0")),
     Column("stop_status", Text),
     Column("stop_reason", Text),
 )
@@ -60,4 +62,35 @@ workflow_command = Table(
     Column("obeyed_at", INSTANT),
     Column("error", Text),
     Index("workflow_command_open", "execution_id", postgresql_where=text("(obeyed_at IS NULL)")),
+)
+
+paused_workflow = Table("paused_workflow", METADATA, Column("execution_id", UUID, primary_key=True))
+
+event_wait = Table(
+    "event_wait",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("trigger", Text, nullable=False),
+    Column("path", JSONB),
+    Column("key", Text),
+    Column("since", INSTANT, nullable=False),
+    Index("event_wait_trigger", "trigger", "tenant", "key"),
+)
+
+event_path = Table(
+    "event_path",
+    METADATA,
+    Column("trigger", Text, primary_key=True),
+    Column("path", JSONB, primary_key=True),
+)
+
+workflow_kept = Table(
+    "workflow_kept",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("task", Integer, primary_key=True),
+    Column("item", Integer, primary_key=True),
+    Column("result", JSONB),
+    Column("error", JSONB),
 )

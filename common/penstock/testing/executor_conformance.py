@@ -55,11 +55,11 @@ class ExecutorConformance:
 
     def make(self, capacity: int) -> TaskExecutor:
         """An executor that runs `capacity` attempts at a time, not opened yet."""
-        raise NotImplementedError
+        raise NotImplementedError("Your subclass of ExecutorConformance says how to make the executor.")
 
     def action(self, scenario: str) -> RunnableAction:
         """The action for a scenario; see `penstock.testing.scenarios`."""
-        raise NotImplementedError
+        raise NotImplementedError("Your subclass of ExecutorConformance says what the executor runs.")
 
     async def test_it_has_a_name(self) -> None:
         assert self.make(1).name

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-STATUS = "execution.status."
-"""A message to a queue that begins so tells whoever listens of a status change. Nobody listening is fine."""
+STATUS = ("execution.status.", "inquiry.created")
+"""A message to a queue that begins so tells whoever listens what happened. Nobody listening is fine."""
 
 REASON_HEADER = "x-penstock-reason"
 """On a delivery of the queue `dead`: why it is there, such as `delivery_limit`, or what a handler said."""

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from penstock.errors import ExpressionError
 from penstock.expressions import NamesUsed
 from penstock.options import Problem, did_you_mean
+from penstock.schedules.reserved import RESERVED
 from penstock.sources import Location
 from penstock.workflows import rules
 from penstock.workflows.graph import EXIT, Graph, Node
@@ -113,10 +114,8 @@ class _Reader:
         for _, part in rules.walk(task.when):
             if isinstance(part, rules.Context) and part.op not in ("exists", "not exists"):
                 wanted = context_rules(part).variables or frozenset()
-                if not any(
-                    name in self.parameters or name in self.graph.workflow.vars or name in self.variables
-                    for name in wanted
-                ):
+                there = {*self.parameters, *self.graph.workflow.vars, *self.variables, *RESERVED}
+                if not wanted & there:
                     hint = did_you_mean(part.context.split(".")[0], [*self.parameters, *self.variables])
                     yield Problem((*path, "when"), f"the context has no `{part.context}`", hint)
 

@@ -14,8 +14,13 @@ COLOURS = {
     "abandoned": "#f4b6b6",
     "cancelled": "#d9d9d9",
     "skipped": "#eeeeee",
-    "open": "#fff2b3",
+    "running": "#fff2b3",
+    "waiting": "#e6d5f2",
+    "requested": "#dbe9ff",
+    "queued": "#dbe9ff",
+    "scheduled": "#dbe9ff",
     "due": "#dbe9ff",
+    "paused": "#dbe9ff",
 }
 """Of a task by its status; tasks that have not begun stay white."""
 

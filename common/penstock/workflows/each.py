@@ -24,7 +24,7 @@ def each(
     batch_size: int | None = None,
     tolerate: int | str = 0,
     then: Literal["finish", "stop", "cancel"] = "finish",
-) -> Each:
+) -> Any:
     """For each item of a list (a reference, or a list of values and references):
     `resize(image=each(images))`.
 

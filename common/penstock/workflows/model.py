@@ -23,7 +23,7 @@ from penstock.definitions.refs import Ref
 from penstock.durations import PositiveDuration
 from penstock.errors import DefinitionError, InvalidInput
 from penstock.options import Options, Wrong
-from penstock.policies import Policies, Recovery, RetryPolicy, Timeouts
+from penstock.policies import Recovery, RetryPolicy, Timeouts
 from penstock.recording import RECORDER
 from penstock.routing import RoutingRule
 from penstock.schemas import check_value, parameters_schema, payload_schema
@@ -200,7 +200,13 @@ class Step(Options):
             "with_items route delay retry timeouts recovery limits",
             f"`{self.action}` is done at once, by the executor itself",
         )
-        self._refuse(self.kind == "workflow", "recovery", "a workflow has no worker to lose")
+        self._refuse(
+            self.kind == "workflow", "recovery route retry", "a workflow has no worker; its tasks have theirs"
+        )
+        if self.kind == "workflow" and self.timeouts is not None and self.timeouts.waiting is not None:
+            raise Wrong(
+                "has `timeouts.waiting`, and a workflow asks nothing itself", "Set it on the task that asks."
+            )
         self._refuse(
             self.with_items is None, "concurrency batch_size item_failures", "it goes with with_items"
         )
@@ -210,6 +216,12 @@ class Step(Options):
         for field in fields.split() if condition else ():
             if getattr(self, field) != type(self).model_fields[field].get_default(call_default_factory=True):
                 raise Wrong(f"has `{field}`, which cannot be used here: {why}", f"Remove `{field}`.")
+
+
+def _at_exit(step: Step) -> Step:
+    if step.publish:
+        raise Wrong("has `publish`, and nothing comes after it", "Remove `publish`.")
+    return step
 
 
 class Task(Step):
@@ -246,9 +258,10 @@ class Workflow(Options):
     output: Any = None
     timeout: PositiveDuration | None = None
     limits: Limits = ()
-    on_exit: Step | None = None
+    on_exit: Annotated[Step, AfterValidator(_at_exit)] | None = None
 
     _source: Source = PrivateAttr(default=Source("?", 0))
+    _schedules: list[Any] = PrivateAttr(default_factory=list)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """In a workflow function: a task that runs this workflow."""
@@ -263,6 +276,11 @@ class Workflow(Options):
     def source(self) -> Source:
         """Where it was written."""
         return self._source
+
+    @property
+    def schedules(self) -> list[Any]:
+        """What `@schedule` above it has declared."""
+        return self._schedules
 
     def written_at(self, source: Source) -> Workflow:
         self._source = source
@@ -287,16 +305,29 @@ class Workflow(Options):
         return self.document().digest
 
     def parts(self) -> Iterator[Any]:
-        """The workflow, its limits and those of its tasks."""
+        """The workflow, its schedules, its limits and those of its tasks."""
         yield self
+        yield from self._schedules
         for limit in self.limits:
             yield limit.of_action(self.ref, self._source)
         for task in self.tasks:
             for limit in task.limits:
                 yield limit.of_action(f"{self.ref}.{task.name}", self._source)
+        for limit in self.on_exit.limits if self.on_exit is not None else ():
+            yield limit.of_action(f"{self.ref}.on_exit", self._source)
 
 
 def policies_of(step: Step) -> dict[str, Any]:
-    """What a task says of retries, timeouts and lost workers, over what its action says."""
-    names = [name for name in Policies.model_fields if getattr(step, name) is not None]
-    return {name: getattr(step, name).written() for name in names}
+    """What a task says of retries, timeouts and lost workers. It replaces what its action says; times that it does
+    not name stay."""
+    said: dict[str, Any] = {}
+    for name in ("retry", "recovery"):  # whole: what is a default here may not be what the action says
+        if (policy := getattr(step, name)) is not None:
+            said[name] = policy.model_dump(mode="json")
+    if step.timeouts is not None:
+        times = step.timeouts.written() or {"attempt": step.timeouts.attempt}
+        if step.kind == "workflow" and "attempt" in times:
+            # A workflow is attempted once: the time for that is the time for all of it.
+            times = {"total": times["attempt"], **{name: t for name, t in times.items() if name != "attempt"}}
+        said["timeouts"] = times
+    return said

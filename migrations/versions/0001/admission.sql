@@ -37,6 +37,7 @@ declare
     v_rest wanted[];
     v_free uuid[];
     v_waits uuid[];
+    v_mixed text[];
     v_chosen chosen[];
 begin
     select array_agg(x.id) into p_ids
@@ -61,10 +62,13 @@ begin
     end if;
     perform lock_keys(array(select distinct k from unnest(v_wanted) w, unnest(w.keys) k));
 
+    -- Those that need one key alone start at once where nobody stands before it, and none of these comes who needs it too,
+    -- with another one.
+    v_mixed := array(select distinct k from unnest(v_wanted) w, unnest(w.keys) k where cardinality(w.keys) > 1);
     with alone as (
         select w.*, row_number() over (partition by w.keys[1], w.fair_group order by w.rank, w.ready_at, w.id) as turn
         from unnest(v_wanted) w
-        where cardinality(w.keys) = 1 and not w.away and w.id <> all (v_waits)
+        where cardinality(w.keys) = 1 and not w.away and w.id <> all (v_waits) and w.keys[1] <> all (v_mixed)
     ), numbered as (
         select a.*, m.held, m.allowed, m.rated, m.free, row_number() over (
             partition by m.key order by a.rank, case when a.fair is null then 0 else a.turn end, a.ready_at, a.id)::integer as n
@@ -122,7 +126,7 @@ begin
             where e.id = any (p_ids) and e.status = p_from and n.id = e.namespace_id
             returning e.id, e.ready_at, n.queue, n.envelope
         )
-        select queue, min(envelope), array_agg(id order by ready_at, id) from moved group by queue
+        select queue, envelope, array_agg(id order by ready_at, id) from moved group by queue, envelope
     loop
         insert into live (execution_id) select unnest(v_moved) where p_from = 'queued';
         return query select * from stage(v_queue, v_moved, v_size);
@@ -137,7 +141,6 @@ as $$
 declare
     v_new uuid[];
     r record;
-    v_waiting integer;
     v_excess integer;
 begin
     if not exists (select from concurrency_limit l
@@ -150,7 +153,7 @@ begin
         select l.gate as key, c.ref, c.max, c.when_full, c.max_waiting,
             array_agg(x.execution_id order by x.rank, x.turn, x.ready_at, x.execution_id) as ids
         from waiter x join lane l on l.id = x.lane
-        join concurrency_limit c on c.id = case when l.gate like 'worker:%' then null else split_part(l.gate, ':', 1) end::integer
+        join concurrency_limit c on c.id = case when l.gate ~ '^[0-9]' then split_part(l.gate, ':', 1)::integer end
         where x.execution_id = any (v_new)
         group by l.gate, c.id
         having c.when_full <> 'enqueue' or c.max_waiting is not null
@@ -161,12 +164,15 @@ begin
                 format('refused: the limit %s is full', r.ref), null);
             continue;
         end if;
-        select coalesce(sum(x.n), 0) into v_waiting
-        from lane l cross join lateral (select count(*) as n from waiter w where w.lane = l.id) x where l.gate = r.key;
-        if r.max_waiting is not null and v_waiting > r.max_waiting then
-            v_excess := least(v_waiting - r.max_waiting, cardinality(r.ids));
-            return query select * from end_executions(r.ids[cardinality(r.ids) - v_excess + 1:], array['queued'], 'cancelled',
-                format('refused: %s already wait for the limit %s', r.max_waiting, r.ref), null);
+        if r.max_waiting is not null then
+            -- Counted no further than it takes to know how many are too many.
+            select count(*) - r.max_waiting into v_excess
+            from (select from lane l join waiter w on w.lane = l.id where l.gate = r.key
+                  limit r.max_waiting::bigint + cardinality(r.ids)) x;
+            if v_excess > 0 then
+                return query select * from end_executions(r.ids[cardinality(r.ids) - v_excess + 1:], array['queued'],
+                    'cancelled', format('refused: %s already wait for the limit %s', r.max_waiting, r.ref), null);
+            end if;
         end if;
         if r.when_full = 'cancel_running' then
             perform give_way(r.key, r.max);

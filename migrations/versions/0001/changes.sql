@@ -21,7 +21,7 @@ declare
     v_wanted wanted[];
     v_free uuid[];
 begin
-    select * into v_lane from lane where gate = 'regroup' order by rank, ready_at, execution_id limit 1;
+    select * into v_lane from lane where gate = 'regroup' order by rank, place, ready_at, execution_id limit 1;
     if not found then
         return;
     end if;
@@ -32,6 +32,9 @@ begin
     perform lock_placement();
     v_wanted := array(select w from wanted_keys(v_ids) w);
     perform lock_keys(v_lane.keys || array(select distinct k from unnest(v_wanted) w, unnest(w.keys) k));
+    if v_ids = '{}' and exists (select from waiter where lane = v_lane.id) then
+        return; -- others have those rows, perhaps to do this very thing: the lane is not done
+    end if;
 
     if not exists (select from unnest(v_wanted) w where w.lane is distinct from v_lane.id) then
         -- All of them wait where they should (or nobody does any more).
@@ -67,11 +70,7 @@ begin
     if v_due = '{}' then
         return;
     end if;
-    -- With the other keys of those who stand there, in one order: here nothing has to be tried again.
-    perform lock_keys(v_due || array(
-        select distinct k from unnest(v_due) d
-        cross join lateral (select keys from lane l where l.gate = d order by rank, ready_at, execution_id limit 100) l
-        cross join unnest(l.keys) k));
+    perform lock_keys(keys_around(v_due));
     delete from wake where key = any (v_due) and at <= v_now;
     if found then
         return query select null::bigint, 'woken', '{}'::uuid[];

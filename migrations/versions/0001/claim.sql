@@ -10,7 +10,7 @@ create function claim_executions(
     namespace_id integer, definition_id integer, params text, options text, outbox_id bigint, queue text, ids uuid[]
 )
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 #variable_conflict use_column
 declare
@@ -55,11 +55,11 @@ begin
     end if;
 
     for v_queue, v_size, v_ids in
-        select n.queue, min(n.envelope), array_agg(e.id order by e.id)
+        select n.queue, n.envelope, array_agg(e.id order by e.id)
         from execution e join namespace n on n.id = e.namespace_id
         where e.id = any (p_ids[p_take + 1:]) and e.status = 'scheduled'
             and e.definition_id <> all (p_lacking)
-        group by n.queue
+        group by n.queue, n.envelope
     loop
         return query select null::uuid, null::smallint, null::smallint, null::smallint, null::boolean,
             null::integer, null::integer, null::text, null::text, s.*

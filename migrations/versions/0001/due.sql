@@ -27,10 +27,10 @@ begin
     elsif v_kind = 'ready' then
         return query select * from stage('execution.requested', v_ids, 50);
     elsif v_kind = 'expire' then
-        perform from execution where id = any (v_ids) and finished_at is null order by id for no key update;
+        perform lock_runs(v_ids);
+        return query select * from stop_workflows(v_ids, 'timeout', 'its time to complete ran out');
         return query select * from end_executions(v_ids,
             array['requested', 'scheduling', 'queued', 'scheduled', 'waiting'], 'timeout', 'its time to complete ran out', null);
-        return query select * from stop_workflows(v_ids, 'timeout', 'its time to complete ran out');
         return query select * from cancel_executions(v_ids, 'its time to complete ran out');
     elsif v_kind = 'start' then
         return query select * from end_executions(

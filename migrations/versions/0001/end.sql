@@ -34,12 +34,23 @@ begin
     update inquiry set status = case when p_to = 'timeout' then 'timeout' else 'cancelled' end,
         answered_at = clock_timestamp()
     where execution_id = any (v_moved) and status = 'created';
+    delete from event_wait where execution_id = any (v_moved);
     if v_roots is not null then
         insert into finished (ids) values (v_roots);
     end if;
     -- Whoever follows an execution that ended this way is told too: callbacks as well as workflows.
     return query select * from stage('execution.completed', v_moved, 100);
     return query select * from leave_limits(v_moved);
+end $$;
+
+-- Locks what is about to end: states of workflows, then rows of executions. So does whoever advances a workflow and ends
+-- it then; the other way round, the two would wait for each other.
+create function lock_runs(p_ids uuid[]) returns void
+language plpgsql
+as $$
+begin
+    perform from workflow where execution_id = any (p_ids) order by execution_id for no key update;
+    perform from execution where id = any (p_ids) and finished_at is null order by id for no key update;
 end $$;
 
 -- Asks for executions to end. Those that no worker has are cancelled at once; those that run become canceling, keep
@@ -51,10 +62,9 @@ as $$
 declare
     v_running uuid[];
 begin
-    -- Nobody moves them between the two: what was about to be claimed is claimed, and canceling.
-    perform from execution where id = any (p_ids) and finished_at is null order by id for no key update;
-    return query select * from end_executions(p_ids,
-        array['requested', 'scheduling', 'queued', 'scheduled', 'waiting'], 'cancelled', p_reason, null);
+    -- Nobody moves them between the two: what was about to be claimed is claimed, and canceling. All rows come before the
+    -- keys, which the last step locks.
+    perform lock_runs(p_ids);
     with moved as (
         update execution e set status = 'canceling', reason = p_reason
         from namespace n
@@ -66,10 +76,13 @@ begin
         return query select null::bigint, 'canceling', v_running;
     end if;
     return query select * from stop_workflows(p_ids, 'cancelled', p_reason);
+    return query select * from end_executions(p_ids,
+        array['requested', 'scheduling', 'queued', 'scheduled', 'waiting'], 'cancelled', p_reason, null);
 end $$;
 
 -- Takes attempts away from workers that are gone: they run again, or end as `abandoned` when they were lost too often,
--- or as `failed` where the action must not run twice. Frees slots and promotes in the same transaction.
+-- or as `failed` where the action must not run twice. What its task in a workflow says of that replaces what the action
+-- says. Frees slots and promotes in the same transaction.
 create function recover_executions(p_worker uuid, p_ids uuid[], p_reason text) returns setof staged
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
@@ -84,20 +97,23 @@ begin
         update execution e
         set status = case
                 when e.status = 'canceling' then 'cancelled'
-                when coalesce(d.body #>> '{recovery,on_worker_loss}', 'rerun') = 'fail' then 'failed'
-                when e.recoveries >= coalesce((d.body #>> '{recovery,max_recoveries}')::integer, 3) then 'abandoned'
+                when coalesce(d.recovery ->> 'on_worker_loss', 'rerun') = 'fail' then 'failed'
+                when e.recoveries >= coalesce((d.recovery ->> 'max_recoveries')::integer, 3) then 'abandoned'
                 else 'requested' end,
             recoveries = e.recoveries + 1,
             claim = null,
             ready_at = clock_timestamp(),
             finished_at = case
-                when e.status = 'canceling' or coalesce(d.body #>> '{recovery,on_worker_loss}', 'rerun') = 'fail'
-                    or e.recoveries >= coalesce((d.body #>> '{recovery,max_recoveries}')::integer, 3)
+                when e.status = 'canceling' or coalesce(d.recovery ->> 'on_worker_loss', 'rerun') = 'fail'
+                    or e.recoveries >= coalesce((d.recovery ->> 'max_recoveries')::integer, 3)
                 then clock_timestamp() end,
             reason = p_reason
-        from definition d
-        where e.id = any (p_ids) and e.claim = p_worker and e.status in ('running', 'canceling')
-            and d.id = e.definition_id
+        from (
+            select x.id, coalesce(p.options -> 'recovery', d.body -> 'recovery') as recovery
+            from execution x join definition d on d.id = x.definition_id left join payload p on p.execution_id = x.id
+            where x.id = any (p_ids)
+        ) d
+        where e.id = any (p_ids) and e.claim = p_worker and e.status in ('running', 'canceling') and d.id = e.id
         returning e.id, e.status, e.parent, e.attempt
     ), told as (
         insert into result (execution_id, error)

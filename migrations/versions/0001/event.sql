@@ -44,6 +44,7 @@ begin
         if p_matched then
             return query select null::bigint, 'stored', v_new;
         else
+            insert into unmatched (event_id) select unnest(v_new);
             return query select * from stage('event.created', v_new, 50);
         end if;
     end if;

@@ -7,7 +7,7 @@ create function finish_attempts(
 ) returns setof staged
 language plpgsql
 -- What ends is found by its id and hashed with what came of it: a nested loop over arrays is quadratic.
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = on set enable_mergejoin = off set enable_nestloop = off
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = on set enable_mergejoin = off set enable_nestloop = off
 as $$
 declare
     v_held held[];
@@ -55,8 +55,8 @@ begin
         select moved.id, result::jsonb ->> 'prompt', nullif(result::jsonb -> 'schema', 'null'), result::jsonb ->> 'assignee',
             nullif(result::jsonb -> 'default', 'null'),
             clock_timestamp() + make_interval(secs => coalesce((result::jsonb ->> 'timeout')::double precision,
-                (select (f.body #>> '{timeouts,waiting}')::double precision from definition f
-                 where f.id = moved.definition_id)))
+                (select coalesce(p.options #>> '{timeouts,waiting}', f.body #>> '{timeouts,waiting}')::double precision
+                 from definition f left join payload p on p.execution_id = moved.id where f.id = moved.definition_id)))
         from moved
         where moved.status = 'waiting'
         on conflict do nothing
@@ -94,7 +94,7 @@ begin
         where execution_id = any (v_moved) and status = 'created';
     end if;
     if v_asked is not null then
-        return query select * from stage('execution.status.inquiry', v_asked, 50);
+        return query select * from stage('inquiry.created', v_asked, 50);
     end if;
     if v_follow is not null then
         return query select * from stage('execution.completed', v_follow, 100);

@@ -3,48 +3,42 @@
 create function answer_inquiry(p_execution uuid, p_response text, p_by text) returns setof staged
 language plpgsql
 as $$
-declare
-    v_parent uuid;
 begin
-    update execution set status = 'completed', finished_at = clock_timestamp(), reason = 'answered by ' || p_by
-    where id = p_execution and status = 'waiting'
-    returning parent into v_parent;
-    if not found then
-        return;
+    return query select * from complete_waits(array[p_execution], array[p_response], array['answered by ' || p_by]);
+    if found then
+        update inquiry set status = 'responded', response = p_response::jsonb, responder = p_by,
+            answered_at = clock_timestamp()
+        where execution_id = p_execution;
     end if;
-    update inquiry set status = 'responded', response = p_response::jsonb, responder = p_by,
-        answered_at = clock_timestamp()
-    where execution_id = p_execution;
-    insert into result (execution_id, result) values (p_execution, p_response::jsonb);
-    delete from live where execution_id = p_execution;
-    delete from timer where execution_id = p_execution;
-    if v_parent is null then
-        insert into finished (ids) values (array[p_execution]);
-    end if;
-    return query select null::bigint, 'moved', array[p_execution];
-    return query select * from stage('execution.completed', array[p_execution], 1);
-    return query select * from leave_limits(array[p_execution]);
 end $$;
 
--- Inquiries that nobody answered in time: their default is the answer, or the execution ends as timeout.
+-- Inquiries that nobody answered in time: their default is the answer, or the execution ends as timeout. The rows of
+-- the executions are locked first, and all keys next, as whoever answers does; one that is just being answered is skipped.
 create function expire_inquiries(p_limit integer) returns setof staged
 language plpgsql
 as $$
 declare
+    v_now timestamptz := clock_timestamp();
+    v_ids uuid[];
     r record;
 begin
+    select array_agg(x.id) into v_ids from (
+        select id from execution
+        where status = 'waiting' and id = any (array(
+            select i.execution_id from inquiry i join execution e on e.id = i.execution_id
+            where i.status = 'created' and i.due_at <= v_now and e.status = 'waiting' order by i.due_at limit p_limit))
+        order by id for no key update skip locked
+    ) x;
+    if v_ids is null then
+        return;
+    end if;
+    perform lock_keys(array(select distinct k from execution e cross join unnest(e.keys) k where e.id = any (v_ids)));
     for r in
         select execution_id, default_answer from inquiry
-        where status = 'created' and due_at <= clock_timestamp()
-        order by due_at limit p_limit for update skip locked
+        where execution_id = any (v_ids) and status = 'created' and default_answer is not null
     loop
-        if r.default_answer is not null then
-            return query select * from answer_inquiry(r.execution_id, r.default_answer::text, 'its default');
-        else
-            return query select * from end_executions(array[r.execution_id], array['waiting'], 'timeout',
-                'nobody answered its inquiry in time', null);
-        end if;
-        update inquiry set status = 'timeout', answered_at = clock_timestamp()
-        where execution_id = r.execution_id and status = 'created';
+        return query select * from answer_inquiry(r.execution_id, r.default_answer::text, 'its default');
     end loop;
+    return query select * from end_executions(v_ids, array['waiting'], 'timeout',
+        'nobody answered its inquiry in time', null);
 end $$;

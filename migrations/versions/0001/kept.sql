@@ -17,7 +17,8 @@ create table finished (
     ids uuid[] not null
 );
 
--- Executions that ended a while ago, with all that belongs to them.
+-- Executions that ended a while ago, with all that belongs to them. `state` is how a workflow's tasks ended: what a
+-- re-run keeps is found there.
 create table archive (
     id uuid not null,
     finished_at timestamptz not null,
@@ -40,6 +41,8 @@ create table archive (
     origin jsonb,
     result jsonb,
     error jsonb,
+    state jsonb,
+    attempts jsonb, -- those that did not complete, oldest first
     primary key (id, finished_at)
 ) partition by range (finished_at);
 create index archive_root on archive (root);

@@ -23,6 +23,22 @@ begin
     end loop;
 end $$;
 
+-- These keys, and those that the first who stand before them need as well. What is about to free slots locks them together,
+-- in one order, so that nobody has to be passed over because of a key that was found too late.
+create function keys_around(p_keys text[]) returns text[]
+language plpgsql stable
+as $$
+begin
+    return array(
+        select k from unnest(p_keys) k
+        union
+        select k from unnest(p_keys) g
+        cross join lateral (
+            select keys from lane l where l.gate = g order by l.rank, l.place, l.ready_at, l.execution_id limit 50) l
+        cross join unnest(l.keys) k where cardinality(l.keys) > 1 or g like 'worker:%'
+    );
+end $$;
+
 -- What an execution that is ready to start needs. `rank` is minus its priority; `away`: no live worker runs it.
 -- `keys` are those of its limits, null where it has none. Those of the same `lane` wait in one line.
 -- `fair` is the key between whose groups turns are taken, `fair_group` the group.

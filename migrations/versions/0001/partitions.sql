@@ -27,23 +27,15 @@ begin
     return v_made;
 end $$;
 
--- Drops the partitions of p_parent that ended more than p_keep ago. Returns their names.
-create function drop_partitions(p_parent text, p_keep interval) returns setof text
-language plpgsql
+-- The partitions of p_parent that ended more than p_keep ago, oldest first.
+create function old_partitions(p_parent text, p_keep interval) returns setof text
+language sql stable
 as $$
-declare
-    v_name text;
-begin
-    for v_name in
-        select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
-        where i.inhparent = p_parent::regclass and c.relname ~ '_[0-9]{8}$'
-            and to_date(right(c.relname, 8), 'YYYYMMDD') + 1 < (now() - p_keep) at time zone 'utc'
-        order by 1
-    loop
-        execute format('drop table %I', v_name);
-        return next v_name;
-    end loop;
-end $$;
+    select c.relname::text from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = p_parent::regclass and c.relname ~ '_[0-9]{8}$'
+        and to_date(right(c.relname, 8), 'YYYYMMDD') + 1 < (now() - p_keep) at time zone 'utc'
+    order by 1
+$$;
 
 -- Moves finished trees to the archive, a few batches of roots at a time; only whole trees of which every execution
 -- is final. Returns how many executions were moved.
@@ -83,16 +75,26 @@ begin
         delete from payload p using gone g where p.execution_id = g.id returning p.*
     ), told as (
         delete from result r using gone g where r.execution_id = g.id returning r.*
+    ), workflows as (
+        select w.execution_id, workflow_state(w.execution_id) as state from gone g join workflow w on w.execution_id = g.id
+    ), tried as (
+        delete from attempt a using gone g
+        where a.execution_id = g.id and (g.attempt > 1 or g.status <> 'completed') returning a.*
     ), kept as (
         insert into archive (id, finished_at, status, action, namespace, root, parent, task, item, created_at, attempt,
-            failures, recoveries, priority, definition_id, reason, params, options, origin, result, error)
+            failures, recoveries, priority, definition_id, reason, params, options, origin, result, error, state, attempts)
         select g.id, g.finished_at, g.status, n.action, n.name, g.root, g.parent, g.task, g.item, g.created_at,
             g.attempt, g.failures, g.recoveries, g.priority, g.definition_id, g.reason,
-            p.params, p.options, p.origin, r.result, r.error
+            p.params, p.options, p.origin, r.result, r.error, w.state, t.attempts
         from gone g
         join namespace n on n.id = g.namespace_id
         left join given p on p.execution_id = g.id
         left join told r on r.execution_id = g.id
+        left join workflows w on w.execution_id = g.id
+        left join (
+            select execution_id, jsonb_agg(to_jsonb(t) - 'execution_id' order by attempt) as attempts
+            from tried t group by execution_id
+        ) t on t.execution_id = g.id
         returning 1
     )
     select count(*) into v_moved from kept;

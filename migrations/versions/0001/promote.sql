@@ -35,17 +35,18 @@ begin
         ), given as (
             insert into slot (key, execution_id, attempt) select k, m.execution_id, m.attempt from moved m, unnest(m.keys) k
         ), logged as (
-            -- Order is kept before one gate; at its other keys an execution never stood in line.
+            -- Order is kept before one gate; at its other keys an execution never stood in line. Nor did it where it
+            -- waited in the turns of another key's groups.
             insert into admission (key, execution_id, attempt, rank, turn, ready_at, since, held, allowed, rated)
             select k.key, m.execution_id, m.attempt, m.rank, case when k.key = m.fair then m.turn else 0 end, m.ready_at,
-                case when k.key = m.gate then m.since else v_now end, k.held, k.allowed, k.rated
+                case when k.key = m.gate and (m.fair is null or m.fair = m.gate) then m.since else v_now end, k.held, k.allowed, k.rated
             from moved m cross join lateral unnest(m.keys, m.held, m.allowed, m.rated) as k (key, held, allowed, rated)
             order by m.rank, m.turn, m.ready_at, m.execution_id
         ), alive as (
             insert into live (execution_id) select execution_id from moved where p_from = 'queued'
         )
-        select queue, min(envelope), array_agg(execution_id order by rank, turn, ready_at, execution_id)
-        from moved group by queue
+        select queue, envelope, array_agg(execution_id order by rank, turn, ready_at, execution_id)
+        from moved group by queue, envelope
     loop
         return query select null::bigint, 'admitted', v_ids;
         return query select * from stage(v_queue, v_ids, v_size);
@@ -53,7 +54,8 @@ begin
 end $$;
 
 -- Lets those start who wait before these keys (whose locks the caller holds), as far as there is room: in the order
--- of rank, turn and the instant at which they became ready. Costs what is started, however many wait.
+-- of rank, turn and the instant at which they became ready. Costs what is started, however many wait. Of very many a
+-- part is started, and a wake row sees to the rest.
 create function promote(p_keys text[]) returns setof staged
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
@@ -61,59 +63,57 @@ as $$
 declare
     r record;
     v_gates text[];
-    v_shared text[];
-    v_away text[];
+    v_shared boolean;
+    v_away boolean;
     v_chosen chosen[];
     v_behind chosen[];
     v_admitted uuid[] := '{}';
     v_skipped uuid[];
 begin
-    select array_agg(distinct l.gate) filter (where l.keys = array[l.gate] and n.away_since is null),
-        array_agg(distinct l.gate) filter (where l.keys <> array[l.gate]),
-        array_agg(l.id) filter (where n.away_since is not null and l.gate not like 'worker:%')
-    into v_gates, v_shared, v_away
-    from lane l join namespace n on n.id = l.namespace_id
-    where l.gate = any (p_keys);
-    if v_away is not null then
-        -- Nobody lives who would run them: they let others pass, until a worker comes.
-        update lane set gate = 'worker:' || namespace_id, moved_at = clock_timestamp() where id = any (v_away);
-    end if;
-    if v_shared is not null then
-        -- Their other keys are looked at with them, so that nobody takes a slot before an older one who needs both.
-        select array_agg(distinct k) into v_shared
-        from (select unnest(v_shared) as k
-              union select k from lane l cross join unnest(l.keys) k where l.gate = any (v_shared) and k = any (p_keys)) x;
-        v_gates := array(select unnest(v_gates) except select unnest(v_shared));
-        return query select * from promote_shared(v_shared, p_keys);
-    end if;
-    if v_gates is null or v_gates = '{}' then
+    select array_agg(k), bool_or(k like 'worker:%' or exists (
+        select from lane l where l.gate = k and cardinality(l.keys) > 1))
+    into v_gates, v_shared
+    from unnest(p_keys) k where exists (select from lane l where l.gate = k);
+    if v_gates is null then
+        return;
+    elsif v_shared then
+        -- Some need other keys too. All are looked at together, so that nobody takes a slot before an older one who
+        -- needs both.
+        return query select * from promote_shared(v_gates, p_keys);
         return;
     end if;
 
     with first as (
         select w.lane, w.rank, w.turn, w.ready_at, w.execution_id, greatest(w.since, l.moved_at) as since,
-            l.keys, l.fair, l.gate, m.held, m.allowed, m.rated, m.free,
+            l.keys, l.fair, l.gate, m.held, m.allowed, m.rated, least(m.free, 1000) as free, n.away_since is not null as away,
             row_number() over (partition by m.key order by w.rank, w.turn, w.ready_at, w.execution_id)::integer as n
         from key_room(v_gates) m
         cross join lateral (
-            select * from lane l where l.gate = m.key and l.keys = array[l.gate]
-            order by l.rank, l.turn, l.ready_at, l.execution_id limit m.free
+            select * from lane l where l.gate = m.key
+            order by l.rank, l.place, l.ready_at, l.execution_id limit least(m.free, 1000)
         ) l
+        join namespace n on n.id = l.namespace_id
         cross join lateral (
             select * from waiter w
             where w.lane = l.id
                 and (w.rank, w.turn, w.ready_at, w.execution_id) >= (l.rank, l.turn, l.ready_at, l.execution_id)
-            order by w.rank, w.turn, w.ready_at, w.execution_id limit m.free + 1
+            order by w.rank, w.turn, w.ready_at, w.execution_id limit least(m.free, 1000) + 1
         ) w
         where m.free > 0
     ), numbered as (
         select (lane, rank, turn, ready_at, execution_id, since, keys, fair, gate, array[held + n], array[allowed],
-            array[rated])::chosen as c, n <= free as chosen
+            array[rated])::chosen as c, n <= free as chosen, away
         from first
     )
-    select array_agg(c) filter (where chosen), coalesce(array_agg(c) filter (where not chosen), '{}')
-    into v_chosen, v_behind from numbered;
-    if v_chosen is null then
+    select array_agg(c) filter (where chosen), coalesce(array_agg(c) filter (where not chosen), '{}'), bool_or(away)
+    into v_chosen, v_behind, v_away from numbered;
+    if v_away then
+        -- Nobody lives who would run them: they let others pass, until a worker comes.
+        update lane l set gate = 'worker:' || n.id, moved_at = clock_timestamp()
+        from namespace n where l.gate = any (v_gates) and n.id = l.namespace_id and n.away_since is not null;
+        return query select * from promote(p_keys);
+        return;
+    elsif v_chosen is null then
         return;
     end if;
     for r in select * from start_admitted(v_chosen, 'queued') loop
@@ -123,6 +123,11 @@ begin
             return next r;
         end if;
     end loop;
+    -- Of those left behind, some have room still: there were very many. Others wait for the next instant of their rate.
+    insert into wake (key)
+    select m.key from key_room(array(
+        select distinct b.gate from unnest(v_behind) b where b.rated[1] or b.held[1] <= b.allowed[1])) m
+    where m.free > 0;
     if cardinality(v_admitted) < cardinality(v_chosen) then
         -- Somebody is about to end these. Should he not, their keys are looked at again.
         v_skipped := array(select c.execution_id from unnest(v_chosen) c except select unnest(v_admitted));
@@ -151,8 +156,8 @@ begin
 end $$;
 
 -- The same for keys before which executions stand that need other keys too: the best of all lanes first, one by one.
--- A lane of which another key is full goes and stands before that one. Where a key cannot be locked in order, a wake row
--- sees to it later.
+-- A lane of which another key is full goes and stands before that one. Where a key was found too late to be locked in
+-- order, and somebody has it, a wake row sees to it and to those behind.
 create function promote_shared(p_keys text[], p_held text[]) returns setof staged
 language plpgsql
 as $$
@@ -163,6 +168,7 @@ declare
     v_next waiter;
     v_rooms room[] := array(
         select m from key_room(array(select k from unnest(p_keys) k where k not like 'worker:%')) m);
+    v_many boolean := false;
     v_keys text[];
     v_open text[];
     v_done text[] := '{}';
@@ -175,19 +181,23 @@ begin
     v_open := array(select m.key from unnest(v_rooms) m where m.free > 0)
         || array(select k from unnest(p_keys) k where k like 'worker:%');
     loop
-        select l.* into v_lane from unnest(v_open) k join lane l on l.gate = k where l.id <> all (v_done)
-        order by l.rank, case when l.fair = l.gate then l.turn else 0 end, l.ready_at, l.execution_id limit 1;
+        v_many := cardinality(v_chosen) = 500;
+        exit when v_many;
+        select l.* into v_lane from unnest(v_open) k cross join lateral (
+            select * from lane l where l.gate = k and l.id <> all (v_done)
+            order by l.rank, l.place, l.ready_at, l.execution_id limit 1) l
+        order by l.rank, l.place, l.ready_at, l.execution_id limit 1;
         exit when not found;
 
         v_new := array(select k from unnest(v_lane.keys) k except select unnest(v_keys));
         if exists (select from unnest(v_new) k
                    where k <> all (p_held) and not pg_try_advisory_xact_lock(7, hashtext(k) & 2047)) then
             insert into wake (key) values (v_lane.gate);
-            v_done := v_done || v_lane.id;
+            v_open := array_remove(v_open, v_lane.gate); -- nobody overtakes him there
             continue;
         end if;
         v_rooms := v_rooms || array(select m from key_room(v_new) m);
-        v_keys := v_keys || v_new;
+        v_keys := array(select m.key from unnest(v_rooms) m);
         v_of := array(select array_position(v_keys, k) from unnest(v_lane.keys) with ordinality as x (k, n) order by n);
 
         select (v_rooms[i]).key into v_gate from unnest(v_of) i where (v_rooms[i]).free <= 0 limit 1;
@@ -238,4 +248,12 @@ begin
         end if;
     end loop;
     return query select * from start_admitted(v_chosen, 'queued') s where s.queue <> 'admitted';
+    -- Before these some are left who have room still, or wait for the next instant of their rate.
+    insert into wake (key)
+    select m.key from key_room(array(
+        select m.key from unnest(v_rooms) m
+        where (m.rated or v_many) and exists (select from lane l where l.gate = m.key))) m
+    where m.free > 0
+    union all
+    select k from unnest(v_open) k where v_many and k like 'worker:%';
 end $$;

@@ -16,12 +16,19 @@ create function free_slots(p_held held[]) returns setof staged
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
-declare
-    v_keys text[] := array(select distinct h.key from unnest(p_held) h);
 begin
-    perform lock_keys(v_keys);
+    perform lock_keys(keys_around(array(select distinct h.key from unnest(p_held) h)));
+    return query select * from give_back(p_held);
+end $$;
+
+-- The same for whoever has locked the keys.
+create function give_back(p_held held[]) returns setof staged
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
+as $$
+begin
     delete from slot s using unnest(p_held) h where s.key = h.key and s.execution_id = h.execution_id;
-    return query select * from promote(v_keys);
+    return query select * from promote(array(select distinct h.key from unnest(p_held) h));
 end $$;
 
 -- The same for executions that ended or went back in any way, whether they held slots or stood in line. Whoever moves
@@ -39,7 +46,7 @@ begin
     if v_held is null then
         return;
     end if;
-    perform lock_keys(array(select distinct h.key from unnest(v_held) h));
+    perform lock_keys(keys_around(array(select distinct h.key from unnest(v_held) h)));
     with gone as (
         delete from waiter where execution_id = any (array(select distinct h.execution_id from unnest(v_held) h))
         returning lane
@@ -48,7 +55,7 @@ begin
     if v_lanes is not null then
         perform find_heads(v_lanes);
     end if;
-    return query select * from free_slots(v_held);
+    return query select * from give_back(v_held);
 end $$;
 
 -- Where these lanes begin, after waiters left them from the middle of the line. An empty one goes.

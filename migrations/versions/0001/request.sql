@@ -7,7 +7,7 @@ create function request_executions(
     p_parents uuid[], p_tasks text[], p_items integer[], p_fused boolean
 ) returns setof staged
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
 as $$
 declare
     v_new uuid[];

@@ -25,7 +25,7 @@ begin
     select array_agg(e.id order by e.id) into v_requested
     from execution e
     where 'execution.requested' = any (p_queues) and e.id = any (v_ids) and e.status = 'requested'
-        and e.ready_at < clock_timestamp() - p_age
+        and e.ready_at < clock_timestamp() - p_age and e.not_before is distinct from held_until()
         and not exists (select from timer t where t.execution_id = e.id and t.kind = 'ready')
         and not exists (select from outbox o where o.queue = 'execution.requested' and e.id = any (o.ids));
     if v_requested is not null then
@@ -34,14 +34,38 @@ begin
     end if;
 
     for v_queue, v_size, v_scheduled in
-        select n.queue, min(n.envelope), array_agg(e.id order by e.id)
+        select n.queue, n.envelope, array_agg(e.id order by e.id)
         from execution e join namespace n on n.id = e.namespace_id
         where e.id = any (v_ids) and e.status = 'scheduled' and e.ready_at < clock_timestamp() - p_age
-            and n.queue = any (p_queues)
+            and (n.queue = any (p_queues) or exists (
+                -- While it holds a slot, others wait: it does not wait until the queue is empty.
+                select from slot s where s.key = e.keys[1] and s.execution_id = e.id
+                    and s.admitted_at < clock_timestamp() - p_age))
             and not exists (select from outbox o where o.queue = n.queue and e.id = any (o.ids))
-        group by n.queue
+        group by n.queue, n.envelope
     loop
         update execution set ready_at = clock_timestamp() where id = any (v_scheduled) and status = 'scheduled';
         return query select * from stage(v_queue, v_scheduled, v_size);
     end loop;
+end $$;
+
+-- The same for events whose message was lost before anybody looked at their rules.
+create function restage_events(p_age interval, p_limit integer) returns setof staged
+language plpgsql
+as $$
+declare
+    v_lost uuid[];
+begin
+    with found as (
+        select u.event_id from unmatched u
+        where u.since < clock_timestamp() - p_age
+            and not exists (select from outbox o where o.queue = 'event.created' and u.event_id = any (o.ids))
+        order by u.event_id limit p_limit for update skip locked
+    ), again as (
+        update unmatched u set since = clock_timestamp() from found f where u.event_id = f.event_id returning u.event_id
+    )
+    select array_agg(event_id order by event_id) into v_lost from again;
+    if v_lost is not null then
+        return query select * from stage('event.created', v_lost, 50);
+    end if;
 end $$;

@@ -1,8 +1,9 @@
--- Claim, admit, route and stage: requested -> scheduled, or queued where a limit is full (I1, I3).
+-- Claim, admit, route and stage: requested -> scheduled, or queued where a limit is full (I1, I3). A workflow runs at once,
+-- a task that waits begins to. What a paused workflow asked for stays requested.
 -- The guard on the status makes losers of a race simply not in it. Locks are taken in the order of ids.
 create function schedule_executions(p_ids uuid[]) returns setof staged
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 declare
     v_queue text;
@@ -11,19 +12,27 @@ declare
     v_count integer := 0;
     v_limited uuid[];
 begin
+    if exists (select from paused_workflow) then
+        p_ids := hold_paused(p_ids);
+    end if;
     for v_queue, v_size, v_moved in
         with moved as (
             update execution e
-            set status = case when n.queue like 'work.%' then 'scheduled' else 'running' end
+            set status = case when n.queue like 'work.%' then 'scheduled' when n.queue = 'waiting' then 'waiting'
+                         else 'running' end
             from namespace n
             where e.id = any (p_ids) and e.status = 'requested' and n.id = e.namespace_id and n.limits = '{}'
                 and (e.not_before is null or e.not_before <= clock_timestamp())
             returning e.id, n.queue, n.envelope
         )
-        select queue, min(envelope), array_agg(id order by id) from moved group by queue
+        select queue, envelope, array_agg(id order by id) from moved group by queue, envelope
     loop
         v_count := v_count + cardinality(v_moved);
-        return query select * from stage(v_queue, v_moved, v_size);
+        if v_queue = 'waiting' then
+            return query select * from begin_waits(v_moved);
+        else
+            return query select * from stage(v_queue, v_moved, v_size);
+        end if;
     end loop;
 
     if v_count < cardinality(p_ids) then

@@ -7,7 +7,7 @@ create function submit_executions(
     p_digests text[]
 ) returns setof staged
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
 as $$
 declare
     v_lost uuid[];

@@ -29,7 +29,7 @@ create table cluster (
 insert into cluster default values;
 
 -- Namespaces in use (tenant::pack::workflow::task), each with the queue it is routed to,
--- how many share an envelope, and the limits that apply to it now; for those under limits also, since when no live
+-- how many share an envelope (one, where they take long), and the limits that apply to it now; for those under limits also, since when no live
 -- worker serves it.
 create table namespace (
     id integer generated always as identity primary key,
@@ -80,7 +80,8 @@ create table result (
     error jsonb
 );
 
--- One row for each attempt that did not complete: failed, lost, timed out, deferred.
+-- One row for each attempt that did not complete: failed, lost, timed out, deferred. They go to the archive with their
+-- execution.
 create table attempt (
     execution_id uuid not null,
     attempt smallint not null,
@@ -165,7 +166,8 @@ create index waiter_fair on waiter (fair_group, rank, turn) where fair_group is 
 
 -- A lane stands before one gate: a key of its keys that is full, `worker:<namespace>` while no worker lives that runs it,
 -- or `regroup` when limits changed. rank ... execution_id are its first waiter's place: a promotion begins to read there,
--- not at what earlier promotions deleted. `admitted` were let in since `began_at`.
+-- not at what earlier promotions deleted. Before a gate, lanes stand in the order of that place; a turn counts only
+-- before the key between whose groups turns are taken. `admitted` were let in since `began_at`.
 create table lane (
     id text primary key,
     namespace_id integer not null,
@@ -178,9 +180,11 @@ create table lane (
     execution_id uuid not null,
     moved_at timestamptz not null default clock_timestamp(),
     began_at timestamptz not null default clock_timestamp(),
-    admitted bigint not null default 0
+    admitted bigint not null default 0,
+    place bigint generated always as (case when fair = gate then turn else 0 end) stored
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
-create index lane_gate on lane (gate);
+create index lane_gate on lane (gate, rank, place, ready_at, execution_id);
+create index lane_shared on lane (gate) where cardinality(keys) > 1;
 create index lane_fair on lane (fair) where fair is not null;
 
 -- Keys to look at again at an instant. Insert and delete only, and not unique: nobody waits for a row of another's.
@@ -265,6 +269,7 @@ create table dead_letter (
     first_at timestamptz not null default clock_timestamp(),
     last_at timestamptz not null default clock_timestamp()
 );
+create index dead_letter_last on dead_letter (last_at);
 
 -- Occurrences of triggers, by the database's time.
 create table event (
@@ -276,6 +281,12 @@ create table event (
     created_at timestamptz not null default now(),
     primary key (id, created_at)
 ) partition by range (created_at);
+
+-- Events whose rules nobody has looked at yet: message lost, they are found here. Insert and delete only.
+create table unmatched (
+    event_id uuid primary key,
+    since timestamptz not null default clock_timestamp()
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
 -- Which messages were seen. Outlives the event's partition; has a retention of its own.
 create table event_key (

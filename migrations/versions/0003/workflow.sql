@@ -1,11 +1,14 @@
 -- The state of a workflow's run: one row for each execution (I6). `head` is small; of its tasks only those have a
--- row that have begun or of which something before has ended.
+-- row that have begun or of which something before has ended. `rerun`: of which run this is a re-run, and what it keeps.
+-- `stops`: how often it was asked to stop; of these the head has obeyed so many as it says.
 create table workflow (
     execution_id uuid primary key,
     definition_id integer not null,
     depth smallint not null default 0,
     tenant text not null,
     head jsonb,
+    rerun jsonb,
+    stops smallint not null default 0,
     stop_status text,
     stop_reason text
 ) with (fillfactor = 50);
@@ -62,6 +65,8 @@ begin
     from workflow w join execution e on e.id = w.execution_id
     where w.execution_id = p_execution and e.status = 'running';
     if found then
+        -- From now on nothing of it is scheduled; what was scheduled before is held when the command is obeyed.
+        insert into paused_workflow (execution_id) select p_execution where p_kind = 'pause' on conflict do nothing;
         return query select * from stage('workflow.started', array[p_execution], 1);
     end if;
 end $$;
@@ -103,6 +108,7 @@ begin
     end if;
     delete from live where execution_id = any (v_moved);
     delete from timer where execution_id = any (v_moved);
+    delete from paused_workflow where execution_id = any (v_moved);
     if v_roots is not null then
         insert into finished (ids) values (v_roots);
     end if;
@@ -110,7 +116,8 @@ begin
     return query select * from leave_limits(v_moved);
 end $$;
 
--- Asks running workflows to stop as p_status; their next advance cancels what is open.
+-- Asks running workflows to stop as p_status; their next advance cancels what is open. Asking again counts only while the
+-- exit task runs: then that is cancelled too.
 create function stop_workflows(p_ids uuid[], p_status text, p_reason text) returns setof staged
 language plpgsql
 as $$
@@ -118,13 +125,17 @@ declare
     v_asked uuid[];
 begin
     with asked as (
-        update workflow w set stop_status = p_status, stop_reason = p_reason
+        update workflow w set stop_status = coalesce(w.stop_status, p_status), stop_reason = coalesce(w.stop_reason, p_reason),
+            stops = w.stops + 1
         from execution e
-        where w.execution_id = any (p_ids) and w.stop_status is null and e.id = w.execution_id and e.status = 'running'
+        where w.execution_id = any (p_ids) and (w.stop_status is null or w.head ->> 'phase' = 'exiting')
+            and w.stops <= coalesce((w.head ->> 'stops')::smallint, 0)
+            and e.id = w.execution_id and e.status = 'running'
         returning w.execution_id
     )
     select array_agg(execution_id) into v_asked from asked;
     if v_asked is not null then
+        delete from paused_workflow where execution_id = any (v_asked);
         return query select null::bigint, 'stopping', v_asked;
         return query select * from stage('workflow.started', v_asked, 1);
     end if;
@@ -139,6 +150,8 @@ begin
     delete from workflow_task t using gone g where t.execution_id = g.id;
     delete from workflow_variable v using gone g where v.execution_id = g.id;
     delete from workflow_item i using gone g where i.execution_id = g.id;
+    delete from workflow_kept k using gone g where k.execution_id = g.id;
+    delete from paused_workflow p using gone g where p.execution_id = g.id;
     delete from inquiry q using gone g where q.execution_id = g.id;
     return null;
 end $$;

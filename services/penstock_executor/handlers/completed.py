@@ -17,8 +17,8 @@ from penstock.database import Row, Transaction
 from penstock.ids import new_id
 from penstock.moves import COMPLETED
 from penstock.store import catalog, executions
-from penstock_executor.workflow.advancing import decide, locked
-from penstock_executor.workflow.carrying_out import carry_out, parents
+from penstock_executor.workflow.advancing import Run, decide, opened
+from penstock_executor.workflow.carrying_out import carry_out
 from penstock_executor.workflow.decision import Change
 
 FOLLOWED = """
@@ -28,27 +28,24 @@ from execution e
 join namespace n on n.id = e.namespace_id
 join definition d on d.id = e.definition_id
 left join result r on r.execution_id = e.id
-where e.id = any($1::uuid[]) and e.finished_at is not null and d.body ?| array['on_success', 'on_failure']
+where e.id = any($1::uuid[])
 """
 
-
-CHILDREN = """
-select e.id, e.status, e.parent, e.task, e.item from execution e
-where e.id = any($1::uuid[]) and e.parent is not null and e.finished_at is not null
-order by e.parent, e.finished_at, e.id
-"""
+ENDED = "select * from open_parents($1::uuid[])"
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
-    children = await tx.fetch(CHILDREN, batch.ids)
-    if children:
-        await advance(tx, children)
-    await call_back(tx, await tx.fetch(FOLLOWED, batch.ids))
+    rows = await tx.fetch(ENDED, batch.ids)
+    runs = await opened(tx, [row for row in rows if row["execution_id"] is not None])
+    if runs:
+        await advance(tx, runs, [row for row in rows if row["parent"] is not None])
+    followed = [row["id"] for row in rows if row["followed"]]
+    if followed:
+        await call_back(tx, await tx.fetch(FOLLOWED, followed))
 
 
-async def advance(tx: Transaction, children: Sequence[Row]) -> None:
-    """Advance the workflows of these children, each once."""
-    runs = await locked(tx, parents(children))
+async def advance(tx: Transaction, runs: Sequence[Run], children: Sequence[Row]) -> None:
+    """Advance these workflows by what became of their children, each once."""
     by_id = {run.id: run for run in runs}
     changes: dict[UUID, list[Change]] = {}
     for row in children:
@@ -56,8 +53,7 @@ async def advance(tx: Transaction, children: Sequence[Row]) -> None:
         if run is not None:
             item = None if row["item"] < 0 else row["item"]
             changes.setdefault(run.id, []).append(Change(run.plan.index(row["task"]), row["status"], item))
-    if runs:
-        await carry_out(tx, await decide(tx, runs, changes))
+    await carry_out(tx, await decide(tx, runs, changes))
 
 
 async def call_back(tx: Transaction, ended: Sequence[Row]) -> None:

@@ -13,3 +13,4 @@ async def handle(batch: Batch, tx: Transaction) -> None:
     if len(found) < len(batch.ids):  # a message that was parked for days
         found = await events.read(tx, batch.ids, days=3650)
     await matching.match(tx, found)
+    await events.matched(tx, batch.ids)

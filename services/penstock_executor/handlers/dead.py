@@ -3,9 +3,9 @@ execution fails, so that nothing waits for work that will never be done."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import orjson
 
@@ -13,61 +13,63 @@ from penstock import dead_letters, messages
 from penstock.consumer import Batch
 from penstock.database import Transaction
 from penstock.errors import Undecodable
-from penstock.ids import new_id
 from penstock.moves import FAILED, SCHEDULED
 from penstock.store import executions
 from penstock.transports import Delivery
 
-KEEP = """
-insert into dead_letter (id, queue, reason, type, message_id, body, headers, fingerprint)
-values ($1, $2, $3, $4, $5, $6, $7::jsonb, $8)
-on conflict (fingerprint) do update set count = dead_letter.count + 1, last_at = clock_timestamp(),
-    reason = excluded.reason
-"""
 STILL_SCHEDULED = """
-select e.id, n.queue, n.envelope from execution e join namespace n on n.id = e.namespace_id
-where e.id = any($1::uuid[]) and e.status = 'scheduled'
+select id from execution where id = any($1::uuid[]) and status = 'scheduled' order by id for no key update
 """
 STAGE = "select * from stage($1, $2::uuid[], 1)"
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
+    lost: dict[str, set[UUID]] = {}
     for delivery in batch.deliveries:
-        queue, reason = origin(delivery)
-        body = delivery.body[: 1024 * 1024]
-        foreign = queue == messages.EVENT_RECEIVED
-        headers = dead_letters.told(delivery) if foreign else dict(delivery.headers)
-        # The same message again has the same fingerprint. Two events may well have the same body.
-        same = (queue, delivery.routing_key, delivery.app_id, delivery.id) if foreign else (queue,)
-        fingerprint = hashlib.sha256("\0".join(map(str, same)).encode() + b"\0" + body).hexdigest()
-        await tx.fetch(
-            KEEP,
-            new_id(),
-            queue,
-            reason,
-            delivery.type,
-            delivery.id,
-            body,
-            orjson.dumps(headers, default=str).decode(),
-            fingerprint,
-        )
-        if queue.startswith(messages.WORK):
-            await _fail_or_single_out(tx, delivery, queue, reason)
+        letter = letter_of(delivery)
+        await dead_letters.keep(tx, letter)
+        if letter.queue.startswith(messages.WORK):
+            for id in await _single_out(tx, delivery, letter.queue):
+                lost.setdefault(letter.reason, set()).add(id)
+    if lost:
+        await _fail(tx, lost)
 
 
-async def _fail_or_single_out(tx: Transaction, delivery: Delivery, queue: str, reason: str) -> None:
-    """An envelope of several is tried again as singles, to find the culprit; only a single fails its execution."""
+async def _single_out(tx: Transaction, delivery: Delivery, queue: str) -> list[UUID]:
+    """An envelope of several is tried again as singles, to find the culprit. The execution of a single is returned."""
     try:
         ids = messages.decode(delivery.body).ids
     except Undecodable:
-        return
+        return []
     if len(ids) > 1:
         still = [row["id"] for row in await tx.fetch(STILL_SCHEDULED, ids)]
         if still:
             await tx.stage(STAGE, queue, still)
-        return
-    error = orjson.dumps({"type": "DeadLetter", "message": reason}).decode()
-    await executions.end(tx, ids, [SCHEDULED], FAILED, f"dead letter: {reason}", error)
+        return []
+    return ids
+
+
+async def _fail(tx: Transaction, lost: Mapping[str, set[UUID]]) -> None:
+    """All rows are locked, in order, before the first key is."""
+    await tx.fetch(STILL_SCHEDULED, sorted(set().union(*lost.values())))
+    for reason, ids in lost.items():
+        error = orjson.dumps({"type": "DeadLetter", "message": reason}).decode()
+        await executions.end(tx, sorted(ids), [SCHEDULED], FAILED, f"dead letter: {reason}", error)
+
+
+def letter_of(delivery: Delivery) -> dead_letters.Letter:
+    """What is to be kept of it. The same message again is the same letter; two events may well have the same body."""
+    queue, reason = origin(delivery)
+    foreign = queue == messages.EVENT_RECEIVED
+    return dead_letters.Letter(
+        queue=queue,
+        reason=reason,
+        body=delivery.body,
+        type=delivery.type,
+        message_id=delivery.id,
+        headers=dead_letters.told(delivery) if foreign else dict(delivery.headers),
+        same=(delivery.routing_key, delivery.app_id, delivery.id) if foreign else (),
+    )
 
 
 def origin(delivery: Delivery) -> tuple[str, str]:

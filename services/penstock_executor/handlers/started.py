@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from penstock.consumer import Batch
 from penstock.database import Transaction
-from penstock_executor.workflow.advancing import decide, locked
+from penstock_executor.workflow.advancing import begun, decide
 from penstock_executor.workflow.carrying_out import carry_out
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
-    runs = await locked(tx, batch.ids, create=True)
+    runs = await begun(tx, batch.ids)
     if runs:
         await carry_out(tx, await decide(tx, runs, {}))

@@ -15,7 +15,8 @@ from penstock.settings import Settings
 
 log = structlog.get_logger()
 
-STATEMENT_TIMEOUT = "30s"
+LONGEST = 60.0
+"""Seconds that a statement of a loop may take. What takes longer waits for something: it is tried again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +29,20 @@ class Loop:
     turn: Callable[[Parts, Session], Awaitable[bool | float]]
 
 
-async def run(loop: Loop, parts: Parts, stop: asyncio.Event) -> None:
-    """Until stopped. A turn that fails is logged and tried again, later and later up to a minute."""
-    session = parts.database.session()
+async def run(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio.Event | None = None) -> None:
+    """Until stopped. Whoever sets `woken` has it look at once. A turn that fails is logged and tried again, later and
+    later up to a minute."""
+    session = parts.database.session(most=LONGEST)
     failures = 0
     interval = loop.every(parts.settings)
     wait = random.uniform(0, min(interval, 5))
     while True:
         if wait:
-            try:
-                async with asyncio.timeout(wait):
-                    await stop.wait()
-            except TimeoutError:
-                pass
+            await _rest(wait, stop, woken)
         if stop.is_set():
             return
+        if woken is not None:
+            woken.clear()
         try:
             more = await loop.turn(parts, session)
             failures = 0
@@ -53,3 +53,13 @@ async def run(loop: Loop, parts: Parts, stop: asyncio.Event) -> None:
             if not is_transient(error) or failures == 5:
                 log.exception("loop.failed", loop=loop.name, failures=failures)
             wait = random.uniform(0.5, 1) * min(60.0, max(interval, 0.5) * 2 ** min(failures, 6))
+
+
+async def _rest(seconds: float, *ends: asyncio.Event | None) -> None:
+    """Until so much has passed, or one of these is set."""
+    waits = [asyncio.ensure_future(end.wait()) for end in ends if end is not None]
+    try:
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

@@ -1,8 +1,8 @@
 """Fires schedules: those that are due, those that waited for the run before them; and settles fires whose run ended.
 
 Every replica does it. A schedule's row is taken by one at a time, with SKIP LOCKED, for one transaction; so a replica
-that dies leaves it due, and another fires it. In between the loop sleeps until the next schedule is due, but looks
-every few seconds, as there may be a new one.
+that dies leaves it due, and another fires it. In between the loop sleeps until the next schedule is due, or until it
+is woken because schedules were changed; and looks every few seconds anyway, as it may not have been told.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ log = structlog.get_logger()
 
 BATCH = 500
 """Schedules of one transaction."""
-RECHECK = 5.0
-"""Seconds at the most until the loop looks again: so late does a replica hear of a new schedule."""
+RECHECK = 10.0
+"""Seconds at the most until the loop looks again: so late does a replica notice a new schedule that nobody told of."""
 WAITING = 0.5
 """The same while fires wait for the run before them."""
 SETTLE = 5.0

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import orjson
+
 from penstock.database import Row, Transaction
 from penstock.errors import PenstockError
 from penstock.store import catalog
@@ -15,6 +17,8 @@ from penstock.workflows.model import Workflow
 from penstock_executor.workflow import advance as engine
 from penstock_executor.workflow.decision import Change, Decision
 from penstock_executor.workflow.facts import answer
+from penstock_executor.workflow.keeping import keep
+from penstock_executor.workflow.kept import Kept
 from penstock_executor.workflow.loading import Facts, Needed
 from penstock_executor.workflow.obeying import obey
 from penstock_executor.workflow.operating import stop
@@ -23,24 +27,7 @@ from penstock_executor.workflow.scope import Steps
 from penstock_executor.workflow.state import Head
 from penstock_executor.workflow.written import read_head
 
-LOCK = "select lock_workflows($1::uuid[])"
-CREATE = """
-insert into workflow (execution_id, definition_id, tenant, depth)
-select e.id, e.definition_id, split_part(n.name, '::', 1), coalesce((p.origin ->> 'depth')::smallint, 0)
-from execution e
-join namespace n on n.id = e.namespace_id
-join payload p on p.execution_id = e.id
-where e.id = any($1::uuid[]) and e.status = 'running' and n.queue = 'workflow.started'
-on conflict do nothing
-"""
-READ = """
-select w.execution_id, w.definition_id, w.depth, w.tenant, w.head::text as head, w.stop_status, w.stop_reason,
-    e.created_at
-from workflow w join execution e on e.id = w.execution_id
-where w.execution_id = any($1::uuid[]) and e.status = 'running'
-"""
-
-
+OPEN = "select * from open_workflows($1::uuid[], true)"
 COMMANDS = """
 select id, execution_id, kind, task, value::text as value from workflow_command
 where execution_id = any($1::uuid[]) and obeyed_at is null order by id
@@ -58,6 +45,8 @@ class Run:
     commands: list[Row] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
     """Why commands could not be obeyed, by their ids."""
+    kept: Mapping[int, Kept] = field(default_factory=dict)
+    """Of a re-run that begins: what it keeps of the run before."""
 
     @property
     def id(self) -> UUID:
@@ -75,23 +64,36 @@ class Run:
         }
 
 
-async def locked(tx: Transaction, ids: Sequence[UUID], *, create: bool = False) -> list[Run]:
-    """Those of these workflows that still run, locked until the transaction ends, their state read after the
-    lock."""
-    await tx.fetch(LOCK, ids)
-    if create:
-        await tx.fetch(CREATE, ids)
-    rows = await tx.fetch(READ, ids)
+async def begun(tx: Transaction, ids: Sequence[UUID]) -> list[Run]:
+    """These workflows, if they run: locked until the transaction ends, with what people told them meanwhile. Those that
+    just start get their state."""
+    runs = await opened(tx, await tx.fetch(OPEN, ids))
+    by_id = {run.id: run for run in runs}
+    for command in await tx.fetch(COMMANDS, list(by_id)):
+        by_id[command["execution_id"]].commands.append(command)
+    for run in runs:
+        if run.row["rerun"] is not None and run.row["head"] is None:
+            run.kept = await keep(tx, run.id, run.plan, orjson.loads(run.row["rerun"]))
+    return runs
+
+
+async def opened(tx: Transaction, rows: Sequence[Row]) -> list[Run]:
+    """Workflows that the database has locked and read (rows of `open_workflows`), ready to be advanced."""
     missing = {row["definition_id"] for row in rows if ("plan", row["definition_id"]) not in tx.cache}
     if missing:
         for id, body in (await catalog.bodies(tx, missing)).items():
             document = {key: value for key, value in body.items() if key != "kind"}
             tx.cache["plan", id] = Plan(Workflow.model_validate(document))
-    runs = {row["execution_id"]: Run(row, tx.cache["plan", row["definition_id"]]) for row in rows}
-    if create:  # commands come with the same message as the start
-        for command in await tx.fetch(COMMANDS, list(runs)):
-            runs[command["execution_id"]].commands.append(command)
-    return list(runs.values())
+    return [_run(row, tx.cache["plan", row["definition_id"]]) for row in rows]
+
+
+def _run(row: Row, plan: Plan) -> Run:
+    facts = Facts(rerun=row["rerun"] is not None)
+    if row["params"] is not None:
+        facts.parameters = plan.parameters(orjson.loads(row["params"]))
+        if row["context"] is not None:
+            facts.context = orjson.loads(row["context"])
+    return Run(row, plan, facts)
 
 
 async def decide(tx: Transaction, runs: Sequence[Run], changes: Mapping[UUID, Sequence[Change]]) -> list[Run]:
@@ -114,7 +116,7 @@ async def decide(tx: Transaction, runs: Sequence[Run], changes: Mapping[UUID, Se
 def _steps(run: Run, changes: Sequence[Change]) -> Steps[None]:
     """Take in what has ended, obey what people said, stop if somebody asked for that: in this order."""
     if run.row["head"] is None:
-        head = yield from _decided(run, engine.begin(run.plan, run.facts, run.system))
+        head = yield from _decided(run, engine.begin(run.plan, run.facts, run.system, kept=run.kept))
     else:
         head = read_head(run.row["head"])
         yield from _decided(run, engine.advance(run.plan, head, changes, run.facts, run.system))
@@ -123,8 +125,9 @@ def _steps(run: Run, changes: Sequence[Change]) -> Steps[None]:
             yield from _decided(run, obey(run.plan, head, run.facts, run.system, command))
         except PenstockError as refusal:
             run.refused[command["id"]] = refusal.message
-    status = run.row["stop_status"]
-    if status is not None and head.phase == "running":
+    while head.stops < run.row["stops"]:
+        head.stops += 1
+        status = run.row["stop_status"]
         why = {"type": status, "message": run.row["stop_reason"]}
         yield from _decided(run, stop(run.plan, head, run.facts, run.system, status, why))
 

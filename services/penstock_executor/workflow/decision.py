@@ -61,7 +61,8 @@ class Decision:
     `records` are those that changed. `keep_items` are lists of items of which some start later: store them
     where `Needed.items` is answered from. `cancel` are tasks whose open executions are to be cancelled,
     `cancel_all` means every open one. `again`: there is more to start than one decision does; decide once
-    more, with no changes, soon.
+    more, with no changes, soon. `forget` are tasks of a re-run whose items are others now: nothing of them is
+    kept.
     """
 
     head: Head
@@ -71,5 +72,6 @@ class Decision:
     keep_items: dict[int, list[Any]] = field(default_factory=dict)
     cancel: set[int] = field(default_factory=set)
     cancel_all: bool = False
+    forget: set[int] = field(default_factory=set)
     again: bool = False
     final: Final | None = None

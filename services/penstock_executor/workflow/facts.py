@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 import orjson
@@ -12,25 +12,30 @@ from penstock_executor.workflow.loading import WORKFLOW, Ended, Facts, Needed, V
 from penstock_executor.workflow.plan import Plan
 from penstock_executor.workflow.written import read_record
 
-RECORDS = """
-select t.execution_id, t.task, t.record::text as record
-from unnest($1::uuid[], $2::integer[]) as x (execution_id, task) join workflow_task t using (execution_id, task)
-"""
+RECORDS = "select * from task_records($1::uuid[], $2::integer[])"
 RESULTS = """
 select e.parent, x.task, e.item, r.result::text as result, r.error::text as error
 from unnest($1::uuid[], $2::integer[], $3::text[]) as x (parent, task, name)
 join execution e on e.parent = x.parent and e.task = x.name
 join result r on r.execution_id = e.id
 """
+KEPT = """
+select k.execution_id as parent, k.task, k.item, k.result::text as result, k.error::text as error
+from unnest($1::uuid[], $2::integer[]) as x (execution_id, task) join workflow_kept k using (execution_id, task)
+"""
 VARIABLES = """
-select execution_id, writer, name, value::text as value from workflow_variable where execution_id = any($1::uuid[])
+select execution_id, writer, name, value::text as value from workflow_variable
+where execution_id = any($1::uuid[]) and ($2::text[] is null or name = any($2::text[]))
 """
 ITEMS = """
 select i.execution_id, i.task, i.item, i.value::text as value
 from unnest($1::uuid[], $2::integer[], $3::integer[], $4::integer[]) as x (execution_id, task, first, last)
 join workflow_item i on i.execution_id = x.execution_id and i.task = x.task and i.item >= x.first and i.item < x.last
 """
-PARAMETERS = "select execution_id, params::text as params from payload where execution_id = any($1::uuid[])"
+PARAMETERS = """
+select execution_id, params::text as params, (options -> 'context')::text as context
+from payload where execution_id = any($1::uuid[])
+"""
 FAILURES = """
 select x.execution_id, t.task, t.record::text as record
 from unnest($1::uuid[]) as x (execution_id)
@@ -50,6 +55,8 @@ async def answer(tx: Transaction, asked: Mapping[UUID, tuple[Plan, Needed, Facts
         for row in await tx.fetch(PARAMETERS, wanted):
             plan, _, facts = asked[row["execution_id"]]
             facts.parameters = plan.parameters(orjson.loads(row["params"]))
+            if row["context"] is not None:
+                facts.context = orjson.loads(row["context"])
     failing = [id for id, (_, needed, _) in asked.items() if needed.failures]
     if failing:
         for id in failing:
@@ -79,7 +86,11 @@ async def _results(tx: Transaction, asked: Mapping[UUID, tuple[Plan, Needed, Fac
     if not triples:
         return
     found: dict[tuple[UUID, int], dict[int, Ended]] = {}
-    for row in await tx.fetch(RESULTS, *(list(column) for column in zip(*triples, strict=True))):
+    rows = await tx.fetch(RESULTS, *(list(column) for column in zip(*triples, strict=True)))
+    kept = [(id, task) for id, task, _ in triples if asked[id][2].rerun]
+    if kept:  # first, so that what the run did itself goes over it
+        rows = await tx.fetch(KEPT, *(list(column) for column in zip(*kept, strict=True))) + rows
+    for row in rows:
         ended = Ended(
             None if row["result"] is None else orjson.loads(row["result"]),
             None if row["error"] is None else orjson.loads(row["error"]),
@@ -106,7 +117,7 @@ async def _variables(tx: Transaction, asked: Mapping[UUID, tuple[Plan, Needed, F
     if not wanted:
         return
     stored: dict[UUID, list[tuple[int, str, str]]] = {}
-    for row in await tx.fetch(VARIABLES, wanted):
+    for row in await tx.fetch(VARIABLES, wanted, _names(asked[id][1] for id in wanted)):
         stored.setdefault(row["execution_id"], []).append((row["writer"], row["name"], row["value"]))
     for id in wanted:
         _, needed, facts = asked[id]
@@ -119,6 +130,16 @@ async def _variables(tx: Transaction, asked: Mapping[UUID, tuple[Plan, Needed, F
                 request.names,
                 {name: (writer, orjson.loads(value)) for name, (writer, value) in found.items()},
             )
+
+
+def _names(needed: Iterable[Needed]) -> list[str] | None:
+    """The names that are asked for; None for all."""
+    names: set[str] = set()
+    for request in (variables for one in needed for variables in one.variables.values()):
+        if request.names is None:
+            return None
+        names |= request.names
+    return sorted(names)
 
 
 def _sees(request: Variables, writer: int, name: str) -> bool:

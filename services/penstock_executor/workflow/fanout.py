@@ -33,9 +33,12 @@ def fan_out(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
     items = _items(compiled, names)
     fan = Fan(len(items), window=_window(compiled, names), settled=bytearray((len(items) + 7) // 8))
     fan.digest = hashlib.sha256(orjson.dumps(items)).hexdigest()[:16]
-    if record.kept is not None and record.kept.digest == fan.digest:
-        fan.settled[:] = record.kept.items
-    record.kept = None
+    if record.kept is not None:
+        if record.kept.digest == fan.digest:
+            fan.settled[:] = record.kept.items
+        else:
+            run.decision.forget.add(task)
+        record.kept = None
     if not items:
         record.given, record.result = True, []
         yield from end(run, task, COMPLETED)

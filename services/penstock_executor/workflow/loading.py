@@ -53,7 +53,9 @@ class Ended(NamedTuple):
 @dataclass(slots=True)
 class Facts:
     """What has been loaded. `records` has None for a task without a record. `variables`: by reader, what was
-    asked for and name -> (writer, value). `parameters` is None until they are loaded."""
+    asked for and name -> (writer, value). `parameters` is None until they are loaded,
+    and with them `context`: what the run was told beside its parameters. `rerun`: results may also be those of
+    the run before."""
 
     records: dict[int, Record | None] = field(default_factory=dict)
     results: dict[int, Ended] = field(default_factory=dict)
@@ -62,7 +64,9 @@ class Facts:
     )
     items: dict[int, dict[int, Any]] = field(default_factory=dict)
     parameters: dict[str, Any] | None = None
+    context: dict[str, Any] = field(default_factory=dict)
     failures: dict[int, Record] | None = None
+    rerun: bool = False
 
     def missing(self, needed: Needed) -> Needed:
         """The part of `needed` that is not known yet."""

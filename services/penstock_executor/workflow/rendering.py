@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.durations import seconds
 from penstock.errors import ExpressionError
-from penstock.expressions import condition
+from penstock.expressions import condition, equality
 from penstock_executor.workflow.decision import Start
 from penstock_executor.workflow.plan import Compiled
 
@@ -49,7 +49,8 @@ def input_of(compiled: Compiled, names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _event(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
-    """A filter is evaluated when an event comes, with the values that its names have now."""
+    """A filter is evaluated when an event comes, with the values that its names have now. Where it asks that something
+    of the event (at `path`) equals a text or a number, the `key` of that is what events are compared by first."""
     bound: dict[str, Any] = {}
     if filter is not None:
         used = condition(filter).names
@@ -60,6 +61,10 @@ def _event(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
                 if whole
                 else {key: names[root][key] for key in used.under(root) if key in names[root]}
             )
+        same = equality(filter, "event")
+        key = None if same is None else same.key(names)
+        if same is not None and key is not None:
+            return {"filter": filter, "bound": bound, "path": list(same.path), "key": key}
     return {"filter": filter, "bound": bound}
 
 

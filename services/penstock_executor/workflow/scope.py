@@ -73,7 +73,7 @@ class Scope:
         return {
             "parameters": parameters,
             "vars": variables,
-            "context": {**parameters, **variables},
+            "context": {**self.facts.context, **parameters, **variables},
             "tasks": {
                 self.plan.graph[task].name: self.task(task, task in reads.results) for task in reads.tasks
             },

@@ -33,7 +33,7 @@ class Head:
 
     `left` tasks have not ended, `open` of them have started; `unhandled` failures would fail the workflow if
     it ended now. `due` are the tasks with something to start, in order. `outcome` is how the workflow ends,
-    once that is known: a status and an error or None."""
+    once that is known: a status and an error or None. It was stopped `stops` times."""
 
     left: int
     open: int = 0
@@ -43,6 +43,7 @@ class Head:
     due: deque[int] = field(default_factory=deque)
     faults: list[dict[str, Any]] = field(default_factory=list)
     outcome: tuple[str, Any] | None = None
+    stops: int = 0
 
 
 @dataclass(slots=True)

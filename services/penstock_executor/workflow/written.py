@@ -27,6 +27,7 @@ def head_json(head: Head) -> str:
             "due": list(head.due),
             "faults": head.faults,
             "outcome": head.outcome,
+            "stops": head.stops,
         }
     ).decode()
 

@@ -77,7 +77,15 @@ def _perform(job: frames.Job, log: RunLog) -> Outcome:
         action = _Here(job.ref, function, job.is_coroutine, pickle.loads(job.arguments))
     except BaseException as error:
         return Outcome.raised(error)
-    run = Run(job.event, job.params, action, log, carry=job.carry, result_limit=job.result_limit)
+    run = Run(
+        job.event,
+        job.params,
+        action,
+        log,
+        carry=job.carry,
+        context=job.context,
+        result_limit=job.result_limit,
+    )
     try:
         _State.busy = True
         with _memory(job.memory_limit):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
+import orjson
+
 from penstock.task_executors import Run
 
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
@@ -12,7 +14,8 @@ INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR
 
 
 def of_run(run: Run) -> dict[str, str]:
-    """`PENSTOCK_*`: the ids of the run. The idempotency token is the same in every attempt."""
+    """`PENSTOCK_*`: the ids of the run, and its context as JSON, if it has one. The idempotency token is the same in
+    every attempt."""
     variables = {
         "PENSTOCK_EXECUTION_ID": str(run.event.execution_id),
         "PENSTOCK_ATTEMPT": str(run.event.attempt),
@@ -22,6 +25,8 @@ def of_run(run: Run) -> dict[str, str]:
         "PENSTOCK_IDEMPOTENCY_TOKEN": str(run.event.execution_id),
         "PENSTOCK_ATTEMPT_TOKEN": f"{run.event.execution_id}:{run.event.attempt}",
     }
+    if run.context:
+        variables["PENSTOCK_CONTEXT"] = orjson.dumps(run.context).decode()
     if run.timeout is not None:
         variables["PENSTOCK_TIMEOUT"] = f"{run.timeout:g}"
     return variables

@@ -30,6 +30,7 @@ class Job:
     event: TaskReadyEvent
     params: dict[str, Any]
     carry: dict[str, Any]
+    context: dict[str, Any]
     ref: str
     module: str
     qualname: str

@@ -129,6 +129,7 @@ def _body(run: Run, params: Mapping[str, Any]) -> bytes:
             "action": event.action,
             "idempotency_token": event.execution_id,
             "params": params,
+            **({"context": run.context} if run.context else {}),
         }
     )
 

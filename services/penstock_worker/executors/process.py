@@ -145,6 +145,7 @@ class ProcessExecutor:
             event=run.event,
             params=dict(run.params),
             carry=dict(run.carry),
+            context=dict(run.context),
             ref=run.action.ref,
             module=module,
             qualname=qualname,

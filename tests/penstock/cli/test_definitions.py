@@ -71,3 +71,18 @@ async def test_a_module_that_is_wrong_is_refused_with_its_place(named: str, tmp_
     path.write_text("import nowhere_to_be_found")
     assert "nowhere_to_be_found" in (await penstock("apply", path)).err
     assert (await penstock("apply", tmp_path / "gone.py")).code == 1
+
+
+async def test_a_route_that_is_not_among_the_known_ones_is_refused(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_KNOWN_ROUTES", "default, gpu")
+    path = tmp_path / "cli_routed.py"
+    path.write_text(SHOP.replace('@action(pack="cli_shop")', '@action(pack="cli_shop", route="gpus")'))
+    refused = await penstock("apply", path)
+    assert refused.code != 0
+    assert "unknown route 'gpus' (action cli_shop.charge)" in refused.out + refused.err
+    assert "Did you mean 'gpu'?" in refused.out + refused.err
+    right = tmp_path / "cli_routed_right.py"
+    right.write_text(path.read_text().replace("gpus", "gpu"))
+    assert (await penstock("apply", right)).code == 0

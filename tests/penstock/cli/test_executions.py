@@ -76,10 +76,14 @@ async def test_a_workflow_is_shown_with_its_tasks(house: Installation) -> None:
     await house.start(talk, talk_much)
     id = await house.client.start("cli.talk_much", {"groups": [["a"], ["b"], ["c"]]})
     assert await house.client.result(id, timeout=20) == [1, 1, 1]
-    [task] = (await penstock("show", id, "--json")).document["tasks"]
-    assert (task["task"], task["status"], task["count"]) == ("talk", "completed", 3)
+    shown = (await penstock("show", id, "--json")).document
+    [task] = shown["tasks"]
+    assert (task["name"], task["status"], task["executions"]) == ("talk", "completed", {"completed": 3})
+    assert shown["critical_path"] == ["talk"]
     assert len((await penstock("executions", "--children", "--json")).documents) == 4
-    assert str(task["first"]) in (await penstock("show", id)).out
+    said = (await penstock("show", id)).out
+    assert task["execution"] in said
+    assert "3 items: 3 completed" in said
 
 
 async def test_secrets_are_not_shown(house: Installation) -> None:

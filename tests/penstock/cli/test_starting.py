@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from penstock import Schedule
 from penstock.cli import starting
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -98,3 +99,23 @@ async def test_words_that_are_no_parameters_are_explained(named: str, word: str,
     said = await penstock("run", "shop.charge", word)
     assert said.code == 1
     assert says in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("run", "shop.chrage", "order=7"), "shop.charge"),
+        (("publish", "shop.order_place", "id=7"), "shop.order_placed"),
+        (("rules", "disable", "shop.big_order"), "shop.big_orders"),
+        (("schedule", "run", "shop.nigthly"), "shop.nightly"),
+    ],
+)
+async def test_a_name_that_is_typed_wrong_is_answered_with_the_one_that_was_meant(
+    house: Installation, words: tuple[str, ...], meant: str
+) -> None:
+    await house.apply(
+        *shop.ALL, Schedule("shop.nightly", action=shop.count, cron="@daily", params={"words": ""})
+    )
+    said = await penstock(*words)
+    assert said.code == 1
+    assert f"Did you mean '{meant}'?" in said.err

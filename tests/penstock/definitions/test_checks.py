@@ -72,6 +72,12 @@ def test_parameters_of_rules_and_schedules_are_held_against_those_of_the_action(
     assert "amount: expected integer, got string" in problems(*known, late)
 
 
+def test_a_schedule_of_a_workflow_has_no_retry_policy() -> None:
+    flow = Schedule("daily", action="other.flow", cron="@daily", retry={"max_attempts": 3})
+    assert "retry: a workflow is not tried again as a whole" in problems(flow, workflow=["other.flow"])
+    Definitions([flow]).check({"action": ["other.flow"]})
+
+
 def test_a_value_of_a_secret_is_not_shown() -> None:
     rule = Rule("big", trigger=placed, action=charge, params={"customer": "c", "card": 4111})
     said = problems(placed, charge, notify, rule)

@@ -24,6 +24,7 @@ from penstock.definitions import (
 )
 from penstock.errors import DefinitionError
 from penstock.policies import RetryPolicy
+from penstock.workflows import workflow
 
 pack = Pack("shop")
 
@@ -267,6 +268,31 @@ def test_wrong_schedules_are_refused_with_the_field_that_is_wrong() -> None:
     refused(scheduled(every=5, missed={"polcy": "skip"}), "missed.polcy: unknown option", "policy")
 
 
+@pytest.mark.parametrize(
+    ("missed", "says", "hint"),
+    [
+        ({"delay": 5}, "delay does nothing without policy: delay", "Add policy: delay"),
+        ({"at_most": 5}, "at_most does nothing without catch_up: all", "Add catch_up: all"),
+        ({"policy": "skip", "catch_up": "all"}, "catch_up does nothing", "execute or delay"),
+        ({"policy": "skip", "spread": 9}, "spread does nothing", "execute or delay"),
+    ],
+)
+def test_what_would_do_nothing_about_missed_fires_is_refused(
+    missed: dict[str, Any], says: str, hint: str
+) -> None:
+    refused(lambda: Schedule("nightly", action=charge, every=5, missed=missed), says, hint)
+
+
+def test_a_schedule_tells_its_runs_what_it_likes_but_for_what_they_are_told_anyway() -> None:
+    def telling(**context: Any) -> Callable[[], object]:
+        return lambda: Schedule("nightly", action=charge, every=5, context=context)
+
+    telling(region="east", depth=[1, {"a": None}])()
+    refused(telling(scheduled_time="now"), "context: scheduled_time is for Penstock to say", "another name")
+    refused(telling(what=object()), "context: is not JSON")
+    refused(telling(what="x" * 40_000), "context: has 40,011 bytes, more than 32,768", "link")
+
+
 def test_a_decorator_schedules_an_action() -> None:
     @schedule("@hourly", ref="often", params={"customer": "x"})
     @schedule(every="1d")
@@ -276,6 +302,14 @@ def test_a_decorator_schedules_an_action() -> None:
     daily, hourly = report.schedules
     assert (daily.ref, daily.action, daily.every) == ("shop.report", "shop.report", 86_400)
     assert (hourly.ref, hourly.cron) == ("shop.often", "0 * * * *")
+
+    @schedule("@daily", params={"day": "today"})
+    @workflow(pack="shop")
+    def survey(day: str) -> None:
+        report(customer=day)
+
+    _, made = survey.parts()
+    assert (made.ref, made.action, made.kind) == ("shop.survey", "shop.survey", "schedule")
 
     with pytest.raises(DefinitionError, match="is for actions"):
 

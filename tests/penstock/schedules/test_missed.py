@@ -82,10 +82,23 @@ def test_all_that_were_missed_are_made_up_for_up_to_the_cap() -> None:
 def test_a_backlog_is_spread_and_what_is_in_time_is_not() -> None:
     now = NOON + 2 * MINUTE
     result = planned(NOON - 5 * HOUR, now, catch_up="all", spread=40, missed="delay", delay=10)
-    assert [fire.run_at - now for fire in result.fires if fire.missed] == [
-        timedelta(seconds=n) for n in (10, 20, 30, 40)
-    ]
+    starts = [fire.run_at - now for fire in result.fires if fire.missed]
+    assert timedelta(seconds=10) <= starts[0] < timedelta(seconds=20)
+    assert [start - starts[0] for start in starts] == [timedelta(seconds=n) for n in (0, 10, 20, 30)]
     assert result.fires[-1].run_at == NOON
+
+
+def test_what_many_schedules_missed_is_spread_too() -> None:
+    now = NOON + 10 * MINUTE
+    policy = FirePolicy(spread=1000)
+    starts = sorted(
+        plan(HOURLY, policy, schedule_id=n, since=NOON - HOUR, now=now).fires[0].run_at - now
+        for n in range(1000)
+    )
+    assert starts[0] >= timedelta(0)
+    assert starts[-1] < timedelta(seconds=1000)
+    for n in (250, 500, 750):
+        assert abs(starts[n] - timedelta(seconds=n)) < timedelta(seconds=60)
 
 
 def test_a_schedule_does_not_fire_before_it_starts_or_after_it_ends() -> None:

@@ -131,3 +131,52 @@ async def test_health_names_the_schedule_and_fails(terminal: Terminal, house: Ho
     said = await terminal.run("health", code=1)
     assert "late" in said
     assert REF in said
+
+
+async def test_a_schedule_is_made_and_changed_on_the_command_line(terminal: Terminal, house: House) -> None:
+    [made] = await terminal.json(
+        *("create", "clock.typed", "--action", "shop.charge", "--cron", "*/5 9 * * MON-FRI", "-p", "order=7"),
+        *("--timezone", "Asia/Tokyo", "-c", "region=east", "--overlap", "skip", "--missed", "delay"),
+        *("--delay", "2m", "--catch-up", "all", "--at-most", "5", "--max-attempts", "4", "--jitter", "3s"),
+    )
+    assert (made["what"], made["state"], made["when"]) == ("new", "active", "*/5 9 * * MON-FRI")
+    [shown] = await terminal.json("show", "clock.typed")
+    assert shown["definition"] == {
+        "ref": "clock.typed",
+        "action": "shop.charge",
+        "cron": "*/5 9 * * MON-FRI",
+        "timezone": "Asia/Tokyo",
+        "params": {"order": 7},
+        "context": {"region": "east"},
+        "overlap": "skip",
+        "missed": {"policy": "delay", "delay": 120, "catch_up": "all", "at_most": 5},
+        "retry": {"max_attempts": 4},
+        "jitter": 3,
+    }
+    assert "is changed" in await terminal.run("update", "clock.typed", "--every", "90s", "--grace", "1m")
+    [shown] = await terminal.json("show", "clock.typed")
+    assert (shown["when"], shown["definition"]["missed"]["grace"]) == ("@every 90000ms", 60)
+    assert shown["definition"]["params"] == {"order": 7}
+    assert "is unchanged" in await terminal.run("update", "clock.typed", "--every", "90s")
+    await house.sleep("clock.typed", timedelta(minutes=2))
+    assert (await house.fire("clock.typed")).counts == {"created": 1}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("create", "clock.x", "--cron", "@daily"), "needs --action"),
+        (("create", "clock.x", "--action", "shop.charge"), "must say when exactly once"),
+        (("create", "clock.x", "--action", "shop.charg", "--cron", "@daily"), "Did you mean 'shop.charge'?"),
+        (("create", "clock.x", "--action", "shop.charge", "--cron", "61 * * * *"), "wrong at character 1"),
+        (("create", REF, "--action", "shop.charge", "--cron", "@daily"), "penstock schedule update"),
+        (("update", "clock.x", "--cron", "@daily"), "penstock schedule create"),
+        (("update", REF, "--disabled"), "penstock schedule disable"),
+        (("update", REF, "--context", "scheduled_time=9"), "is for Penstock to say"),
+        (("update", REF, "--at-most", "9"), "at_most does nothing without catch_up: all"),
+    ],
+)
+async def test_a_schedule_that_is_typed_wrong_is_refused_with_what_to_type(
+    terminal: Terminal, words: tuple[str, ...], says: str
+) -> None:
+    assert says in await terminal.run(*words, code=1)

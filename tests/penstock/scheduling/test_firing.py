@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 
 from penstock import MissedFires, RetryPolicy, Schedule, action
 from penstock.database import Session
-from penstock.scheduling import firing
+from penstock.errors import IllegalMove
+from penstock.scheduling import fires, firing
 from tests.flows import shop
 from tests.penstock.scheduling.conftest import House
 
@@ -121,7 +123,7 @@ async def test_parameters_are_rendered_from_the_context_of_the_fire(house: House
             "again": "{{ is_recovery }}",
             "who": "{{ region }}/{{ context.schedule }}",
         },
-        context={"region": "east", "schedule": "not mine to say"},
+        context={"region": "east"},
         retry=RetryPolicy(max_attempts=4),
     )
     await house.apply(note, told)
@@ -282,3 +284,18 @@ async def test_nothing_fires_outside_of_the_start_and_end_dates(house: House) ->
     await house.sleep("clock.early", timedelta(minutes=1))
     assert (await house.fire()).counts == {}
     assert (await house.of("clock.early"))["next_due"] == datetime(2100, 1, 1, 0, 1, tzinfo=UTC)
+
+
+async def test_the_database_allows_the_declared_moves_of_fires_and_no_others(house: House) -> None:
+    for old, new in itertools.permutations(fires.MOVES, 2):
+        await house.rows(
+            "insert into fire (schedule, due_at, status, kind, definition_id) values ('clock.m', now(), $1, 'due', 1)",
+            old,
+        )
+        moved = house.rows("update fire set status = $1", new)
+        if new in fires.MOVES[old]:
+            await moved
+        else:
+            with pytest.raises(IllegalMove, match=f"{old} -> {new}"):
+                await moved
+        await house.rows("delete from fire")

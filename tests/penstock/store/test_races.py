@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from penstock.database import Database, Row, Session
 from penstock.errors import IllegalMove
+from penstock.heartbeat import LEAVE
 from penstock.ids import new_id
 from penstock.settings import Settings
 
@@ -212,3 +213,68 @@ async def test_a_message_for_another_route_is_not_claimed_here(scene: Scene) -> 
     assert [row for row in rows if row["execution_id"]] == []
     staged = await scene.one.fetch("select queue from outbox where due_at > clock_timestamp()")
     assert [row["queue"] for row in staged] == ["work.default"]
+
+
+async def test_work_of_a_worker_that_left_with_it_in_hand_is_taken_back(scene: Scene) -> None:
+    ids = await scene.requested(2)
+    await scene.one.fetch(SCHEDULE, ids)
+    worker = new_id()
+    await scene.one.fetch("insert into process (id, kind, name) values ($1, 'worker', 'leaver')", worker)
+    await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
+    await scene.one.fetch(LEAVE, worker)
+    rows = await scene.other.fetch("select * from sweep(interval '1 s', 5)")
+    assert ids_of(rows, "moved") == ids
+    assert await scene.statuses() == {"requested"}
+    [[reason]] = await scene.one.fetch("select distinct reason from execution")
+    assert reason == "worker leaver left with work in hand"
+
+
+async def test_what_a_worker_claims_while_it_is_swept_is_swept_later(scene: Scene) -> None:
+    ids = await scene.requested(2)
+    await scene.one.fetch(SCHEDULE, ids)
+    worker = new_id()
+    await scene.one.fetch("insert into process (id, kind, name) values ($1, 'worker', 'frozen')", worker)
+    await scene.one.fetch(CLAIM, worker, new_id(), ids[:1], [scene.definition])
+    await scene.one.fetch("update process set beat_at = clock_timestamp() - interval '1 hour'")
+    async with scene.one.transaction() as tx:  # holds the row that the sweep wants to recover
+        await tx.fetch("select from execution where id = $1 for update", ids[0])
+        sweeping = asyncio.create_task(scene.other.fetch("select * from sweep(interval '10 s', 5)"))
+        await scene.blocked()
+        await scene.watcher.fetch(CLAIM, worker, new_id(), ids[1:], [scene.definition])
+    assert ids_of(await sweeping, "moved") == ids[:1]
+    assert len(await scene.one.fetch("select from claim")) == 1
+    await scene.one.fetch("update claim set claimed_at = claimed_at - interval '1 hour'")
+    rows = await scene.other.fetch("select * from sweep(interval '10 s', 5)")
+    assert ids_of(rows, "moved") == ids[1:]
+
+
+async def test_what_another_worker_has_claimed_since_is_not_taken_from_it(scene: Scene) -> None:
+    ids = await scene.requested(1)
+    await scene.one.fetch(SCHEDULE, ids)
+    await scene.one.fetch(CLAIM, new_id(), new_id(), ids, [scene.definition])
+    taken = await scene.other.fetch("select * from recover_executions($1, $2::uuid[], 'lost')", new_id(), ids)
+    assert taken == []
+    assert await scene.statuses() == {"running"}
+
+
+async def test_cancelling_a_workflow_and_ending_it_do_not_wait_for_each_other(scene: Scene) -> None:
+    [id] = await scene.requested(1)
+    await scene.one.fetch("update namespace set queue = 'workflow.started'")
+    await scene.one.fetch(SCHEDULE, [id])
+    await scene.one.fetch(
+        "insert into workflow (execution_id, definition_id, tenant) values ($1, $2, 'public')",
+        id,
+        scene.definition,
+    )
+    async with scene.one.transaction() as tx:  # as an advance does: its state first, then its end
+        await tx.fetch("update workflow set head = '{}' where execution_id = $1", id)
+        task = asyncio.create_task(
+            scene.other.fetch("select * from cancel_executions($1::uuid[], 'why')", [id])
+        )
+        await scene.blocked()
+        await tx.fetch(
+            "select * from finish_workflows($1::uuid[], '{completed}', '{1}', array[null]::text[], array[null]::text[])",
+            [id],
+        )
+    assert await task == []
+    assert await scene.statuses() == {"completed"}

@@ -130,7 +130,8 @@ async def test_an_unknown_queue_is_refused_and_the_others_are_not(transport: Tra
 
 
 async def test_a_status_change_that_nobody_listens_to_is_fine(transport: Transport) -> None:
-    assert await transport.publish([message(queue=f"{STATUS}completed")]) == [True]
+    for queue in (f"{STATUS[0]}completed", "inquiry.created"):
+        assert await transport.publish([message(queue=queue)]) == [True]
 
 
 async def test_publishing_nothing_gives_nothing(transport: Transport) -> None:

@@ -90,7 +90,7 @@ def test_who_comes_before_whom() -> None:
 
 
 def test_dot_shows_tasks_edges_conditions_and_how_the_run_is_doing() -> None:
-    dot = to_dot(Graph(workflow()), {"first": "completed", "right": "open"})
+    dot = to_dot(Graph(workflow()), {"first": "completed", "right": "running"})
     assert '"first" [label="first", fillcolor="#b7e1cd"];' in dot
     assert '"right" [label="right\\nt.c x items", fillcolor="#fff2b3"];' in dot
     assert '"left" [label="left\\nt.b"];' in dot

@@ -18,6 +18,7 @@ import asyncpg
 import orjson
 
 from penstock import messages as kinds
+from penstock import points
 from penstock.database import Database, backoff, is_transient
 from penstock.errors import ConnectionFailed
 from penstock.settings import Settings
@@ -26,6 +27,8 @@ from penstock.transports.postgres.listener import Listener
 from penstock.transports.postgres.subscription import Subscription
 
 CHANNEL = "penstock"
+TOLD = 1.0
+"""Seconds that telling others may take while the transport closes. They poll, too."""
 PUT = """
 insert into outbox (queue, ids, body, message_id, type, headers)
 select q, '{}', b, m, t, h::jsonb from unnest($1::text[], $2::bytea[], $3::text[], $4::text[], $5::text[])
@@ -36,18 +39,6 @@ select q from unnest($1::text[]) q
 where exists (select from outbox where queue = q and due_at <= clock_timestamp())
 """
 DEPTH = "select count(*) from outbox where queue = $1 and due_at <= clock_timestamp()"
-QUEUES = frozenset(
-    {
-        kinds.EVENT_RECEIVED,
-        kinds.EVENT_CREATED,
-        kinds.ENFORCEMENT_CREATED,
-        kinds.EXECUTION_REQUESTED,
-        kinds.EXECUTION_COMPLETED,
-        kinds.WORKFLOW_STARTED,
-        kinds.INQUIRY_RESPONDED,
-        kinds.DEAD,
-    }
-)
 
 
 class PostgresTransport:
@@ -93,6 +84,8 @@ class PostgresTransport:
             ) from None
 
     async def close(self) -> None:
+        if self._waking is not None:  # who sleeps should hear of what was published last
+            await asyncio.wait([self._waking], timeout=TOLD)
         self._closed = True
         for task in (self._listening, self._waking, self._polling):
             if task is not None:
@@ -108,9 +101,11 @@ class PostgresTransport:
         if self._closed:
             return [False] * len(messages)
         known = [
-            m.outbox_id is not None or m.queue in QUEUES or m.queue.startswith("work.") for m in messages
+            m.outbox_id is not None or m.queue in kinds.QUEUES or m.queue.startswith("work.")
+            for m in messages
         ]
         fresh = [m for m, ok in zip(messages, known, strict=True) if ok and m.outbox_id is None]
+        points.at("publishing")
         if fresh:
             await self._put.fetch(
                 PUT,
@@ -121,6 +116,7 @@ class PostgresTransport:
                 [orjson.dumps(dict(m.headers)).decode() for m in fresh],
             )
         self.wake({m.queue for m, ok in zip(messages, known, strict=True) if ok})
+        points.at("published")
         return [ok or m.queue.startswith(STATUS) for m, ok in zip(messages, known, strict=True)]
 
     def wake(self, queues: set[str]) -> None:
@@ -219,7 +215,9 @@ class PostgresTransport:
 
     async def broadcast(self, body: bytes) -> None:
         if len(body) < 7900:  # what NOTIFY carries; a broadcast is best effort
+            points.at("broadcasting")
             await self._wake.fetch("select pg_notify($1, $2)", CHANNEL, "!" + body.decode())
+            points.at("told")
 
     async def listen(self) -> Listener:
         listener = Listener(self._listeners)

@@ -11,8 +11,8 @@ from uuid import UUID
 import asyncpg
 import orjson
 
-from penstock import messages
-from penstock.database import Row, Session, backoff, is_transient
+from penstock import messages, points
+from penstock.database import Row, Session, backoff, is_transient, retried
 from penstock.settings import Settings
 from penstock.transports import QUEUE_HEADER, REASON_HEADER, Delivery
 
@@ -111,12 +111,12 @@ class Subscription:
         )
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
+        points.at("acking")
         await self._settle([d.tag for d in deliveries])
+        points.at("acked")
 
     async def _settle(self, tags: list[int]) -> None:
-        async for attempt in backoff(deadline=self._settings.lease):
-            with attempt:
-                await self._session.fetch(SETTLE, tags)
+        await retried(lambda: self._session.fetch(SETTLE, tags), deadline=self._settings.lease)
         self._freed(tags)
 
     def _freed(self, tags: Sequence[int]) -> None:
@@ -125,6 +125,7 @@ class Subscription:
             self._room.set()
 
     async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
+        points.at("burying")
         async for attempt in backoff(deadline=self._settings.lease):
             with attempt:
                 async with self._put.transaction() as tx:
@@ -139,6 +140,7 @@ class Subscription:
                         ],
                     )
                     await tx.fetch(SETTLE, [d.tag for d in deliveries])
+        points.at("buried")
         self._freed([d.tag for d in deliveries])
         self._wake_others({messages.DEAD})
 

@@ -10,6 +10,7 @@ import structlog
 from aiormq.abc import AbstractConnection as Connection
 from aiormq.exceptions import ChannelNotFoundEntity
 
+from penstock import points
 from penstock.errors import ConfigurationError, ConnectionFailed
 from penstock.transports import Message, Subscription
 from penstock.transports.rabbitmq import address, wire
@@ -138,7 +139,9 @@ class RabbitMQTransport:
             await close_channel(channel)
 
     async def broadcast(self, body: bytes) -> None:
+        points.at("broadcasting")
         await self._publisher.publish([wire.broadcast(body, self._names)])
+        points.at("told")
 
     async def listen(self) -> Subscription:
         listener = Listener(self._consuming, self._names)

@@ -12,6 +12,7 @@ from aiormq.abc import AbstractChannel as Channel
 from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
 
+from penstock import points
 from penstock.errors import ConnectionFailed
 from penstock.transports import Delivery
 from penstock.transports.rabbitmq import wire
@@ -81,6 +82,7 @@ class Consumer:
             }
             if channel is None or not tags:
                 return
+            points.at("acking")
             plan = acks(self._open_tags, tags)
             for tag in tags:
                 del self._open_tags[tag]
@@ -90,6 +92,7 @@ class Consumer:
                         await channel.basic_ack(tag, multiple=multiple, wait=(tag, multiple) == plan[-1])
             except ConnectionFailed:
                 return  # the channel is going: they come again
+            points.at("acked")
         if sum(self._grants.values()) < self._prefetch:
             await self._align(at_once=False)
 
@@ -98,7 +101,9 @@ class Consumer:
         channel = self._channel
         current = [d for d in deliveries if d.tag[0] is channel and d.tag[1] in self._open_tags]
         copies = [wire.dead_letter(d, reason, self._topology.names) for d in current]
+        points.at("burying")
         copied = await self._publisher.publish(copies)
+        points.at("buried")
         await self.ack([d for d, safe in zip(current, copied, strict=True) if safe])
         if not all(copied):
             raise ConnectionFailed(

@@ -19,6 +19,7 @@ from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
+from penstock import points
 from penstock.errors import ConnectionFailed
 from penstock.transports.rabbitmq.channel import KeptChannel
 from penstock.transports.rabbitmq.connection import Link
@@ -61,8 +62,11 @@ class Publisher:
             with contextlib.suppress(ConnectionFailed):
                 async with answered(self._timeout):
                     await channel.connection.ready()  # waits while the broker blocks publishers
+                    points.at("publishing")
                     await self._write(channel, batch, confirmations)
+                    points.at("written")
                     await asyncio.wait([c for c in confirmations if c is not None] or [_done()])
+                    points.at("published")
         return [_confirmed(c) for c in confirmations] + [False] * (len(batch) - len(confirmations))
 
     async def _write(

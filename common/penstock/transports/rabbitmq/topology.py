@@ -70,6 +70,8 @@ class Names:
 
         Status changes are for whoever listens; nobody listening is fine.
         """
+        if logical == DEAD:
+            return self.dead_exchange, True
         return (self.status_exchange, False) if logical.startswith(STATUS) else (self.work_exchange, True)
 
 

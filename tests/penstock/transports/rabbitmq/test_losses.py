@@ -22,7 +22,9 @@ Open = Callable[..., Awaitable[RabbitMQTransport]]
 async def test_a_killed_broker_loses_nothing_that_it_confirmed(
     on_broker: Open, private_rabbitmq: Callable[[], RabbitMQ]
 ) -> None:
-    broker = await asyncio.to_thread(private_rabbitmq)  # its own: after a kill, 3.10 may stay in disorder
+    broker = await asyncio.to_thread(
+        private_rabbitmq
+    )  # its own: once it was ended, 3.10 may stay in disorder
     transport = await on_broker(url=broker.url(), publish_timeout=5)
     subscription = await transport.subscribe(QUEUE, 50)
     confirmed: set[str] = set()
@@ -107,13 +109,13 @@ async def test_settling_a_delivery_of_a_lost_channel_changes_nothing(on_broker: 
 
 
 async def test_a_broker_that_comes_back_empty_gets_its_topology_again(
-    on_broker: Open, broker: RabbitMQ, request: pytest.FixtureRequest
+    on_broker: Open, private_rabbitmq: Callable[[], RabbitMQ]
 ) -> None:
-    transport = await on_broker()
+    broker = await asyncio.to_thread(private_rabbitmq)
+    transport = await on_broker(url=broker.url())
     subscription = await transport.subscribe(QUEUE, 10)
     await transport.declare("work.gpu")
     await asyncio.to_thread(broker.wipe)
-    broker.add_vhost(request.node.name)
     await until(lambda: transport.healthy)
     sent = [message("a"), message("b", queue="work.gpu"), message("c", queue="event.received")]
     assert await transport.publish(sent) == [True, True, True]
@@ -179,8 +181,11 @@ async def test_an_idle_or_a_full_consumer_is_left_alone_by_the_watchdog(on_broke
     assert transport.healthy
 
 
-async def test_publishing_while_the_broker_is_down_says_so_at_once(on_broker: Open, broker: RabbitMQ) -> None:
-    transport = await on_broker(publish_timeout=600)
+async def test_publishing_while_the_broker_is_down_says_so_at_once(
+    on_broker: Open, private_rabbitmq: Callable[[], RabbitMQ]
+) -> None:
+    broker = await asyncio.to_thread(private_rabbitmq)
+    transport = await on_broker(url=broker.url(), publish_timeout=600)
     subscription = await transport.subscribe(QUEUE, 10)
     await asyncio.to_thread(broker.stop)
     await until(lambda: not transport.healthy)

@@ -1,0 +1,298 @@
+"""Whether work costs the same on a database that is full, beside somebody who reads for minutes, as on an empty one.
+
+    python -m bench.churn                # 5 million archived executions, 20 million moves, 1 million of churn: an hour
+    python -m bench.churn --scale 0.2 --count 100000
+
+An executor and a worker run no-ops, on a database that is empty and on one that was filled with years of them. Measured for
+1,000: pages touched, bytes of write-ahead log, CPU seconds; and how large what should stay small becomes, how long a page of
+executions takes, and how long it takes to drop a day.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import statistics
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+import asyncpg
+from pydantic import SecretStr
+
+from bench import meters
+from bench.servers import Servers, started
+from bench.systems import command
+from bench.ticking import tick
+from penstock import Client, Definitions, migrate
+from penstock.apply import apply
+from penstock.database import Database
+from penstock.settings import Settings
+from penstock.store import executions
+
+DATABASE = "churn"
+DAYS = 20
+"""Over which the filling is spread."""
+OPEN = 5_000
+"""Executions that are under way at the most."""
+HANDED_IN = 11.0
+"""Seconds until idle sessions have handed in their counts."""
+SMALL = ("outbox", "live", "claim", "timer")
+WATCHED = "select {} ".format(", ".join(f"(select count(*) from {table}) as {table}" for table in SMALL))
+SIZES = "select {} ".format(", ".join(f"pg_total_relation_size('{table}') as {table}" for table in SMALL))
+BUFFERS = "select blks_hit + blks_read from pg_stat_database where datname = current_database()"
+
+PARTITION = """
+create table if not exists {parent}_{name:%Y%m%d} partition of {parent} for values
+from ('{name:%Y-%m-%d} 00:00+00') to ('{next:%Y-%m-%d} 00:00+00')
+"""
+ID = """
+(lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || '7' || substr(md5(n::text), 1, 3) || '8'
+    || substr(md5(n::text), 4, 15))::uuid
+"""
+ARCHIVE = f"""
+insert into archive (id, finished_at, status, action, namespace, root, created_at, attempt, failures, recoveries, priority,
+    definition_id, params, result)
+select id, at, 'completed', 'ticking.tick', 'public::ticking::tick', id, at, 1, 0, 0, 0, 1,
+    jsonb_build_object('number', n), to_jsonb(n)
+from (select {ID} as id, at, n from (
+    select $1::timestamptz + interval '1 day' * (n::float8 / $2) as at, n from generate_series(0, $2 - 1) n) y) x
+"""
+HISTORY = f"""
+insert into history (execution_id, at, old, new, attempt, actor)
+select {ID}, at, s.old, s.new, 1, 'w' from (
+    select $1::timestamptz + interval '1 day' * (n::float8 / $2) as at, n from generate_series(0, $2 - 1) n) y
+cross join (values (null, 'requested'), ('requested', 'scheduled'), ('scheduled', 'running'), ('running', 'completed'))
+    s (old, new)
+"""
+
+
+@dataclass
+class Phase:
+    """What churn came to on one database."""
+
+    count: int
+    seconds: float
+    buffers: int
+    cost: meters.Cost
+    most: dict[str, int]
+    sizes: dict[str, int]
+    pages: list[float] = field(default_factory=list)
+
+    def per_1000(self) -> dict[str, float]:
+        thousands = self.count / 1000
+        return {
+            "buffers": self.buffers / thousands,
+            "wal_bytes": self.cost.wal / thousands,
+            "cpu_total_s": sum(self.cost.cpu.values()) / thousands,
+            **{f"cpu_{name}_s": used / thousands for name, used in self.cost.cpu.items()},
+        }
+
+
+@contextmanager
+def running(environment: dict[str, str], log: str) -> Iterator[dict[str, list[int]]]:
+    """An executor and a worker; their process ids by group."""
+    commands = {
+        "executor": command("penstock", "executor"),
+        "worker": command("penstock", "worker", "--module", "bench/ticking.py", "--concurrency", "200"),
+    }
+    with open(log, "ab") as output:
+        processes = {
+            name: subprocess.Popen(words, env=environment, stdout=output, stderr=output)
+            for name, words in commands.items()
+        }
+    try:
+        yield {name: [process.pid] for name, process in processes.items()}
+    finally:
+        for process in processes.values():
+            process.send_signal(signal.SIGTERM)
+        for process in processes.values():
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+async def churn(
+    client: Client, count: int, watch: asyncpg.Connection, phase_most: dict[str, int]
+) -> list[float]:
+    """Start `count`, a hundred a call, with a bounded number under way, and wait for the last. Returns what pages took."""
+    pages = []
+    for first in range(0, count, 1000):
+        await asyncio.gather(
+            *(
+                client.start_many("ticking.tick", [{"number": n} for n in range(start, start + 100)])
+                for start in range(first, min(first + 1000, count), 100)
+            )
+        )
+        while True:
+            seen = await watch.fetchrow(WATCHED)
+            for table in SMALL:
+                phase_most[table] = max(phase_most.get(table, 0), seen[table])
+            if seen["live"] < OPEN and (first + 1000 < count or not seen["live"]):
+                break
+            await asyncio.sleep(0.05)
+        if first % 5000 == 0:
+            began = time.perf_counter()
+            await executions.page(client.session)
+            pages.append(time.perf_counter() - began)
+    return pages
+
+
+async def measured(
+    servers: Servers, settings: Settings, environment: dict[str, str], count: int, warm: int
+) -> Phase:
+    """One phase: processes up, warmed, churned, settled."""
+    url = servers.postgres.url(DATABASE)
+    meter, watch = await asyncpg.connect(servers.postgres.url()), await asyncpg.connect(url)
+    with running(environment, str(servers.folder / "churn.log")) as groups:
+        async with Client.connect(settings) as client:
+            everything = {**groups, "postgres": [servers.postgres.pid], "client": [os.getpid()]}
+            if servers.rabbitmq is not None:
+                everything["rabbitmq"] = [servers.rabbitmq.pid]
+            await churn(client, warm, watch, {})
+            await asyncio.sleep(HANDED_IN)
+            before, buffers, began = (
+                await meters.read(everything, meter),
+                await watch.fetchval(BUFFERS),
+                time.monotonic(),
+            )
+            most: dict[str, int] = {}
+            pages = await churn(client, count, watch, most)
+            seconds = time.monotonic() - began
+            await asyncio.sleep(HANDED_IN)
+            cost = meters.between(before, await meters.read(everything, meter))
+            touched = await watch.fetchval(BUFFERS) - buffers
+            sizes = dict(await watch.fetchrow(SIZES))
+    await meter.close()
+    await watch.close()
+    return Phase(count, seconds, touched, cost, most, sizes, pages)
+
+
+async def fill(url: str, archived: int) -> None:
+    """`archived` finished executions, with four moves each, over the days before today."""
+    connection = await asyncpg.connect(url)
+    today = await connection.fetchval("select date_trunc('day', now() at time zone 'utc')")
+    began = time.monotonic()
+    for back in range(DAYS, 0, -1):
+        name, after = await connection.fetchrow(
+            "select $1::timestamp - make_interval(days => $2), $1::timestamp - make_interval(days => $2 - 1)",
+            today,
+            back,
+        )
+        for parent in ("archive", "history"):
+            await connection.execute(PARTITION.format(parent=parent, name=name, next=after))
+        at = await connection.fetchval("select $1::timestamp at time zone 'utc'", name)
+        await connection.execute(ARCHIVE, at, archived // DAYS)
+        await connection.execute(HISTORY, at, archived // DAYS)
+    await connection.execute("vacuum analyze archive")
+    await connection.execute("vacuum analyze history")
+    await connection.execute("checkpoint")
+    print(
+        f"filled with {archived:,} executions and {4 * archived:,} moves in {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
+    await connection.close()
+
+
+@asynccontextmanager
+async def reading(url: str) -> AsyncIterator[None]:
+    """Somebody who has read something and holds his transaction open."""
+    connection = await asyncpg.connect(url)
+    transaction = connection.transaction(isolation="repeatable_read", readonly=True)
+    await transaction.start()
+    await connection.fetchval("select count(*) from process")
+    began = time.monotonic()
+    yield
+    print(f"the reader's transaction was open for {time.monotonic() - began:.0f} s", flush=True)
+    await transaction.rollback()
+    await connection.close()
+
+
+async def drop_a_day(url: str) -> dict[str, float]:
+    """Seconds that dropping the oldest day takes, as retention does it."""
+    connection = await asyncpg.connect(url)
+    took = {}
+    for parent in ("history", "archive"):
+        name = await connection.fetchval("select min(n) from old_partitions($1, interval '1 day') n", parent)
+        began = time.perf_counter()
+        await connection.execute(f"begin; set local lock_timeout = '200ms'; drop table {name}; commit")
+        took[parent] = time.perf_counter() - began
+    await connection.close()
+    return took
+
+
+async def anew(servers: Servers, settings: Settings) -> None:
+    await servers.postgres.execute(
+        f"drop database if exists {DATABASE} with (force)", f"create database {DATABASE}"
+    )
+    await migrate.upgrade(settings)
+    database = Database(settings, role="bench")
+    await apply(database.session(), Definitions([tick]).documents())
+    await database.close()
+
+
+def show(empty: Phase, full: Phase, dropped: dict[str, float]) -> None:
+    print(f"\n{'for 1,000 executions':24} {'empty':>12} {'full':>12} {'full/empty':>11}")
+    before, after = empty.per_1000(), full.per_1000()
+    for name, value in before.items():
+        ratio = f"{after[name] / value:11.3f}" if value else ""
+        print(f"{name:24} {value:12,.3f} {after[name]:12,.3f} {ratio}")
+    for phase, what in ((empty, "empty"), (full, "full, beside the reader")):
+        rows = ", ".join(f"{table} {count:,}" for table, count in phase.most.items())
+        sizes = ", ".join(f"{table} {size / 2**20:.1f} MB" for table, size in phase.sizes.items())
+        slow = sorted(phase.pages)
+        print(
+            f"{what}: {phase.count / phase.seconds:,.0f} executions/s; most rows: {rows}; at the end: {sizes}"
+        )
+        print(
+            f"    a page of executions: median {statistics.median(slow) * 1000:.1f} ms, most {slow[-1] * 1000:.1f} ms; "
+            f"foreign load {phase.cost.foreign:.2f}"
+        )
+    print(f"dropping a day: {', '.join(f'{parent} {seconds:.3f} s' for parent, seconds in dropped.items())}")
+
+
+async def measure(servers: Servers, options: argparse.Namespace) -> None:
+    url = servers.postgres.url(DATABASE)
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
+        "PENSTOCK_LOG_LEVEL": "warning",
+        "PENSTOCK_DATABASE_URL": url,
+        "PENSTOCK_ARCHIVE_AFTER": "5",
+    }
+    broker = servers.rabbitmq.add_vhost(DATABASE) if servers.rabbitmq is not None else None
+    if broker:
+        environment["PENSTOCK_BROKER_URL"] = broker
+    settings = Settings(database_url=SecretStr(url), broker_url=SecretStr(broker) if broker else None)
+    warm = min(5_000, options.count)
+    await anew(servers, settings)
+    empty = await measured(servers, settings, environment, options.count, warm)
+    print(f"empty: {empty.count:,} executions in {empty.seconds:.0f} s", flush=True)
+    await anew(servers, settings)
+    await fill(url, int(5_000_000 * options.scale))
+    async with reading(url):
+        full = await measured(servers, settings, environment, options.count, warm)
+    show(empty, full, await drop_a_day(url))
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="of 5 million executions and 20 million moves"
+    )
+    parser.add_argument("--count", type=int, default=1_000_000, help="executions of churn, twice")
+    parser.add_argument("--transport", choices=("rabbitmq", "postgres"), default="rabbitmq")
+    options = parser.parse_args()
+    async with started(broker=options.transport == "rabbitmq") as servers:
+        await measure(servers, options)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,139 @@
+"""`penstock limit`: how many may run at once, changed while they run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.running import with_client, with_session
+from penstock.client import Client
+from penstock.database import Row
+from penstock.limit_desk import in_force
+
+commands = typer.Typer(help="List, set and remove limits.", no_args_is_help=True)
+
+Ref = Annotated[str, typer.Argument(help="The limit, such as shop.database or shop.charge.all.")]
+
+
+@commands.command("list")
+def list_(json: Json = False) -> None:
+    """List the limits in force, with who holds and who waits."""
+    rows = with_session(in_force)
+    if json:
+        for row in rows:
+            json_line(_plain(row))
+        return
+    table(
+        ["limit", "covers", "allows", "by", "when full", "running", "waiting", "set by"],
+        [
+            (
+                row["ref"],
+                row["scope"],
+                allows(row),
+                row["by"],
+                _when_full(row),
+                row["held"],
+                row["waiting"],
+                _set_by(row),
+            )
+            for row in rows
+        ],
+        empty="No limits. Declare one with an action, or: penstock limit set shop.database 50 --scope shop",
+    )
+
+
+@commands.command("set")
+def set_(
+    ref: Ref,
+    max: Annotated[int | None, typer.Argument(min=1, help="How many may run at once.")] = None,
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            help="What it covers: * for all actions, a pack, an action or a workflow. For a new one."
+        ),
+    ] = None,
+    by: Annotated[
+        list[str] | None, typer.Option(help="Parameters whose values are counted by themselves.")
+    ] = None,
+    rate: Annotated[str | None, typer.Option(help="How many may start within a time: 100/min.")] = None,
+    burst: Annotated[int | None, typer.Option(help="How many of these at once.")] = None,
+    when_full: Annotated[str | None, typer.Option(help="enqueue, cancel_new or cancel_running.")] = None,
+    max_waiting: Annotated[int | None, typer.Option(help="How many may wait.")] = None,
+    fair: Annotated[list[str] | None, typer.Option(help="Parameters whose values take turns.")] = None,
+    while_waiting: Annotated[
+        str | None, typer.Option(help="release or keep the slot while it waits for an answer.")
+    ] = None,
+    unset: Annotated[
+        list[str] | None, typer.Option(help="An option to take away, such as rate or max.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Change a limit, or make one. It is in force at once, and stays so until `penstock limit rm`, whatever is applied."""
+    options = {
+        "max": max, "scope": scope, "by": by or None, "rate": rate, "burst": burst, "when_full": when_full,
+        "max_waiting": max_waiting, "fair": fair or None, "while_waiting": while_waiting,
+    }  # fmt: skip
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    given |= {name.replace("-", "_"): None for name in unset or ()}
+
+    async def work(client: Client) -> Row:
+        return await client.limits.set(ref, **given)
+
+    row = with_client(work)
+    if json:
+        json_line(_plain(row))
+        return
+    out.print(f"Limit {ref} allows {allows(row)}, for {row['scope']}.", highlight=False)
+    if row["declared"]:
+        out.print(f"[dim]Definitions say otherwise; to obey them again: penstock limit rm {ref}[/dim]")
+    if not row["covers"]:
+        out.print(f"[dim]Nothing that {row['scope']} covers was ever started.[/dim]")
+
+
+@commands.command("rm")
+def rm(ref: Ref, json: Json = False) -> None:
+    """Take back what was set by hand; or remove a limit that is only declared, until it is applied again."""
+
+    async def work(client: Client) -> Row | None:
+        return await client.limits.remove(ref)
+
+    row = with_client(work)
+    if json:
+        json_line({"ref": ref, "in_force": None if row is None else _plain(row)})
+    elif row is None:
+        out.print(f"Limit {ref} is gone. If definitions declare it, applying them makes it again.")
+    else:
+        out.print(f"Limit {ref} is as declared again: it allows {allows(row)}.", highlight=False)
+
+
+def allows(row: Row) -> str:
+    """`5 at once, 100 in 60 s`"""
+    parts = [f"{row['max']} at once"] if row["max"] else []
+    if row["rate_count"]:
+        parts.append(f"{row['rate_count']} in {row['rate_seconds']:g} s")
+    return ", ".join(parts)
+
+
+def _when_full(row: Row) -> str:
+    if row["when_full"] == "enqueue" and row["max_waiting"] is not None:
+        return f"wait, {row['max_waiting']} at most"
+    return {"enqueue": "wait", "cancel_new": "refuse", "cancel_running": "the oldest give way"}[
+        row["when_full"]
+    ]
+
+
+def _set_by(row: Row) -> str:
+    if not row["by_hand"]:
+        return "definitions"
+    return "hand, not as declared" if row["declared"] else "hand"
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    return {**dict(row), "declared": orjson.loads(row["declared"]) if row["declared"] else None}
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(commands, name="limit")

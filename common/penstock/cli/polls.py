@@ -1,0 +1,101 @@
+"""`penstock polls`: functions that are called every so often to look for events."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import orjson
+import typer
+
+from penstock.cli.output import Json, fields, json_line, out, table
+from penstock.cli.running import with_session
+from penstock.database import Row, Session
+from penstock.errors import NotFound
+from penstock.store import polls as store
+
+polls = typer.Typer(help="Poll triggers: see how they do, stop and start them.", no_args_is_help=True)
+
+Ref = Annotated[str, typer.Argument(help="The trigger, such as mail.arrived.")]
+
+
+def _shown(row: Row) -> dict[str, object]:
+    return {**dict(row), "state": orjson.loads(row["state"])}
+
+
+@polls.command("list")
+def list_(json: Json = False) -> None:
+    """List them, with what the last call of each came to."""
+    rows = with_session(store.listed)
+    if json:
+        for row in rows:
+            json_line(_shown(row))
+        return
+    table(
+        ["trigger", "every", "enabled", "next call", "call", "events", "failures", "error"],
+        [
+            (
+                row["trigger"],
+                f"{row['every']:g} s",
+                row["enabled"],
+                row["next_due"] if row["running"] is None else None,
+                row["call"],
+                row["found"],
+                row["failures"],
+                row["error"],
+            )
+            for row in rows
+        ],
+        empty="No trigger polls. Put @trigger(every=...) above a function that looks for events.",
+    )
+
+
+@polls.command()
+def show(ref: Ref, json: Json = False) -> None:
+    """Show one, with its state."""
+    rows = [row for row in with_session(store.listed) if row["trigger"] == ref]
+    if not rows:
+        raise _missing(ref)
+    if json:
+        json_line(_shown(rows[0]))
+        return
+    fields(dict(rows[0]))
+
+
+def _change(ref: str, done: str, json: bool, *, enabled: bool | None = None) -> None:
+    async def work(session: Session) -> bool:
+        return (
+            await store.forget(session, ref) if enabled is None else await store.enable(session, ref, enabled)
+        )
+
+    if not with_session(work):
+        raise _missing(ref)
+    if json:
+        json_line({"trigger": ref, "is": done})
+    else:
+        out.print(f"Poll trigger {ref} is {done}.")
+
+
+@polls.command()
+def enable(ref: Ref, json: Json = False) -> None:
+    """Let it be called again, at once."""
+    _change(ref, "enabled", json, enabled=True)
+
+
+@polls.command()
+def disable(ref: Ref, json: Json = False) -> None:
+    """Do not call it until it is enabled again. A call that is under way goes on."""
+    _change(ref, "disabled", json, enabled=False)
+
+
+@polls.command()
+def reset(ref: Ref, json: Json = False) -> None:
+    """Drop what it remembers: the next call begins with an empty state."""
+    _change(ref, "reset", json)
+
+
+def _missing(ref: str) -> NotFound:
+    return NotFound(f"no poll trigger {ref!r}", hint="`penstock polls list` shows those there are.")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(polls, name="polls")

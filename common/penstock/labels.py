@@ -1,0 +1,42 @@
+"""Labels: what a worker has, such as a GPU or a place, and an action may ask for.
+
+A worker offers an action only if it carries all of its labels, so to everybody who asks who runs what it is one of those
+that lack the action: it hands such work on, and never fails it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+
+
+def read(text: str) -> dict[str, str]:
+    """Of `gpu=a100,zone=eu`. A name alone has the value `true`. Raises ValueError."""
+    found: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, sign, value = (piece.strip() for piece in part.partition("="))
+        value = value if sign else "true"
+        check(name, value)
+        if found.setdefault(name, value) != value:
+            raise ValueError(f"the label {name} has two values, {found[name]} and {value}")
+    return found
+
+
+def check(name: str, value: str) -> None:
+    """Raise ValueError if this is no label."""
+    for word in (name, value):
+        if not _WORD.fullmatch(word):
+            raise ValueError(
+                f"{name}={value} is no label: write name=value, each of at most 63 letters, digits, '_', '.' and '-'"
+            )
+
+
+def written(labels: Mapping[str, str]) -> str:
+    """The text that `read` reads."""
+    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+
+
+def carried(asked: Mapping[str, str], carries: Mapping[str, str]) -> bool:
+    """Whether who carries these has all that is asked for."""
+    return asked.items() <= carries.items()

@@ -1,0 +1,14 @@
+"""What every run of a schedule finds in its context."""
+
+from __future__ import annotations
+
+RESERVED = {
+    "schedule": "the ref of the schedule",
+    "scheduled_time": "when it was due: ISO 8601, with the offset of the schedule's zone",
+    "timezone": "the schedule's zone",
+    "expression": "when the schedule fires, as it was written",
+    "is_recovery": "whether this run replaces one that was lost",
+    "is_missed": "whether the fire came later than the schedule's grace",
+    "is_backfill": "whether somebody asked for this past fire",
+}
+"""Keys that a schedule's own context cannot have, and what they hold."""

@@ -1,0 +1,13 @@
+"""What tasks of workflows wait for, without a worker and without a slot: events, and the answers to inquiries.
+
+The execution of such a task is `waiting`. Its namespace is placed on `waiting`, where other namespaces have a queue; its
+payload is what it waits for."""
+
+from __future__ import annotations
+
+WAIT_FOR_EVENT = "wait_for_event"
+"""Payload: trigger, filter, bound (what the filter uses besides the event), timeout in seconds."""
+INQUIRY = "inquiry"
+"""Payload: prompt, schema, assignee, timeout in seconds, default."""
+WAITS = frozenset({WAIT_FOR_EVENT, INQUIRY})
+PLACE = "waiting"

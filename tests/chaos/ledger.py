@@ -1,0 +1,210 @@
+"""What became of everything that was submitted, counted from the database when all has come to rest."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import orjson
+
+from penstock import invariants
+from penstock.database import Session
+from penstock.moves import COMPLETED, FINAL
+from tests.chaos import work
+from tests.chaos.load import Intent
+from tests.chaos.nemesis import Happened
+
+EXECUTIONS = """
+select e.id, e.status, e.finished_at is not null as final, r.result::text as result, e.reason
+from execution e left join result r on r.execution_id = e.id where e.id = any($1::uuid[])
+"""
+REACTIONS = """
+select n.event_id, n.execution_id as id from enforcement n where n.event_id = any($1::uuid[])
+"""
+CHILDREN = """
+select e.parent, count(*) as children, count(distinct (e.task, e.item)) as tasks,
+    count(*) filter (where e.status <> 'completed') as failed
+from execution e where e.parent = any($1::uuid[]) group by e.parent
+"""
+FIRES = """
+select f.schedule, count(*) as fires, count(distinct f.execution_id) as executions,
+    extract(epoch from max(f.due_at) - min(f.due_at))::integer + 1 as instants,
+    array_agg(f.execution_id) as ids
+from fire f group by f.schedule
+"""
+SURPLUS_FIRES = """
+select count(*) as count from payload p where p.origin ? 'schedule'
+    and not exists (select from fire f where f.execution_id = p.execution_id)
+"""
+FINISHED_TWICE = """
+select count(*) as count from (
+    select from history where new = any($1::text[]) group by execution_id having count(*) > 1
+) x
+"""
+ATTEMPTS = """
+select coalesce(sum(e.attempt), 0)::bigint as run, count(*) filter (where e.status = 'completed') as completed,
+    coalesce(sum(e.recoveries), 0)::bigint as recovered, max(e.recoveries) as most, count(*) as executions
+from execution e join namespace n on n.id = e.namespace_id where n.queue like 'work.%'
+"""
+OUTCOMES = "select outcome, count(*) as count from attempt group by outcome order by outcome"
+RECOVERIES = """
+select p.name, extract(epoch from a.at)::float8 as lost, extract(epoch from min(h.at))::float8 as again
+from attempt a
+join process p on p.id::text = a.worker
+join history h on h.execution_id = a.execution_id and h.new = 'running' and h.attempt = a.attempt + 1
+where a.outcome = 'lost' group by a.execution_id, a.attempt, p.name, a.at
+"""
+COMPLETIONS = "select distinct extract(epoch from at)::float8 as at from history where new = 'completed'"
+
+
+@dataclass
+class Ledger:
+    submitted: int = 0
+    final: int = 0
+    right: int = 0
+    wrong: list[str] = field(default_factory=list)
+    lost: int = 0
+    finished_twice: int = 0
+    attempts: int = 0
+    unaccounted: int = 0
+    recovered: int = 0
+    most_recoveries: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    duplicate_children: int = 0
+    duplicate_reactions: int = 0
+    duplicate_fires: int = 0
+    fires: int = 0
+    violations: dict[str, int] = field(default_factory=dict)
+    losses: list[float] = field(default_factory=list)
+    """Seconds from the kill of a worker until what it had was taken back."""
+    recoveries: list[float] = field(default_factory=list)
+    """Seconds from the kill of a worker until what it had was running again."""
+    resumptions: list[float] = field(default_factory=list)
+    """Seconds from when nothing was broken any more until something completed."""
+
+    @property
+    def faults_found(self) -> dict[str, int]:
+        """What must be nought, and is not."""
+        counts = {
+            "lost": self.lost,
+            "wrong": len(self.wrong),
+            "doubly finished": self.finished_twice,
+            "unaccounted attempts": self.unaccounted,
+            "duplicate children": self.duplicate_children,
+            "duplicate reactions": self.duplicate_reactions,
+            "duplicate fires": self.duplicate_fires,
+            "not final": self.submitted - self.final,
+            **self.violations,
+        }
+        return {name: count for name, count in counts.items() if count}
+
+
+async def settle(
+    session: Session, intent: Intent, killed: Sequence[tuple[str, float]], faults: Sequence[Happened]
+) -> Ledger:
+    """Compare what is with what was meant."""
+    ledger = Ledger()
+    expected = dict(intent.results)
+    await _reactions(session, intent, expected, ledger)
+    await _fires(session, expected, ledger)
+    await _outcomes(session, expected, ledger)
+    await _children(session, intent, ledger)
+    await _attempts(session, ledger)
+    [row] = await session.fetch(FINISHED_TWICE, sorted(FINAL))
+    ledger.finished_twice = row["count"]
+    for invariant in invariants.INVARIANTS:
+        rows = await session.fetch(f"select count(*) as count from ({invariant.violations}) x")
+        ledger.violations[f"{invariant.name} {invariant.says.partition(':')[0]}"] = rows[0]["count"]
+    await _times(session, killed, faults, ledger)
+    return ledger
+
+
+async def _reactions(session: Session, intent: Intent, expected: dict[UUID, object], ledger: Ledger) -> None:
+    """Each event with an even number has one execution."""
+    even = {id: n for id, n in intent.events.items() if n % 2 == 0}
+    seen: Counter[UUID] = Counter()
+    for row in await session.fetch(REACTIONS, list(intent.events)):
+        seen[row["event_id"]] += 1
+        if row["event_id"] in even:
+            expected[row["id"]] = even[row["event_id"]] + 4
+        else:
+            ledger.duplicate_reactions += 1
+    missing = len(even.keys() - seen.keys())
+    ledger.submitted += missing
+    ledger.lost += missing
+    ledger.duplicate_reactions += sum(count - 1 for count in seen.values())
+
+
+async def _fires(session: Session, expected: dict[UUID, object], ledger: Ledger) -> None:
+    """Each instant of a schedule, from its first fire to its last, has one execution."""
+    for row in await session.fetch(FIRES):
+        ledger.fires += row["fires"]
+        ledger.lost += row["instants"] - row["fires"]
+        ledger.duplicate_fires += row["fires"] - row["executions"]
+        expected |= dict.fromkeys(row["ids"], "ticked")
+    [row] = await session.fetch(SURPLUS_FIRES)
+    ledger.duplicate_fires += row["count"]
+
+
+async def _outcomes(session: Session, expected: dict[UUID, object], ledger: Ledger) -> None:
+    ledger.submitted += len(expected)
+    found = {row["id"]: row for row in await session.fetch(EXECUTIONS, list(expected))}
+    for id, right in expected.items():
+        row = found.get(id)
+        if row is None:
+            ledger.lost += 1
+            continue
+        ledger.final += row["final"]
+        if row["status"] == COMPLETED and orjson.loads(row["result"]) == right:
+            ledger.right += 1
+        elif row["final"]:
+            ledger.wrong.append(f"{id} {row['status']} {row['result']} (right: {right}) {row['reason']}")
+
+
+async def _children(session: Session, intent: Intent, ledger: Ledger) -> None:
+    rows = await session.fetch(CHILDREN, list(intent.flows))
+    for row in rows:
+        ledger.final += row["children"] - row["failed"]
+        ledger.right += row["children"] - row["failed"]
+        ledger.duplicate_children += row["children"] - row["tasks"]
+        if row["tasks"] > work.CHILDREN:
+            ledger.duplicate_children += row["tasks"] - work.CHILDREN
+    ledger.submitted += len(intent.flows) * work.CHILDREN
+
+
+async def _attempts(session: Session, ledger: Ledger) -> None:
+    """Each attempt either completed its execution, or has a row that says how it ended."""
+    [row] = await session.fetch(ATTEMPTS)
+    ledger.outcomes = {r["outcome"]: r["count"] for r in await session.fetch(OUTCOMES)}
+    ledger.attempts, ledger.recovered = row["run"], row["recovered"]
+    ledger.most_recoveries = row["most"] or 0
+    ledger.unaccounted = abs(row["run"] - row["completed"] - sum(ledger.outcomes.values()))
+
+
+async def _times(
+    session: Session, killed: Sequence[tuple[str, float]], faults: Sequence[Happened], ledger: Ledger
+) -> None:
+    for row in await session.fetch(RECOVERIES):
+        kills = [at for name, at in killed if name == row["name"] and at <= row["lost"]]
+        if kills:
+            ledger.losses.append(row["lost"] - max(kills))
+            ledger.recoveries.append(row["again"] - max(kills))
+    completions = sorted(row["at"] for row in await session.fetch(COMPLETIONS))
+    for ended in _peace(faults):
+        after = bisect_right(completions, ended)
+        if after < len(completions):
+            ledger.resumptions.append(completions[after] - ended)
+
+
+def _peace(faults: Sequence[Happened]) -> Iterator[float]:
+    """The instants at which nothing was broken any more."""
+    until: float | None = None
+    for fault in sorted(faults, key=lambda fault: fault.began):
+        if until is not None and fault.began > until:
+            yield until
+        until = max(until or fault.ended, fault.ended)
+    if until is not None:
+        yield until

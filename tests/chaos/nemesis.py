@@ -1,0 +1,52 @@
+"""Whoever breaks things: draws faults by a seed and makes them happen, one after the other, with pauses."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.chaos.cluster import Cluster
+from tests.chaos.faults import OF_PROCESSES, OF_SERVERS, Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A fault, from when to when (seconds since the epoch), and what it hit."""
+
+    name: str
+    began: float
+    ended: float
+    hit: str
+
+
+class Nemesis:
+    """Two of them work side by side: one on processes, one on servers and the network between."""
+
+    def __init__(self, cluster: Cluster, seed: int) -> None:
+        self.happened: list[Happened] = []
+        self._cluster = cluster
+        self._seed = seed
+
+    async def rage(self, seconds: float, *, between_processes: float, between_servers: float) -> None:
+        """For so long. The means of the pauses are given in seconds."""
+        until = time.monotonic() + seconds
+        await asyncio.gather(
+            self._break(OF_PROCESSES, random.Random(f"{self._seed} processes"), between_processes, until),
+            self._break(OF_SERVERS, random.Random(f"{self._seed} servers"), between_servers, until),
+        )
+
+    async def _break(self, faults: Sequence[Fault], draw: random.Random, pause: float, until: float) -> None:
+        weights = [fault.weight for fault in faults]
+        while True:
+            await asyncio.sleep(draw.uniform(0.5, 1.5) * pause)
+            if time.monotonic() > until:
+                return
+            [fault] = draw.choices(faults, weights)
+            # A draw of its own, so that what one fault draws does not change the next ones.
+            own, began = random.Random(draw.random()), time.time()
+            hit = await fault.act(self._cluster, own)
+            if hit:
+                self.happened.append(Happened(fault.name, began, time.time(), hit))

@@ -1,0 +1,58 @@
+"""The ledger, printed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tests.chaos.ledger import Ledger
+from tests.chaos.load import Intent
+from tests.chaos.nemesis import Happened
+
+
+def lines(
+    ledger: Ledger, faults: Sequence[Happened], *, fallen: Sequence[str], intent: Intent
+) -> Iterator[str]:
+    kinds = Counter(fault.name for fault in faults)
+    yield f"{'faults':<28}{len(faults):>9}   " + ", ".join(f"{n} {name}" for name, n in kinds.most_common())
+    yield from _counts(
+        ("submitted", ledger.submitted),
+        ("final", ledger.final),
+        ("completed, result right", ledger.right),
+        ("lost", ledger.lost),
+        ("wrong result", len(ledger.wrong)),
+        ("doubly finished", ledger.finished_twice),
+        ("attempts run", ledger.attempts),
+        ("attempts unaccounted for", ledger.unaccounted),
+        ("recoveries", ledger.recovered),
+        ("most of one execution", ledger.most_recoveries),
+        ("over-limit instants", ledger.violations.get("I3 limit", 0)),
+        ("FIFO violations", ledger.violations.get("I4 order", 0)),
+        ("duplicate children", ledger.duplicate_children),
+        ("duplicate reactions", ledger.duplicate_reactions),
+        ("fires", ledger.fires),
+        ("duplicate fires", ledger.duplicate_fires),
+        ("submits sent again", intent.troubles),
+    )
+    yield f"{'errors of the driver':<28}{intent.foreign.total():>9}   {dict(intent.foreign) or ''}"
+    yield f"{'attempts by outcome':<28}" + ", ".join(f"{n} {name}" for name, n in ledger.outcomes.items())
+    yield f"{'invariants violated':<28}" + (
+        ", ".join(f"{name}: {n}" for name, n in ledger.violations.items() if n) or "none"
+    )
+    yield _times("taken back after a kill", ledger.losses)
+    yield _times("running again after a kill", ledger.recoveries)
+    yield _times("work again after a fault", ledger.resumptions)
+    yield f"{'ended by itself':<28}{len(fallen):>9}   {', '.join(fallen[:20])}"
+    yield from (f"  wrong: {one}" for one in ledger.wrong[:20])
+
+
+def _counts(*rows: tuple[str, int]) -> Iterator[str]:
+    yield from (f"{name:<28}{count:>9,}" for name, count in rows)
+
+
+def _times(name: str, seconds: Sequence[float]) -> str:
+    if not seconds:
+        return f"{name:<28}{'none':>9}"
+    ordered = sorted(seconds)
+    p50, p99 = (ordered[int(part * (len(ordered) - 1))] for part in (0.5, 0.99))
+    return f"{name:<28}{len(seconds):>9,}   p50 {p50:.2f} s, p99 {p99:.2f} s, max {ordered[-1]:.2f} s"

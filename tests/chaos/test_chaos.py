@@ -1,0 +1,34 @@
+"""Everything breaks, and nothing is lost, done twice, over its limit or out of order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.run import DEFAULT, SHORT, chaos
+
+
+async def test_whatever_breaks_everything_is_done_once_and_right(
+    minutes: float,
+    seed: int,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    short = request.config.getoption("--thresholds") == "short"
+    log = tmp_path / "services.log"
+    run = await chaos(
+        log,
+        seconds=minutes * 60,
+        seed=seed,
+        settings=SHORT if short else DEFAULT,
+        patience=300 if short else 600,
+        pace=1.0 if short else 4.0,
+    )
+    with capsys.disabled():
+        print(f"\n{run.text}\nlog of the services: {log}")
+    assert not run.ledger.faults_found, run.text
+    # A run in which little was done, or little was broken, says nothing.
+    assert run.ledger.right >= 50 * 60 * minutes
+    assert len(run.faults) >= (10 if short else 2) * minutes

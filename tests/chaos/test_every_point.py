@@ -1,0 +1,67 @@
+"""Every point of every scenario: a process is killed there, another one takes over, and the promises were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.crash.points.replay import Tally, Zygote, replays
+from tests.crash.points.scenarios import SCENARIOS
+from tests.servers import databases
+from tests.servers.postgres import Postgres
+from tests.servers.rabbitmq import RabbitMQ
+
+ON_BROKER = ("event", "cancel", "poison", "drain")
+"""Of these the points that a broker adds: publish, confirm, ack, dead letter, broadcast, relay."""
+NO_CUT = ("Heartbeat._beat#4",)
+"""Said on the way out: nobody is left to find out."""
+
+
+@pytest.fixture(scope="module")
+def tally(request: pytest.FixtureRequest) -> Iterator[Tally]:
+    found = Tally()
+    yield found
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line("\n" + found.report())
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+async def test_killed_at_each_of_its_points_it_is_done_all_the_same(
+    zygote: Zygote, postgres_server: Postgres, template: str, tally: Tally, name: str
+) -> None:
+    before = len(tally.broken)
+    async with replays(zygote, postgres_server, template, name, None, tally) as scenario:
+        for point in await scenario.record():
+            await scenario.kill(point)
+            if "(commit) committed" in point and not any(one in point for one in NO_CUT):
+                await scenario.cut(point)
+    assert tally.broken[before:] == []
+
+
+@pytest.mark.parametrize("name", ON_BROKER)
+async def test_killed_at_each_of_its_points_on_a_broker_it_is_done_all_the_same(
+    zygote: Zygote,
+    postgres_server: Postgres,
+    rabbitmq_server: RabbitMQ,
+    template: str,
+    tally: Tally,
+    name: str,
+) -> None:
+    before = len(tally.broken)
+    vhost = databases.new_name()
+    url = rabbitmq_server.add_vhost(vhost)
+    try:
+        async with replays(zygote, postgres_server, template, name, url, tally) as scenario:
+            for point in await scenario.record():
+                if "(commit)" not in point or "relay" in point:
+                    await scenario.kill(point)
+    finally:
+        rabbitmq_server.drop_vhost(vhost)
+    assert tally.broken[before:] == []
+
+
+def test_every_call_site_was_a_point_and_a_process_ended_at_it(tally: Tally) -> None:
+    assert tally.missed() == []
+    assert tally.not_ended() == []

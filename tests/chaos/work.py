@@ -1,0 +1,103 @@
+"""What runs under chaos. The right result of each execution follows from its parameters, whatever happened on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from penstock import Limit, RetryPolicy, Rule, Schedule, Trigger, action, current
+from penstock.definitions.schedule import MissedFires
+from penstock.outcomes import Defer
+from penstock.workflows import from_yaml
+
+PACK = "chaos"
+LOSSES = 1_000_000
+"""Recoveries are not capped: each execution must complete, however many workers it loses."""
+
+
+@action(pack=PACK, max_recoveries=LOSSES)
+async def double(n: int) -> int:
+    await asyncio.sleep(0.05)
+    return 2 * n
+
+
+@action(pack=PACK, max_recoveries=LOSSES)
+def square(n: int) -> int:
+    time.sleep(0.02)
+    return n * n
+
+
+@action(pack=PACK, max_recoveries=LOSSES, limits=Limit(5))
+async def limited(n: int) -> int:
+    await asyncio.sleep(0.01)
+    return n + 1
+
+
+@action(pack=PACK, max_recoveries=LOSSES, limits=Limit(2, by="customer"))
+async def ordered(n: int, customer: int) -> int:
+    await asyncio.sleep(0.01)
+    return n + customer
+
+
+@action(pack=PACK, max_recoveries=LOSSES, retry=RetryPolicy(max_attempts=4, initial_delay=0.2))
+async def flaky(n: int) -> int:
+    await asyncio.sleep(0.2)
+    if current().attempt <= 2:
+        raise ConnectionError(f"attempt {current().attempt} fails")
+    return n + 2
+
+
+@action(pack=PACK, max_recoveries=LOSSES)
+async def later(n: int) -> int:
+    if current().state is None:
+        raise Defer(delay=0.3, state={"n": n})
+    return int(current().state["n"]) + 3
+
+
+@action(pack=PACK, max_recoveries=LOSSES)
+async def total(numbers: list[int]) -> int:
+    await asyncio.sleep(0.2)
+    return sum(numbers)
+
+
+@action(pack=PACK, max_recoveries=LOSSES)
+async def react(n: int) -> int:
+    await asyncio.sleep(0.5)
+    return n + 4
+
+
+@action(pack=PACK, max_recoveries=LOSSES)
+async def tick() -> str:
+    return "ticked"
+
+
+happened = Trigger("chaos.happened", schema={"type": "object", "required": ["n"]})
+even = Rule(
+    "chaos.even",
+    trigger=happened,
+    when="payload.n % 2 == 0",
+    action=react,
+    params={"n": "{{ payload.n }}"},
+)
+flow = from_yaml("""
+workflow: chaos.flow
+parameters: {numbers: {type: array, required: true}}
+tasks:
+  each: {action: chaos.double, with_items: "{{ parameters.numbers }}", input: {n: "{{ item }}"}}
+  sum: {action: chaos.total, needs: [each], input: {numbers: "{{ tasks.each.result }}"}}
+  again: {action: chaos.flaky, needs: [sum], input: {n: "{{ tasks.sum.result }}"}}
+output: "{{ tasks.again.result }}"
+""")
+ITEMS = 8
+"""Of each run of the workflow."""
+CHILDREN = ITEMS + 2
+clocks = tuple(
+    Schedule(
+        f"chaos.clock{n}",
+        action=tick,
+        every=1,
+        missed=MissedFires(catch_up="all", at_most=10_000),
+    )
+    for n in range(3)
+)
+ALL = (double, square, limited, ordered, flaky, later, total, react, tick, happened, even, flow, *clocks)

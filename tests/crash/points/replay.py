@@ -1,0 +1,174 @@
+"""Records the points of a scenario, and replays it once for each: killed there, and done by another process after it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from penstock.apply import register
+from penstock.database import Database
+from penstock.definitions import Definitions
+from penstock.settings import Settings
+from tests.crash.points.child import Job
+from tests.crash.points.scenarios import SCENARIOS, Scenario
+from tests.crash.points.sites import ROOT, Site, sites
+from tests.servers import databases
+from tests.servers.postgres import Postgres
+
+
+@dataclass
+class Tally:
+    """What was found: how often each point was passed, at which a process ended, and what was wrong after it."""
+
+    passed: dict[str, int] = field(default_factory=dict)
+    ended: dict[str, int] = field(default_factory=dict)
+    cut: dict[str, int] = field(default_factory=dict)
+    not_reached: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+    def report(self) -> str:
+        width = max(map(len, self.passed), default=10)
+        lines = [
+            f"{point:<{width}}  passed {count:>5}  killed {self.ended.get(point, 0):>3}  cut {self.cut.get(point, 0):>3}"
+            for point, count in sorted(self.passed.items())
+        ]
+        left = [str(site) for site in self.missed()]
+        return "\n".join(
+            [*lines, f"call sites never passed: {left or 'none'}", f"broken: {self.broken or 'none'}"]
+        )
+
+    def missed(self) -> list[Site]:
+        """Call sites that no process passed."""
+        return [site for site in sites() if not any(point.startswith(f"{site} ") for point in self.passed)]
+
+    def not_ended(self) -> list[Site]:
+        """Call sites at which no process was killed."""
+        return [site for site in sites() if not any(point.startswith(f"{site} ") for point in self.ended)]
+
+
+class Replays:
+    """Replays of one scenario on one server."""
+
+    def __init__(
+        self,
+        zygote: Zygote,
+        server: Postgres,
+        template: str,
+        scenario: Scenario,
+        broker: str | None,
+        tally: Tally,
+    ) -> None:
+        self._zygote, self._server, self._template = zygote, server, template
+        self._scenario, self._broker, self._tally = scenario, broker, tally
+
+    async def record(self) -> dict[str, int]:
+        """The points that the scenario passes, in order, when nothing goes wrong, and how often."""
+        async with self._database() as database:
+            said = await self._job(database)
+            after = await self._job(database, first=False)
+        assert not said.get("broken"), said["broken"]
+        assert not after.get("broken"), after["broken"]
+        passed: dict[str, int] = said["reached"]
+        for point, count in passed.items():
+            self._tally.passed[point] = self._tally.passed.get(point, 0) + count
+        return passed
+
+    async def kill(self, point: str, hit: int = 1) -> None:
+        async with self._database() as database:
+            said = await self._job(database, point=point, hit=hit)
+            if not said["killed"]:
+                self._tally.not_reached.append(f"{self._scenario.name}: {point}")
+            after = await self._job(database, first=False)
+        self._note(self._tally.ended if said["killed"] else {}, point, after)
+
+    async def cut(self, point: str, hit: int = 1) -> None:
+        """The connection is lost once COMMIT was sent: the process lives on, and does not know."""
+        async with self._database() as database:
+            said = await self._job(database, point=point, hit=hit, how="cut")
+        self._note(self._tally.cut if said.get("cut") else {}, point, said)
+
+    def _note(self, where: dict[str, int], point: str, said: dict[str, Any]) -> None:
+        where[point] = where.get(point, 0) + 1
+        broken = said.get("broken") if "reached" in said else f"it ended without a word: {said}"
+        if broken:
+            self._tally.broken.append(f"{self._scenario.name}, {point}: {broken}")
+
+    async def _job(self, database: str, **more: Any) -> dict[str, Any]:
+        return await self._zygote.do(Job(self._scenario.name, database, self._broker, **more))
+
+    @asynccontextmanager
+    async def _database(self) -> AsyncIterator[str]:
+        name = databases.new_name()
+        try:
+            yield await databases.create(self._server, name, template=self._template)
+        finally:
+            await databases.drop(self._server, name)
+
+
+class Zygote:
+    """The process that forks those that are killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "children.log"
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.crash.points.zygote", str(folder)],
+                cwd=ROOT,
+                env={**environment, "PYTHONPATH": os.pathsep.join([str(ROOT), *_paths()])},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+
+    async def do(self, job: Job) -> dict[str, Any]:
+        return await asyncio.to_thread(self._do, job)
+
+    def _do(self, job: Job) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asdict(job)) + "\n")
+        self._process.stdin.flush()
+        said: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return said
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+
+
+def _paths() -> Sequence[str]:
+    """The code under test goes first, wherever it is installed."""
+    return [str(ROOT / "common"), str(ROOT / "services")]
+
+
+@asynccontextmanager
+async def replays(
+    zygote: Zygote, server: Postgres, migrated: str, name: str, broker: str | None, tally: Tally
+) -> AsyncIterator[Replays]:
+    """A scenario, with what it defines applied to the database that its replays begin with."""
+    template = databases.new_name()
+    url = await databases.create(server, template, template=migrated)
+    scenario = SCENARIOS[name]
+    try:
+        home = Database(Settings(database_url=SecretStr(url)), role="test")
+        await register(home.session(), Definitions(scenario.definitions))
+        connection = await home.connect()
+        await connection.execute(scenario.before)
+        await connection.close()
+        await home.close()
+        yield Replays(zygote, server, template, scenario, broker, tally)
+    finally:
+        await databases.drop(server, template)

@@ -1,0 +1,306 @@
+"""What is killed at each of its points: things to do, which may be done again, and what must have come of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pika
+
+from penstock import Limit, dead_letters, messages
+from penstock.apply import register
+from penstock.definitions import Definitions
+from penstock.errors import Conflict
+from penstock.limit_desk import Limits
+from penstock.repair import repair
+from penstock.store import polls, processes
+from penstock.transports import Message
+from tests.crash.points import works
+from tests.crash.points.world import World, again
+
+Drive = Callable[[World], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    drive: Drive
+    """Does everything under keys, so that who was killed may do it all again."""
+    expect: Drive
+    definitions: tuple[Any, ...] = works.ALL
+    settings: dict[str, Any] = field(default_factory=dict)
+    before: str = "select"
+    """SQL, run once what is defined has been applied."""
+
+
+async def event(world: World) -> None:
+    for n in (1, 2):
+        await again(lambda n=n: world.client.publish("pt.placed", {"id": n}, key=f"event-{n}"))  # type: ignore[misc]
+    if world.broker:
+        await asyncio.to_thread(_from_outside, world.broker)
+    await world.start("pt.followed", "followed", {"order": 9})
+    await world.until(
+        "select 1 from execution where finished_at is not null having count(*) >= $1",
+        5 if world.broker else 4,
+    )
+
+
+def _from_outside(broker: str) -> None:
+    with contextlib.closing(pika.BlockingConnection(pika.URLParameters(broker))) as connection:
+        connection.channel().basic_publish(
+            "penstock.events",
+            "pt.placed",
+            json.dumps({"id": 3}).encode(),
+            pika.BasicProperties(message_id="outside-3"),
+        )
+
+
+async def event_came_once(world: World) -> None:
+    wanted = ["1", "2", "3"] if world.broker else ["1", "2"]
+    assert await world.results("pt.charge") == wanted
+    assert await world.results("pt.told") == ["completed"]
+    assert await world.value("select count(*) from event") == len(wanted), "an event is stored twice"
+    assert await world.value("select count(*) from enforcement where status = 'executed'") == len(wanted)
+
+
+async def admission(world: World) -> None:
+    ids = [await world.start("pt.one_at_a_time", f"n-{n}", {"n": n}) for n in range(4)]
+    await world.ended(*ids)
+
+
+async def all_were_admitted(world: World) -> None:
+    assert await world.results("pt.one_at_a_time") == ["0", "1", "2", "3"]
+    assert await world.value("select count(*) from admission where held > allowed") == 0
+
+
+async def workflow(world: World) -> None:
+    await world.ended(await world.start("pt.flow", "flow", {"numbers": [1, 2, 3]}))
+
+
+async def workflow_is_right(world: World) -> None:
+    [output] = await world.results("pt.flow")
+    assert json.loads(output) == {"sum": 6, "why": "as it should"}
+    children = await world.rows(
+        "select task, item, status from execution where parent is not null order by 1, 2"
+    )
+    assert [tuple(row) for row in children] == [
+        ("broken", -1, "failed"),
+        *(("each", item, "completed") for item in range(3)),
+        ("last", -1, "completed"),
+        ("mend", -1, "completed"),
+    ]
+
+
+async def inquiry(world: World) -> None:
+    id = await world.start("pt.ask", "ask")
+    await world.reached(id, "waiting")
+    with contextlib.suppress(Conflict):
+        await again(lambda: world.client.answer(id, True, by="ada"))
+    await world.ended(id)
+
+
+async def it_was_answered_once(world: World) -> None:
+    assert await world.results("pt.ask") == ["true"]
+    assert await world.value("select count(*) from inquiry where status = 'responded'") == 1
+
+
+async def cron(world: World) -> None:
+    await world.until("select 1 from fire where status = 'created'")
+    await again(lambda: world.client.schedules.disable("pt.ticking"))
+    if world.first:
+        for _ in range(2):
+            await again(lambda: world.client.schedules.run("pt.twice"))
+        await world.until("select 1 where not exists (select from waiting_fire)")
+    await world.until("select 1 where not exists (select from open_fire)")
+
+
+async def every_fire_ran_once(world: World) -> None:
+    fires = await world.rows(
+        "select schedule, due_at, execution_id, outcome from fire where status = 'created'"
+    )
+    assert fires
+    assert all(row["outcome"] in ("completed", "cancelled") for row in fires), fires
+    ids = [row["execution_id"] for row in fires]
+    assert sorted(ids) == [row[0] for row in await world.rows("select id from execution order by id")]
+    assert await world.value("select count(*) from fire where due_at > made_at") == 0
+
+
+async def cancel(world: World) -> None:
+    ids = [
+        await world.start("pt.charge", "requested", {"order": 1}, delay=600),
+        await world.start("pt.held", "holds"),
+        await world.start("pt.held", "queued"),
+        await world.start("pt.unserved", "scheduled"),
+        await world.start("pt.nap", "running"),
+        await world.start("pt.ask", "waiting"),
+        await world.start("pt.napping", "workflow"),
+        await world.start("pt.nap", "overdue", options={"timeouts": {"total": 0.3}}),
+    ]
+    for id, *statuses in zip(
+        ids,
+        ("requested", "running", "queued", "scheduled", "running", "waiting", "running", "canceling"),
+        strict=True,
+    ):
+        await world.reached(id, *statuses)
+    await world.until(
+        "select 1 from execution where task = 'nap' and (status = 'running' or finished_at is not null)"
+    )
+    await again(lambda: world.client.cancel(*ids[:-1]))
+    await world.ended(*ids)
+
+
+async def all_are_cancelled(world: World) -> None:
+    rows = await world.rows("select status, count(*) from execution group by 1 order by 1")
+    # Whose time ran out ends so if no worker had it just then.
+    assert [tuple(row) for row in rows] in ([("cancelled", 9)], [("cancelled", 8), ("timeout", 1)]), rows
+
+
+async def drain(world: World) -> None:
+    ids = [await world.start("pt.nap", f"nap-{n}", {"seconds": 0.1 + n / 2}) for n in range(3)]
+    ids += [await world.start("pt.charge", f"charge-{n}", {"order": n}) for n in range(5)]
+    if world.first:
+        await world.until("select 1 from execution where status = 'running' having count(*) >= 1")
+        world.stop.ask()
+        await asyncio.wait(world.services)
+    else:
+        await world.ended(*ids)
+
+
+async def all_is_done(world: World) -> None:
+    assert await world.results("pt.charge") == ["0", "1", "2", "3", "4"]
+    assert await world.results("pt.nap") == ["rested"] * 3
+    assert await world.value("select max(recoveries) from execution where status <> 'completed'") is None
+
+
+POISONED = """
+update definition set body = body - 'tasks' where ref = 'pt.napping';
+alter table fire add constraint odd check (schedule <> 'pt.odd');
+update schedule set since = since - interval '2 hours', next_due = clock_timestamp() where ref = 'pt.odd'
+"""
+
+
+async def poison(world: World) -> None:
+    """Messages that nobody can read, a workflow that nobody can run, and a schedule that the database refuses."""
+    for queue in (messages.EXECUTION_REQUESTED, "work.default"):
+        garbage = Message(queue=queue, body=b"garbage", id=f"garbage-{queue}", type="?")
+        while not (await again(lambda garbage=garbage: world.parts.transport.publish([garbage])))[0]:  # type: ignore[misc]
+            await asyncio.sleep(0.05)
+    await world.start("pt.napping", "poison")
+    await world.until("select 1 from dead_letter having count(*) >= 3")
+    await world.until("select 1 from schedule where ref = 'pt.odd' and error is not null")
+    await world.rows(
+        "select * from end_executions(array(select id from execution), '{running}', 'failed', 'x', null)"
+    )
+
+
+async def it_is_kept_with_its_reason(world: World) -> None:
+    rows = await world.rows("select queue, reason from dead_letter where octet_length(body) > 0")
+    assert {row["queue"] for row in rows} >= {"execution.requested", "work.default", "workflow.started"}, rows
+    assert all(row["reason"] for row in rows)
+
+
+async def operator(world: World) -> None:
+    """What people do to a system that runs: each may be done again, and the last one counts."""
+    await again(
+        lambda: register(world.session, Definitions([Limit(2, ref="pt.one", scope="pt.one_at_a_time")]))
+    )
+    limits = Limits(world.session, world.parts.publisher)
+    await again(lambda: limits.set("pt.one", max=3))
+    await again(lambda: limits.remove("pt.one"))
+    await world.until("select 1 from process where kind = 'worker' and state = 'active'")
+    [[name]] = await world.rows("select name from process where kind = 'worker' and state <> 'dead' limit 1")
+    await again(lambda: processes.cordon(world.session, [name]))
+    await again(lambda: processes.uncordon(world.session, [name]))
+    flow = await world.start("pt.napping", "paused")
+    await world.reached(flow, "running")
+    for command in ("pause", "resume"):
+        with contextlib.suppress(Conflict):
+            await again(lambda command=command: world.client.command(flow, command, by="ada"))  # type: ignore[misc]
+    letter = """insert into dead_letter (id, queue, reason, body, fingerprint)
+        values (gen_random_uuid(), 'execution.requested', 'x', convert_to($1, 'utf8'), $1) on conflict do nothing"""
+    charge = await world.start("pt.charge", "charge", {"order": 4})
+    await world.rows(letter, messages.encode("execution.requested", [charge]).decode())
+    for row in await world.rows("select id from dead_letter"):
+        await again(lambda row=row: dead_letters.replay(world.client, row["id"]))  # type: ignore[misc]
+    await again(lambda: world.client.cancel(flow))
+    await world.ended(flow, charge)
+    if world.first:
+        await again(lambda: world.client.rerun(charge, by="ada"))
+
+
+async def the_last_word_counts(world: World) -> None:
+    assert await world.value("select max from concurrency_limit where ref = 'pt.one'") == 2
+    assert set(await world.results("pt.charge")) == {"4"}
+    assert await world.value("select count(*) from dead_letter") == 0
+    assert await world.value("select count(*) from process where state = 'cordoned'") == 0
+
+
+OLD = "create table history_20200101 partition of history for values from ('2020-01-01') to ('2020-01-02')"
+
+
+async def upkeep(world: World) -> None:
+    """One turn of every loop, after work whose message was lost, and a subscription that gives back what it holds."""
+    from penstock_executor.loops import LOOPS
+
+    lost = await world.start("pt.unserved", "lost")
+    await world.reached(lost, "scheduled")
+    await world.rows("delete from outbox where queue = 'work.nowhere'")
+    await world.rows("delete from live where execution_id = $1", lost)
+    await again(lambda: repair(world.parts, apply=True, only=["I10a"]))
+    await world.ended(await world.start("pt.nap", "long", {"seconds": 1.1}))
+    await world.ended(await world.start("pt.charge", "done", {"order": 1}))
+    late = Message(
+        messages.ENFORCEMENT_CREATED, messages.encode(messages.ENFORCEMENT_CREATED, [lost]), "late", "?"
+    )
+    await again(lambda: world.parts.transport.publish([late]))
+    for loop in LOOPS:
+        await again(lambda loop=loop: loop.turn(world.parts, world.session))  # type: ignore[misc]
+    if world.first:
+        await world.until("select 1 from outbox where queue = 'work.nowhere'")
+        subscription = await again(lambda: world.parts.transport.subscribe("work.nowhere", 1))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await subscription.receive(1)
+        await subscription.close()
+    await again(lambda: world.client.cancel(lost))
+    await world.ended(lost)
+
+
+async def nothing_was_lost(world: World) -> None:
+    archived = await world.rows("select result #>> '{}' from archive where status = 'completed'")
+    assert [row[0] for row in archived] + await world.results("pt.charge") == ["1"]
+
+
+async def polling(world: World) -> None:
+    await world.until("select 1 from event having count(*) >= 2")
+    await again(lambda: polls.enable(world.session, "pt.letters", False))
+    await world.until("select 1 from poll where running is null")
+    await again(lambda: polls.forget(world.session, "pt.letters"))
+
+
+async def every_letter_came_once(world: World) -> None:
+    assert await world.results("pt.sort") == ["1", "2"]
+    assert await world.value("select count(*) from event") == 2
+
+
+SCENARIOS = {
+    one.name: one
+    for one in (
+        Scenario("event", event, event_came_once),
+        Scenario("pooler", event, event_came_once, settings={"database_pooler": True}),
+        Scenario("admission", admission, all_were_admitted),
+        Scenario("workflow", workflow, workflow_is_right),
+        Scenario("inquiry", inquiry, it_was_answered_once),
+        Scenario("cron", cron, every_fire_ran_once, definitions=(*works.ALL, works.ticking)),
+        Scenario("polls", polling, every_letter_came_once, (works.sort, works.letters, works.on_letter)),
+        Scenario("cancel", cancel, all_are_cancelled),
+        Scenario("drain", drain, all_is_done),
+        Scenario("poison", poison, it_is_kept_with_its_reason, (*works.ALL, works.odd), before=POISONED),
+        Scenario("operator", operator, the_last_word_counts),
+        Scenario("upkeep", upkeep, nothing_was_lost, settings={"archive_after": 0.2}, before=OLD),
+    )
+}

@@ -1,0 +1,89 @@
+"""kill -9 at the points themselves. Here a few of them; `make chaos` ends a process at every one."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.crash.points.replay import Tally, Zygote, replays
+from tests.crash.points.scenarios import SCENARIOS
+from tests.crash.points.sites import ROOT, sites
+from tests.servers.postgres import Postgres
+
+AROUND = {
+    "common/penstock/borrowed.py": "a transaction of the caller's own, which he commits",
+    "common/penstock/database.py": "the primitive itself",
+    "common/penstock/migrate.py": "an operator's, not a service's",
+    "common/penstock/transports/rabbitmq/consumer.py": "the transport's own ack",
+}
+SHORT = {"event": 5, "admission": 2, "workflow": 3, "inquiry": 2}
+"""Of these so many points, spread over what they pass."""
+
+
+def test_nothing_talks_to_a_server_around_the_points() -> None:
+    around = set()
+    for path in [*(ROOT / "common/penstock").rglob("*.py"), *(ROOT / "services").rglob("*.py")]:
+        name = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                on = ast.unparse(node.func.value)
+                sql = (
+                    node.func.attr in ("fetch", "execute", "executemany", "transaction")
+                    and "connection" in on
+                )
+                settles = node.func.attr in ("basic_ack", "basic_nack", "basic_reject", "basic_publish")
+                if (sql or settles) and not name.startswith(
+                    ("common/penstock/cli", "common/penstock/doctor")
+                ):
+                    around.add(name)
+    assert around == AROUND.keys()
+
+
+def test_the_sites_are_those_that_the_source_has() -> None:
+    known = {str(site) for site in sites()}
+    for one in (
+        "services/penstock_worker/claims.py:Claims._call#1 (commit)",
+        "services/penstock_worker/report.py:Reports._finish#1 (commit)",
+        "services/penstock_worker/runner.py:Runner._take#2 (ack)",
+        "common/penstock/consumer.py:Consumer._transact#1 (commit)",
+        "common/penstock/consumer.py:Consumer._handle#1 (ack)",
+        "common/penstock/outbox.py:Publisher._publish#1 (publish)",
+        "common/penstock/heartbeat.py:Heartbeat._beat#2 (commit)",
+    ):
+        assert one in known, sorted(known)
+
+
+@pytest.mark.parametrize("name", SHORT)
+async def test_killed_at_some_of_its_points_it_is_done_all_the_same(
+    zygote: Zygote, postgres_server: Postgres, template: str, name: str
+) -> None:
+    tally = Tally()
+    async with replays(zygote, postgres_server, template, name, None, tally) as scenario:
+        points = list(await scenario.record())
+        for point in points[1 :: max(1, len(points) // SHORT[name])]:
+            await scenario.kill(point)
+        decisive = next(
+            point for point in points if "handle" in point or "_finish#1 (commit) committed" in point
+        )
+        if " committed " in decisive:
+            await scenario.cut(decisive)
+    assert not tally.broken, tally.report()
+    assert tally.ended, tally.report()
+
+
+async def test_the_order_of_the_points_is_that_of_the_promises(
+    zygote: Zygote, postgres_server: Postgres, template: str
+) -> None:
+    async with replays(zygote, postgres_server, template, "event", None, Tally()) as scenario:
+        points = list(await scenario.record())
+
+    def first(words: str) -> int:
+        return next(n for n, point in enumerate(points) if words in point)
+
+    assert first("Claims._call#1 (commit) committed") < first("Runner._take#2 (ack) acking")
+    assert first("Consumer._transact#1 (commit) committed @ consume event") < first("acking @ consume event")
+
+
+def test_every_scenario_is_replayed_in_chaos() -> None:
+    assert SCENARIOS.keys() > SHORT.keys()

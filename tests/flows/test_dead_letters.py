@@ -1,0 +1,256 @@
+"""Dead letters of every kind, made by a real broker (and by PostgreSQL, where there is the like): kept with their reason,
+and what stood for work ends, frees its slots and wakes its workflow."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import pika
+import pytest
+
+from penstock import Limit, action, dead_letters, messages
+from penstock.relay import RETURNS, relay
+from penstock.transports import Message
+from penstock.workflows import from_yaml
+from tests.flows import shop
+from tests.flows.installation import Installation
+from tests.penstock.transports.broker import plain_pika
+
+QUEUE = "penstock.work.default"
+
+
+@action(pack="shop", limits=[Limit(1)])
+async def alone(n: int) -> int:
+    return n
+
+
+FLOW = from_yaml("""
+workflow: shop.flow
+tasks:
+  one: {action: shop.charge, input: {order: 1}}
+  two: {action: shop.charge, input: {order: 2}, needs: [one]}
+""")
+
+
+@pytest.fixture
+async def waiting(house: Installation) -> Installation:
+    """An executor runs, and no worker: work waits on its route."""
+    await house.apply(*shop.ALL, alone, FLOW)
+    await house.executor()
+    return house
+
+
+@pytest.fixture
+async def cluster(database: str, vhost: str) -> AsyncIterator[Installation]:
+    """The same on RabbitMQ, where the queue of the route is there already, and nothing is thought lost for a while."""
+    async with Installation(database, vhost, restage_age=60, relay_age=60) as house:
+        await house.apply(*shop.ALL, alone, FLOW)
+        parts = await house.parts()
+        for queue in ("execution.requested", "workflow.started", "execution.completed", "work.default"):
+            await parts.transport.declare(queue)
+        await house.executor()
+        yield house
+
+
+async def scheduled(house: Installation, ref: str = "shop.charge", **params: Any) -> UUID:
+    id = await house.client.start(ref, params or {"order": 7})
+    await house.until("select 1 from execution where id = $1 and status = 'scheduled'", id)
+    return id
+
+
+async def letter(house: Installation, reason: str) -> dict[str, Any]:
+    [row] = await house.until("select * from dead_letter where reason like $1", f"%{reason}%")
+    return dict(row)
+
+
+async def fails(house: Installation, id: UUID, reason: str) -> None:
+    await house.until("select 1 from execution where id = $1 and status = 'failed'", id)
+    row = await house.client.get(id)
+    assert row["reason"] == f"dead letter: {reason}"
+    assert not await house.rows("select 1 from slot where execution_id = $1", id)
+
+
+async def test_what_cannot_be_decoded_is_kept_and_stops_nothing(waiting: Installation) -> None:
+    await waiting.worker(*shop.ALL)
+    parts = await waiting.parts()
+    for queue in ("execution.requested", "work.default"):
+        await parts.transport.publish([Message(queue, b"\xff\0garbage", id=queue, type="?")])
+    await waiting.until("select 1 from dead_letter having count(*) = 2")
+    rows = await waiting.rows("select queue, reason, body from dead_letter order by queue")
+    assert [row["queue"] for row in rows] == ["execution.requested", "work.default"]
+    assert all("Undecodable: not an envelope of version 1" in row["reason"] for row in rows)
+    assert all(row["body"] == b"\xff\0garbage" for row in rows)
+    assert await waiting.client.run("shop.charge", {"order": 7}, timeout=20)
+    await waiting.sound()
+
+
+async def test_what_somebody_rejects_fails_frees_its_slot_and_the_next_starts(
+    cluster: Installation, vhost: str
+) -> None:
+    await cluster.worker(alone, routes="elsewhere")  # it has the action, and would not take it
+    await cluster.until("update process set routes = '{default}' where kind = 'worker' returning 1")
+    await cluster.rows("select notice_workers()")
+    first = await scheduled(cluster, "shop.alone", n=1)
+    second = await cluster.client.start("shop.alone", {"n": 2})
+    await cluster.until("select 1 from execution where id = $1 and status = 'queued'", second)
+    with plain_pika(vhost) as channel:
+        method, _, body = next(channel.consume(QUEUE))
+        assert messages.decode(body).ids == [first]
+        channel.basic_reject(method.delivery_tag, requeue=False)
+    await fails(cluster, first, "rejected")
+    assert (await letter(cluster, "rejected"))["queue"] == "work.default"
+    await cluster.until("select 1 from execution where id = $1 and status = 'scheduled'", second)
+    await cluster.sound()
+
+
+async def test_what_expires_fails_and_wakes_its_workflow(cluster: Installation, vhost: str) -> None:
+    flow = await cluster.client.start("shop.flow")
+    [one] = await cluster.until("select id from execution where task = 'one' and status = 'scheduled'")
+    await cluster.until("select 1 where not exists (select from outbox)")
+    with plain_pika(vhost) as channel:
+        while (found := channel.basic_get(QUEUE, auto_ack=True))[0] is None:
+            channel.connection.sleep(0.05)
+        # As a policy of the broker would have it: the same message, with a time to live.
+        properties = pika.BasicProperties(expiration="1", delivery_mode=2, message_id="late", type="work")
+        channel.basic_publish("penstock", "work.default", found[2], properties)
+    await fails(cluster, one["id"], "expired")
+    assert (await letter(cluster, "expired"))["queue"] == "work.default"
+    await cluster.until("select 1 from execution where id = $1 and status = 'failed'", flow)
+    assert not await cluster.rows("select 1 from execution where task = 'two'")
+    await cluster.sound()
+
+
+async def test_what_is_delivered_too_often_fails(cluster: Installation, vhost: str) -> None:
+    id = await scheduled(cluster)
+    deliveries = 0
+    while not await cluster.rows("select 1 from dead_letter"):
+        with plain_pika(vhost) as channel:
+            for method, _, _ in channel.consume(QUEUE, inactivity_timeout=0.2):
+                deliveries += method is not None
+                break  # and dies with it
+        assert deliveries < 10
+    await fails(cluster, id, "delivery_limit")
+    assert deliveries == cluster.settings().delivery_limit + 1
+    assert (await letter(cluster, "delivery_limit"))["queue"] == "work.default"
+    await cluster.sound()
+
+
+async def test_what_is_leased_too_often_fails_where_postgresql_is_the_queue(database: str) -> None:
+    async with Installation(database, None) as house:
+        await house.apply(*shop.ALL)
+        await house.executor()
+        id = await scheduled(house)
+        parts = await house.parts()
+        limit = house.settings().delivery_limit
+        for _ in range(limit + 1):
+            dying = await parts.transport.subscribe("work.default", 5)
+            assert len(await dying.receive(5)) == 1
+            await house.rows("update outbox set due_at = clock_timestamp() returning 1")  # its lease runs out
+        last = await parts.transport.subscribe("work.default", 5)
+        found = await house.client.database.session().fetch("select tries from outbox")
+        assert found[0]["tries"] == limit + 1
+        await house.worker(*shop.ALL)
+        await fails(house, id, "delivery_limit")
+        await last.close()
+        await house.sound()
+
+
+async def test_one_of_several_is_singled_out_and_only_it_fails(waiting: Installation) -> None:
+    ids = await waiting.client.start_many("shop.charge", [{"order": n} for n in range(3)])
+    await waiting.until("select 1 from execution where status = 'scheduled' having count(*) = 3")
+    await waiting.rows("select * from cancel_executions(array[$1::uuid], 'asked')", ids[2])
+    await waiting.rows("delete from outbox returning 1")
+    parts = await waiting.parts()
+    headers = {"x-penstock-reason": "delivery_limit", "x-penstock-queue": "work.default"}
+
+    async def bury(id: str, which: list[UUID]) -> None:
+        body = messages.encode("work", which)
+        await parts.transport.publish([Message(messages.DEAD, body, id=id, type="work", headers=headers)])
+
+    await bury("all", ids)
+    await waiting.until("select 1 from dead_letter")
+    assert (await waiting.statuses()) == {"scheduled": 2, "cancelled": 1}
+    await bury("one", ids[:1])
+    await fails(waiting, ids[0], "delivery_limit")
+    await waiting.worker(*shop.ALL)
+    assert await waiting.client.result(ids[1], timeout=20) == {"order": 1, "charged": 0}
+    await waiting.sound()
+
+
+async def test_a_dead_letter_changes_nothing_that_went_on_meanwhile(waiting: Installation) -> None:
+    await waiting.worker(*shop.ALL)
+    id = await waiting.client.start("shop.charge", {"order": 7})
+    await waiting.client.result(id, timeout=20)
+    parts = await waiting.parts()
+    headers = {"x-penstock-reason": "rejected", "x-penstock-queue": "work.default"}
+    body = messages.encode("work", [id])
+    await parts.transport.publish([Message(messages.DEAD, body, id="old", type="work", headers=headers)])
+    await waiting.until("select 1 from dead_letter")
+    assert (await waiting.client.get(id))["status"] == "completed"
+    await waiting.sound()
+
+
+async def test_what_the_broker_has_no_queue_for_is_kept_in_the_end(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    parts = await house.parts()
+    await house.rows(
+        "insert into outbox (queue, ids, due_at, tries) "
+        "values ('nobody.knows', array[gen_random_uuid()], clock_timestamp() - interval '2 minutes', $1) returning 1",
+        RETURNS - 2,
+    )
+    session = parts.database.session()
+    if parts.transport.name == "rabbitmq":
+        assert await relay(parts.transport, session, 0.0) == 0
+        [row] = await house.rows("select tries, error, due_at > clock_timestamp() as later from outbox")
+        assert (row["tries"], row["later"]) == (RETURNS - 1, True)
+        await house.rows("update outbox set due_at = clock_timestamp() returning 1")
+    assert await relay(parts.transport, session, 0.0) == 1
+    found = await letter(house, "unroutable")
+    assert (found["queue"], found["type"]) == ("nobody.knows", "nobody.knows")
+    assert not await house.rows("select 1 from outbox")
+
+
+async def test_what_was_unroutable_is_replayed(database: str, vhost: str) -> None:
+    async with Installation(database, vhost) as house:
+        await house.apply(*shop.ALL)
+        id = await house.client.start("shop.charge", {"order": 7})
+        parts = await house.parts()
+        await house.client.flush()  # nobody has declared the queue: it comes back
+        await house.rows("update outbox set tries = $1, due_at = clock_timestamp() returning 1", RETURNS - 1)
+        assert await relay(parts.transport, parts.database.session(), 0.0) == 1
+        found = await letter(house, "unroutable")
+        await house.executor()
+        await house.worker(*shop.ALL)
+        assert "execution.requested" in await dead_letters.replay(house.client, found["id"])
+        assert await house.client.result(id, timeout=20) == {"order": 7, "charged": 0}
+        await house.sound()
+
+
+async def test_work_without_a_worker_is_never_a_dead_letter(database: str, vhost: str) -> None:
+    async with Installation(database, vhost) as house:
+        await house.apply(*shop.ALL)
+        await house.executor()
+        id = await scheduled(house)
+        await house.rows("update outbox set tries = 50, due_at = clock_timestamp() returning 1")
+        await house.until("select 1 from outbox where tries > 50 and queue = 'work.default'")
+        assert not await house.rows("select 1 from dead_letter")
+        await house.until("select 1 from outbox where due_at > clock_timestamp() + interval '60 seconds'")
+        await house.worker(*shop.ALL)
+        assert await house.client.result(id, timeout=20) == {"order": 7, "charged": 0}
+
+
+async def test_nothing_is_held_against_a_message_while_there_is_no_broker(house: Installation) -> None:
+    if (await house.parts()).transport.name == "postgres":
+        return  # there the outbox is the queue
+    await house.apply(*shop.ALL)
+    parts = await house.parts()
+    await parts.transport.close()
+    await house.rows(
+        "insert into outbox (queue, ids, due_at) "
+        "values ('execution.requested', array[gen_random_uuid()], clock_timestamp() - interval '1 hour') returning 1"
+    )
+    assert await relay(parts.transport, parts.database.session(), 0.0) == 0
+    [row] = await house.rows("select tries, due_at <= clock_timestamp() as due from outbox")
+    assert (row["tries"], row["due"]) == (0, True)

@@ -1,0 +1,215 @@
+"""Pausing, resuming and stopping runs: obeyed by what is ready, in line, or about to be retried, and by workflows inside."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from penstock import Limit, RetryPolicy, action, current
+from penstock.errors import ExecutionFailed
+from penstock.workflows import from_yaml
+from tests.flows.installation import Installation
+
+
+@action(pack="ps")
+async def nap(seconds: float = 0) -> str:
+    await asyncio.sleep(seconds)
+    return "rested"
+
+
+@action(pack="ps", retry=RetryPolicy(max_attempts=2, initial_delay=60, jitter=0))
+async def second_time() -> int:
+    if current().attempt == 1:
+        raise OSError("not yet")
+    return current().attempt
+
+
+@action(pack="ps", limits=Limit(1))
+async def narrow(seconds: float) -> float:
+    await asyncio.sleep(seconds)
+    return seconds
+
+
+READY = from_yaml("""
+workflow: ps.ready
+tasks:
+  all: {action: ps.nap, with_items: [1, 2, 3], input: {seconds: 0}}
+output: "{{ tasks.all.result | length }}"
+""")
+RETRYING = from_yaml(
+    "workflow: ps.retrying\ntasks: {again: {action: ps.second_time}}\noutput: '{{ tasks.again.result }}'"
+)
+LINE = from_yaml("""
+workflow: ps.line
+tasks: {all: {action: ps.narrow, with_items: [1.5, 0.01, 0.02], input: {seconds: "{{ item }}"}}}
+output: "{{ tasks.all.result }}"
+""")
+OUTER = from_yaml("""
+workflow: ps.outer
+tasks: {inner: {workflow: ps.inner}}
+output: "{{ tasks.inner.result }}"
+""")
+INNER = from_yaml("""
+workflow: ps.inner
+tasks:
+  one: {action: ps.nap, input: {seconds: 0.6}}
+  two: {action: ps.nap, needs: [one]}
+output: "{{ tasks.two.result }}"
+""")
+EXIT = from_yaml("""
+workflow: ps.exit
+timeout: 60
+tasks: {one: {action: ps.nap, input: {seconds: 60}}}
+on_exit: {action: ps.nap, input: {seconds: 60}}
+""")
+BRIEF = from_yaml("""
+workflow: ps.brief
+timeout: 600
+tasks: {one: {action: ps.nap, input: {seconds: 60}}}
+on_exit: {action: ps.nap}
+""")
+
+ALL = (nap, second_time, narrow, READY, RETRYING, LINE, OUTER, INNER, EXIT, BRIEF)
+DUE = "update timer set due_at = clock_timestamp() where kind = $1 returning 1"
+OBEYED = "select 1 where not exists (select from workflow_command where obeyed_at is null)"
+
+
+async def tell(house: Installation, id: UUID, kind: str) -> None:
+    await house.client.command(id, kind, by="ada")
+    await house.until(OBEYED)
+
+
+async def settle(house: Installation) -> None:
+    """Until everything that was due has been handled."""
+    await house.until("select 1 where not exists (select from outbox where due_at < clock_timestamp())")
+
+
+async def test_what_is_ready_but_has_no_worker_yet_waits_until_resume(house: Installation) -> None:
+    await house.apply(*ALL)
+    await house.executor()
+    id = await house.client.start("ps.ready")
+    await house.until("select 1 from execution where status = 'scheduled' having count(*) = 3")
+    await tell(house, id, "pause")
+    assert await house.statuses() == {"running": 1, "requested": 3}
+    [task, *_] = await house.rows("select id from execution where parent = $1", id)
+    assert (await house.client.why(task["id"])).because == "paused"
+    await house.worker(*ALL)
+    await asyncio.sleep(1.5)  # longer than the age at which lost work is staged again
+    assert await house.statuses() == {"running": 1, "requested": 3}
+    await tell(house, id, "resume")
+    assert await house.client.result(id, timeout=30) == 3
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_retry_that_becomes_due_while_paused_waits_until_resume(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.retrying")
+    await house.until("select 1 from execution where status = 'requested' and attempt = 1")
+    await tell(house, id, "pause")
+    await house.rows(DUE, "ready")
+    await house.until("select 1 where not exists (select from timer where kind = 'ready')")
+    await settle(house)
+    assert await house.statuses() == {"running": 1, "requested": 1}
+    await tell(house, id, "resume")
+    assert await house.client.result(id, timeout=30) == 2
+    await house.sound()
+
+
+async def test_a_retry_that_is_not_due_on_resume_keeps_its_time(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.retrying")
+    await house.until("select 1 from execution where status = 'requested' and attempt = 1")
+    await tell(house, id, "pause")
+    await tell(house, id, "resume")
+    [task] = await house.rows(
+        "select status, not_before > clock_timestamp() as later from execution where task = 'again'"
+    )
+    assert tuple(task) == ("requested", True)
+
+
+async def test_who_stands_in_line_leaves_it_and_comes_back_to_the_same_place(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.line")
+    await house.until("select 1 from execution where status = 'queued' having count(*) = 2")
+    await house.until("select 1 from execution where task = 'all' and status = 'running'")
+    await tell(house, id, "pause")
+    await house.until("select 1 from execution where status = 'completed'")
+    await settle(house)
+    assert await house.statuses() == {"running": 1, "completed": 1, "requested": 2}
+    assert not await house.rows("select 1 from slot union all select 1 from waiter")
+    await tell(house, id, "resume")
+    assert await house.client.result(id, timeout=30) == [1.5, 0.01, 0.02]
+    order = await house.rows(
+        "select e.item from admission a join execution e on e.id = a.execution_id order by a.seq"
+    )
+    assert [row["item"] for row in order] == [0, 1, 2]
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_workflow_inside_a_paused_one_is_paused_and_resumed_with_it(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.outer")
+    await house.until("select 1 from execution where task = 'one' and status = 'running'")
+    await tell(house, id, "pause")
+    await house.until("select 1 from execution where task = 'one' and status = 'completed'")
+    await settle(house)
+    assert not await house.rows("select 1 from execution where task = 'two'")
+    await tell(house, id, "resume")
+    assert await house.client.result(id, timeout=30) == "rested"
+    said = await house.rows("select kind, by from workflow_command order by id")
+    assert [tuple(row) for row in said] == [
+        ("pause", "ada"),
+        ("pause", "the workflow around it"),
+        ("resume", "ada"),
+        ("resume", "the workflow around it"),
+    ]
+    assert not await house.rows("select 1 from paused_workflow")
+    await house.sound()
+
+
+async def test_a_paused_workflow_can_be_cancelled_with_all_that_is_held(house: Installation) -> None:
+    await house.apply(*ALL)
+    await house.executor()
+    id = await house.client.start("ps.ready")
+    await house.until("select 1 from execution where status = 'scheduled' having count(*) = 3")
+    await tell(house, id, "pause")
+    await house.client.cancel(id)
+    await house.until("select 1 from execution where status = 'cancelled' having count(*) = 4")
+    assert not await house.rows("select 1 from paused_workflow")
+    await house.sound()
+
+
+async def test_cancelling_runs_the_exit_task_and_cancelling_again_cancels_that(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.exit")
+    await house.until("select 1 from execution where task = 'one' and status = 'running'")
+    await house.client.cancel(id, reason="enough")
+    await house.until("select 1 from execution where task = 'on_exit' and status = 'running'")
+    assert (await house.client.get(id))["status"] == "running"
+    await house.client.cancel(id, reason="enough, really")
+    with pytest.raises(ExecutionFailed, match="enough") as ended:
+        await house.client.result(id, timeout=30)
+    assert ended.value.status == "cancelled"
+    await house.quiet()
+    assert await house.statuses() == {"cancelled": 3}
+    await house.sound()
+
+
+async def test_a_workflow_that_is_over_its_time_cancels_what_runs_and_runs_its_exit_task(
+    house: Installation,
+) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.brief")
+    await house.until("select 1 from execution where task = 'one' and status = 'running'")
+    await house.rows(DUE, "expire")
+    with pytest.raises(ExecutionFailed) as ended:
+        await house.client.result(id, timeout=30)
+    assert ended.value.status == "timeout"
+    await house.quiet()
+    tasks = await house.rows("select task, status from execution where parent = $1", id)
+    assert dict(map(tuple, tasks)) == {"one": "cancelled", "on_exit": "completed"}
+    await house.sound()

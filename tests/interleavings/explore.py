@@ -1,0 +1,126 @@
+"""Which orders are played: all with few switches first, then random ones; each is played once."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import asyncpg
+
+from tests.interleavings import gates
+from tests.interleavings.case import Case
+from tests.interleavings.scene import Scene
+from tests.interleavings.stage import FAULTS, Order, Stage
+from tests.servers import databases
+from tests.servers.postgres import Postgres
+
+SWITCHES = 2
+"""How often somebody who could go on is left standing for another: most faults need no more than two."""
+
+
+@dataclass
+class Found:
+    """What was played. `seen`: distinct orders. `exhausted`: there are no others with so few switches."""
+
+    seen: set[str] = field(default_factory=set)
+    exhausted: bool = False
+    wrong: list[str] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def theatre(server: Postgres, migrated: str, case: Case) -> AsyncIterator[tuple[Scene, Stage]]:
+    """A database of the case's own, with gates, its definitions, and a stage."""
+    name = databases.new_name()
+    url = await databases.create(server, name, template=migrated)
+    scene = Scene(url)
+    try:
+        connection = await asyncpg.connect(url)
+        await gates.install(connection)
+        await connection.close()
+        stage = await Stage.open(url)
+        scene.definitions = case.definitions
+        await scene.apply(*case.definitions)
+        try:
+            yield scene, stage
+        finally:
+            await stage.close()
+    finally:
+        await scene.database.close()
+        await databases.drop(server, name)
+
+
+async def play(
+    scene: Scene,
+    stage: Stage,
+    case: Case,
+    prefix: str,
+    rest: random.Random | None = None,
+    faults: float = 0.0,
+) -> Order:
+    """One order: `prefix` says whose turn it is, and after it whoever went last goes on, or `rest` chooses, who also lets
+    one of FAULTS happen at so many of the steps. Raises what is found to be wrong."""
+
+    def fault() -> str | None:
+        return rest.choice(FAULTS) if rest is not None and rest.random() < faults else None
+
+    def choose(step: int, enabled: tuple[int, ...], last: int | None) -> int:
+        if step < len(prefix) and int(prefix[step]) in enabled:
+            return int(prefix[step])
+        if rest is not None:
+            return rest.choice(enabled)
+        return last if last in enabled else enabled[0]
+
+    await scene.begin()
+    order = await stage.play(await case.prepare(scene), choose, fault if faults else None)
+    if case.after is not None:
+        await case.after(scene)
+    await scene.play_out()
+    if case.check is not None:
+        await case.check(scene, order)
+    await scene.ended_well()
+    return order
+
+
+def _switches(order: Order, step: int, who: int) -> int:
+    """How often somebody was left standing up to `step`, where `who` goes."""
+    choices = [*order.choices[:step], who]
+    return sum(
+        1
+        for n in range(1, len(choices))
+        if choices[n] != choices[n - 1] and choices[n - 1] in order.enabled[n]
+    )
+
+
+async def explore(scene: Scene, stage: Stage, case: Case, most: int, seed: int) -> Found:
+    """Play `most` distinct orders: those with few switches in an order that the seed shuffles, then random ones."""
+    found, draw = Found(), random.Random(f"{case.name} {seed}")
+    frontier = [""]
+    queued = {""}
+    tries = 0
+    while len(found.seen) < most and tries < most * 2 and not found.wrong:
+        tries += 1
+        found.exhausted |= not frontier
+        prefix = frontier.pop(draw.randrange(len(frontier))) if frontier else ""
+        rest = random.Random(f"{case.name} {seed} {tries}") if found.exhausted else None
+        try:
+            order = await play(scene, stage, case, prefix, rest)
+        except Exception:
+            played = "".join(str(n) for n in stage.played)
+            found.wrong.append(f"{case.name}, order {played}:\n{traceback.format_exc(limit=-4)}")
+            break
+        found.seen.add(str(order))
+        if rest is None:
+            for step in range(len(prefix), len(order.choices)):
+                for who in order.enabled[step]:
+                    other = "".join(map(str, order.choices[:step])) + str(who)
+                    if (
+                        who != order.choices[step]
+                        and other not in queued
+                        and _switches(order, step, who) <= SWITCHES
+                    ):
+                        queued.add(other)
+                        frontier.append(other)
+    return found

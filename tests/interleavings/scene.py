@@ -1,0 +1,215 @@
+"""A database on which a race is played, and all that happens before and after it, one thing at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+from pydantic import SecretStr
+
+from penstock import invariants, messages, placement
+from penstock.consumer import Batch, Handler
+from penstock.database import Database, Row, Session, backoff
+from penstock.heartbeat import Identity
+from penstock.ids import new_id
+from penstock.outbox import Publisher
+from penstock.service import Parts
+from penstock.settings import Settings
+from penstock.store import catalog, executions
+from penstock_executor.handlers import ROUTES
+from penstock_executor.loops import sweep, timers
+from penstock_worker.claims import Claims
+from tests.interleavings.broker import Silent
+from tests.interleavings.stage import Work
+from tests.penstock.admission.desk import FINISH, Desk
+
+HANDLERS: dict[str, Handler] = {route.queue: route.handle for route in ROUTES if not route.raw}
+KEPT = "definition|catalog|namespace|concurrency_limit|legal_move|cluster|process|schedule|penstock_migration"
+TABLES = f"""
+select string_agg(format('delete from %I;', c.relname), ' ') from pg_class c
+where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+    and c.relname !~ '^({KEPT})$'
+"""
+OPEN = "select id::text, status, task from execution where finished_at is null"
+RUNNING = "select id, status, claim from execution where status in ('running', 'canceling') and claim is not null order by id"
+LEFT = """
+select (select count(*) from slot) as slots, (select count(*) from waiter) as waiters, (select count(*) from lane) as lanes,
+    (select count(*) from live) as live, (select count(*) from claim) as claims
+"""
+ROUNDS = 60
+
+
+class Scene(Desk):
+    """What races are about, and the executor's and worker's own code to race with."""
+
+    def __init__(self, database: str) -> None:
+        self.settings = Settings(
+            database_url=SecretStr(database), stale_threshold=30, heartbeat_interval=10, sweep_interval=10
+        )
+        home = Database(self.settings, role="scene")
+        super().__init__(home)
+        self.parts = Parts(self.settings, home, Silent(), Publisher(Silent(), home))
+        self.definitions: Sequence[Any] = ()
+        self._reset = ""
+
+    async def begin(self) -> None:
+        """Forget what the last race left."""
+        if not self._reset:
+            self._reset = (await self.session.fetch(TABLES))[0][0]
+        connection = await self.session._open()
+        await connection.execute(
+            self._reset + " delete from process; update cluster set resumed_at = '-infinity'"
+        )
+        await self.hire(*(a.ref for a in self.definitions if getattr(a, "kind", "action") == "action"))
+
+    # -- what races --------------------------------------------------------------------------------------------
+
+    def handles(self, queue: str, ids: Sequence[UUID]) -> Work:
+        """What a replica of the executor does with a message."""
+
+        async def work(session: Session) -> None:
+            async for attempt in backoff():
+                with attempt:
+                    async with session.transaction() as tx:
+                        await HANDLERS[queue](Batch(sorted(ids)), tx)
+
+        return work
+
+    def turns(self, turn: Callable[[Parts, Session], Awaitable[Any]]) -> Work:
+        """What a loop of the executor does."""
+
+        async def work(session: Session) -> None:
+            async for attempt in backoff():
+                with attempt:
+                    await turn(self.parts, session)
+
+        return work
+
+    def claims(self, ids: Sequence[UUID], worker: UUID | None = None, take: int = 100) -> Work:
+        """What a worker does with an envelope, which comes again if that fails. Its answer: the ids that it got."""
+        identity = Identity(worker or self.worker, "worker", "worker")
+
+        async def work(session: Session) -> list[UUID]:
+            async for attempt in backoff():
+                with attempt:
+                    found, _ = await Claims(session, identity, self._action).claim(
+                        "work.default", list(ids), take
+                    )
+            return [one.event.execution_id for one in found]
+
+        return work
+
+    def finishes(self, ids: Sequence[UUID], status: str = "completed", attempt: int = 1) -> Work:
+        """What a worker does at the end of attempts. Its answer: the ids that it moved."""
+        worker = self.worker
+
+        async def work(session: Session) -> list[UUID]:
+            async for again in backoff():
+                with again:
+                    rows = await session.fetch(
+                        FINISH,
+                        worker,
+                        sorted(ids),
+                        [attempt] * len(ids),
+                        [status] * len(ids),
+                        ['{"prompt": "?"}' if status == "waiting" else None] * len(ids),
+                        [0.0] * len(ids),
+                    )
+            return [id for row in rows if row["queue"] == "moved" for id in row["ids"]]
+
+        return work
+
+    def cancels(self, ids: Sequence[UUID]) -> Work:
+        async def work(session: Session) -> None:
+            async for attempt in backoff():
+                with attempt:
+                    async with session.transaction() as tx:
+                        await executions.cancel(tx, ids, "asked")
+
+        return work
+
+    def calls(self, sql: str, *args: Any) -> Work:
+        async def work(session: Session) -> list[Row]:
+            async for attempt in backoff():
+                with attempt:
+                    return await session.fetch(sql, *args)
+            raise AssertionError
+
+        return work
+
+    def _action(self, ref: str) -> Any:
+        return next((a for a in self.definitions if getattr(a, "ref", None) == ref), None)
+
+    # -- what comes before and after ---------------------------------------------------------------------------
+
+    async def submit(self, ref: str, params: str = "{}", count: int = 1) -> list[UUID]:
+        """Executions as a client submits them."""
+        ids = [new_id() for _ in range(count)]
+        await self._space(ref)
+        async with self.session.transaction() as tx:
+            await executions.submit(
+                tx,
+                [
+                    executions.Submission(
+                        id, await self._space(ref), self._definitions[ref], params, "public"
+                    )
+                    for id in ids
+                ],
+            )
+        return ids
+
+    async def _space(self, ref: str) -> int:
+        if ref not in self._spaces:
+            name = placement.name("public", ref)
+            self._spaces |= {ref: (await placement.places(self.session, {name: ref}))[name]}
+            [row] = await catalog.current(self.session, ["action", "workflow"], [ref])
+            self._definitions[ref] = row["definition_id"]
+        return self._spaces[ref]
+
+    async def deliver(self, *queues: str) -> int:
+        """Hand every message of these queues (of all) to whom it is for."""
+        rows = await self.session.fetch(
+            "delete from outbox where queue = any($1::text[]) or $1 = '{}' returning id, queue, ids",
+            list(queues),
+        )
+        for row in sorted(rows, key=lambda row: row["id"]):
+            await self._deliver(row["queue"], row["ids"])
+        return len(rows)
+
+    async def _deliver(self, queue: str, ids: Sequence[UUID]) -> None:
+        if queue.startswith(messages.WORK):
+            taken = await self.claims(ids)(self.session)
+            if taken:
+                await self.finish(taken)
+        elif queue in HANDLERS:
+            await self.handles(queue, ids)(self.session)
+
+    async def play_out(self) -> None:
+        """Let everything go on, with nobody in its way, until nothing is left to do."""
+        for _ in range(ROUNDS):
+            moved = await self.deliver()
+            await self._report()
+            await sweep.turn(self.parts, self.session)
+            more = await timers.turn(self.parts, self.session)
+            if not moved and more is not True:
+                return
+        raise AssertionError("it goes on for ever")
+
+    async def _report(self) -> None:
+        """Workers that live end what they have: as they are asked to, where they are."""
+        rows = await self.session.fetch(RUNNING)
+        for row in rows:
+            ending = "cancelled" if row["status"] == "canceling" else "completed"
+            mine, self.worker = self.worker, row["claim"]
+            await self.finish([row["id"]], ending)
+            self.worker = mine
+
+    async def ended_well(self) -> None:
+        """Nothing is open, nothing is held, and no invariant is violated."""
+        left = await self.session.fetch(OPEN)
+        assert not left, f"open: {[tuple(row) for row in left]}"
+        [row] = await self.session.fetch(LEFT)
+        assert (row["slots"], row["waiters"], row["lanes"], row["live"]) == (0, 0, 0, 0), dict(row)
+        broken = [finding for finding in await invariants.check(self.session) if finding.violations]
+        assert not broken, broken

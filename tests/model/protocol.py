@@ -1,0 +1,241 @@
+"""The protocol of claim, admit, release and advance, as small as it gets: a state, and what may happen in it.
+
+Two executions under a limit of one, with a worker that may freeze, be taken for dead, and come back; or a workflow whose
+two children are joined by a third. Messages may come twice or late, and whoever publishes may die before he does.
+What is one step here is one transaction there (or one side of its lock). A fault takes one mechanism away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+REQUESTED, QUEUED, SCHEDULED, RUNNING, CANCELING = "requested", "queued", "scheduled", "running", "canceling"
+COMPLETED, CANCELLED = "completed", "cancelled"
+FINAL = (COMPLETED, CANCELLED)
+MOST_ATTEMPTS = 2
+"""Losses that are looked at: one more attempt shows nothing new."""
+
+FAULTS = {
+    "no guard on the status when scheduling": "I1",
+    "no guard on the status when claiming": "I1",
+    "no fence": "I2",
+    "no lock on the key": "I3",
+    "who came last is promoted first": "I4",
+    "nobody is promoted when a slot is freed": "I10",
+    "slot kept on cancel": "I10",
+    "no lock on the workflow": "I6",
+    "published before the commit": "I10",
+    "not in the outbox": "I10",
+    "acked before the commit": "I10",
+    "final is not guarded": "I9",
+    "no sweep": "I10",
+}
+"""What is taken away, and the invariant that must then be found violated."""
+
+
+class Execution(NamedTuple):
+    status: str = REQUESTED
+    attempt: int = 0
+    owner: int = -1
+    parent: bool = False
+    task: str = ""
+    claims: int = 0
+    """How often its present attempt was claimed."""
+    ends: int = 0
+    """How often it was made final."""
+
+
+class State(NamedTuple):
+    executions: tuple[Execution, ...]
+    slots: frozenset[int]
+    waiters: tuple[int, ...]
+    outbox: frozenset[tuple[str, int]]
+    """Staged, and not yet known to be published. The relay may always publish it (again)."""
+    messages: frozenset[tuple[str, int]]
+    """On the broker. A message is taken and may stay all the same: that is a second copy, or one not acked."""
+    held: tuple[tuple[int, int, int], ...]
+    """(worker, execution, attempt) that workers believe to be theirs."""
+    dead: frozenset[int]
+    """Workers that were taken for dead."""
+    deciding: frozenset[tuple[str, int]]
+    """Who has read what a decision rests on, and has not committed: only without a lock."""
+    wrong: str = ""
+    """The invariant that a step has just violated, where the state alone does not show it."""
+
+
+def beginning(scenario: str) -> State:
+    executions = {
+        "limit": (Execution(), Execution()),
+        "line": (Execution(), Execution(), Execution()),
+        "join": (Execution(parent=True, task="left"), Execution(parent=True, task="right")),
+    }[scenario]
+    staged = frozenset(("requested", e) for e in range(len(executions)))
+    return State(executions, frozenset(), (), staged, frozenset(), (), frozenset(), frozenset())
+
+
+class Protocol:
+    """What may happen in a state. `fault`: which mechanism is missing, if one is."""
+
+    def __init__(self, scenario: str, fault: str = "") -> None:
+        self.scenario, self.fault = scenario, fault
+        self.limited = scenario != "join"
+        self.lossy = scenario == "limit"
+
+    def steps(self, s: State) -> Iterator[tuple[str, State]]:
+        """Every step that may follow, by name."""
+        for message in s.outbox:
+            yield (
+                f"publish {message}",
+                s._replace(outbox=s.outbox - {message}, messages=s.messages | {message}),
+            )
+            if (
+                self.fault == "not in the outbox"
+            ):  # whoever should publish it dies, and nobody else knows of it
+                yield f"lose {message}", s._replace(outbox=s.outbox - {message})
+        for message in s.messages:
+            kind, e = message
+            taken = s._replace(messages=s.messages - {message})
+            if self.fault == "acked before the commit":
+                yield f"die with {message}", taken
+            for source in (taken, s):  # its only copy, or one of two
+                yield from getattr(self, f"_{kind}")(source, e)
+        yield from self._deciding(s)
+        yield from self._workers(s)
+        for e, one in enumerate(s.executions):
+            if self.lossy and one.status not in (*FINAL, CANCELING) and e == 0:
+                yield f"cancel {e}", self._cancel(s, e)
+
+    # -- executors -------------------------------------------------------------------------------------------
+
+    def _requested(self, s: State, e: int) -> Iterator[tuple[str, State]]:
+        one = s.executions[e]
+        if one.status != REQUESTED and self.fault != "no guard on the status when scheduling":
+            yield f"requested {e} again", s
+            return
+        if one.status in FINAL or one.status == QUEUED:
+            return
+        if self.fault == "published before the commit":
+            early = s.messages | {("work", e)}
+            yield f"publish {e} early", s._replace(messages=early, deciding=s.deciding | {("commit", e)})
+        elif not self.limited:
+            yield f"schedule {e}", self._scheduled(s, e)
+        elif self.fault == "no lock on the key":
+            room = not s.slots and not s.waiters
+            yield f"look {e}", s._replace(deciding=s.deciding | {("room" if room else "full", e)})
+        else:
+            yield f"admit {e}", self._admitted(s, e, not s.slots)
+
+    def _deciding(self, s: State) -> Iterator[tuple[str, State]]:
+        for what, e in s.deciding:
+            rest = s._replace(deciding=s.deciding - {(what, e)})
+            if what == "join":
+                yield "join", self._join(rest)
+            elif what == "commit":
+                yield f"commit {e}", self._moved(rest, e, status=SCHEDULED)
+            elif rest.executions[e].status == REQUESTED:
+                yield f"decide {e}", self._admitted(rest, e, what == "room")
+
+    def _admitted(self, s: State, e: int, room: bool) -> State:
+        if room and not s.waiters:
+            return self._scheduled(s._replace(slots=s.slots | {e}), e)
+        return self._moved(s, e, status=QUEUED)._replace(waiters=(*s.waiters, e))
+
+    def _scheduled(self, s: State, e: int) -> State:
+        if s.executions[e].status == SCHEDULED:
+            s = s._replace(wrong="I1")
+        return self._moved(s, e, status=SCHEDULED)._replace(outbox=s.outbox | {("work", e)})
+
+    def _completed(self, s: State, e: int) -> Iterator[tuple[str, State]]:
+        if not s.executions[e].parent or any(one.status not in FINAL for one in s.executions):
+            yield f"completed {e}, nothing follows", s
+        elif self.fault == "no lock on the workflow":
+            if not any(one.task == "both" for one in s.executions):
+                yield f"look at the join after {e}", s._replace(deciding=s.deciding | {("join", e)})
+        else:
+            yield (
+                f"advance after {e}",
+                s if any(one.task == "both" for one in s.executions) else self._join(s),
+            )
+
+    def _join(self, s: State) -> State:
+        made = len(s.executions)
+        if made > 3:
+            return s
+        new = (*s.executions, Execution(task="both"))
+        return s._replace(executions=new, outbox=s.outbox | {("requested", made)})
+
+    # -- workers ---------------------------------------------------------------------------------------------
+
+    def _work(self, s: State, e: int) -> Iterator[tuple[str, State]]:
+        one = s.executions[e]
+        if one.status != SCHEDULED:
+            if self.fault == "no guard on the status when claiming" and one.status == RUNNING:
+                yield f"claim {e} again", self._moved(s, e, claims=one.claims + 1)
+            yield f"work {e} again", s
+            return
+        for worker in (0, 1) if self.lossy else (1,):
+            if worker not in s.dead:
+                moved = self._moved(s, e, status=RUNNING, attempt=one.attempt + 1, owner=worker, claims=1)
+                held = (*s.held, (worker, e, one.attempt + 1))
+                yield f"worker {worker} claims {e}", moved._replace(held=tuple(sorted(held)))
+
+    def _workers(self, s: State) -> Iterator[tuple[str, State]]:
+        for mine in s.held:
+            worker, e, attempt = mine
+            rest = s._replace(held=tuple(h for h in s.held if h != mine))
+            one = s.executions[e]
+            ours = one.owner == worker and one.attempt == attempt and one.status in (RUNNING, CANCELING)
+            if ours:
+                yield f"worker {worker} ends {e}", self._end(rest, e, COMPLETED)
+                if one.status == CANCELING:
+                    yield f"worker {worker} stops {e}", self._end(rest, e, CANCELLED)
+            elif self.fault == "no fence" and one.status in (RUNNING, CANCELING):
+                yield (
+                    f"worker {worker} ends what is another's",
+                    self._end(rest._replace(wrong="I2"), e, COMPLETED),
+                )
+            elif self.fault == "final is not guarded" and one.status in FINAL:
+                yield f"worker {worker} ends {e} again", self._moved(rest, e, ends=one.ends + 1)
+            else:
+                yield f"worker {worker} has lost {e}", rest
+            if worker not in s.dead and worker == 0:  # it dies with it, or freezes; the other one lives on
+                yield f"worker {worker} falls silent", s._replace(dead=s.dead | {worker})
+                yield f"worker {worker} dies", rest._replace(dead=s.dead | {worker})
+        if self.fault != "no sweep":
+            for e, one in enumerate(s.executions):
+                if one.owner in s.dead and one.status in (RUNNING, CANCELING):
+                    yield f"sweep {e}", self._swept(s, e)
+
+    def _swept(self, s: State, e: int) -> State:
+        if s.executions[e].status == CANCELING:
+            return self._end(s, e, CANCELLED)
+        s = self._moved(s, e, status=REQUESTED, owner=-1, claims=0)
+        return self._released(s._replace(outbox=s.outbox | {("requested", e)}), e)
+
+    def _cancel(self, s: State, e: int) -> State:
+        if s.executions[e].status == RUNNING:
+            return self._moved(s, e, status=CANCELING)
+        return self._end(s, e, CANCELLED)
+
+    def _end(self, s: State, e: int, status: str) -> State:
+        s = self._moved(s, e, status=status, ends=s.executions[e].ends + 1)
+        s = s._replace(outbox=s.outbox | {("completed", e)}) if s.executions[e].parent else s
+        if self.fault == "slot kept on cancel" and status == CANCELLED:
+            return s._replace(waiters=tuple(w for w in s.waiters if w != e))
+        return self._released(s, e)
+
+    def _released(self, s: State, e: int) -> State:
+        waiters = tuple(w for w in s.waiters if w != e)
+        freed = e in s.slots
+        s = s._replace(slots=s.slots - {e}, waiters=waiters)
+        if not freed or not waiters or self.fault == "nobody is promoted when a slot is freed":
+            return s
+        first = waiters[-1 if self.fault == "who came last is promoted first" else 0]
+        wrong = "I4" if first != waiters[0] else s.wrong
+        left = tuple(w for w in waiters if w != first)
+        return self._scheduled(s._replace(waiters=left, slots=s.slots | {first}, wrong=wrong), first)
+
+    def _moved(self, s: State, e: int, **changes: object) -> State:
+        changed = s.executions[e]._replace(**changes)  # type: ignore[arg-type]
+        return s._replace(executions=(*s.executions[:e], changed, *s.executions[e + 1 :]))

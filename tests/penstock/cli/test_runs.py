@@ -1,0 +1,135 @@
+"""The commands about runs of workflows: show as a tree, pause, resume, skip, set-result, rerun, and answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from penstock import action
+from penstock.workflows import from_yaml
+from tests.flows.installation import Installation
+from tests.penstock.cli.commands import penstock
+
+
+@action(pack="run")
+async def nap(seconds: float = 0) -> str:
+    await asyncio.sleep(seconds)
+    return "rested"
+
+
+@action(pack="run")
+async def odd(n: int) -> int:
+    if n % 2 == 0:
+        raise ValueError(f"{n} is even")
+    return n
+
+
+INNER = from_yaml("workflow: run.inner\ntasks: {deep: {action: run.nap}}\n")
+OUTER = from_yaml("""
+workflow: run.outer
+tasks:
+  quick: {action: run.nap}
+  slow: {action: run.nap, input: {seconds: 0.5}}
+  join: {action: noop, needs: [quick, slow]}
+  inner: {workflow: run.inner, needs: [join]}
+  never: {action: run.nap, needs: [inner], when: one_failed}
+""")
+ASKING = from_yaml("""
+workflow: run.asking
+tasks:
+  ask: {inquiry: {prompt: "Go on?", schema: {type: boolean}}}
+  items: {action: run.odd, needs: [ask], with_items: [1, 2, 3], input: {n: "{{ item }}"}}
+  after: {action: run.nap, needs: [items]}
+""")
+ALL = (nap, odd, INNER, OUTER, ASKING)
+
+
+async def told(*words: object) -> Any:
+    said = await penstock(*words, "--json")
+    assert said.code == 0, said.err
+    return said.document
+
+
+async def test_a_run_is_shown_as_a_tree_with_the_path_that_took_the_time(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("run.outer")
+    await house.client.result(id, timeout=30)
+    shown = await told("show", id)
+    assert shown["critical_path"] == ["slow", "join", "inner"]
+    assert {task["name"]: task["status"] for task in shown["tasks"]} == {
+        "quick": "completed",
+        "slow": "completed",
+        "join": "completed",
+        "inner": "completed",
+        "never": "skipped",
+    }
+    [inner] = [task for task in shown["tasks"] if task["name"] == "inner"]
+    assert [(task["name"], task["status"]) for task in inner["tasks"]] == [("deep", "completed")]
+    said = (await penstock("show", id)).out
+    assert "└─ deep" in said
+    assert "slow > join > inner" in said
+    assert 'fillcolor="#b7e1cd"' in (await penstock("show", id, "--dot")).out
+    assert "class t_quick" in (await penstock("show", id, "--mermaid")).out
+    await house.quiet()
+    await house.rows("select archive_finished(interval '0', 100)")
+    archived = await told("show", id)
+    assert archived["critical_path"] == shown["critical_path"]
+    assert [task["status"] for task in archived["tasks"]] == [task["status"] for task in shown["tasks"]]
+
+
+async def test_a_run_is_answered_paused_corrected_and_run_again(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("run.asking")
+    [ask] = await house.until("select id from execution where task = 'ask' and status = 'waiting'")
+    [open_] = (await penstock("inquiries", "--json")).documents
+    assert open_["prompt"] == "Go on?"
+    assert (await told("show", id))["tasks"][1]["status"] == "not started"
+    await told("pause", id, "--by", "ada", "--reason", "lunch")
+    await told("answer", ask["id"], "true", "--by", "bob")
+    await house.until("select 1 from workflow_task where record ->> 'status' = 'due'")
+    assert [task["status"] for task in (await told("show", id))["tasks"]][:2] == ["completed", "paused"]
+    await told("resume", id, "--by", "ada")
+    await house.until("select 1 from execution where id = $1 and status = 'failed'", id)
+    shown = await told("show", id)
+    assert shown["tasks"][1]["executions"] == {"completed": 2, "failed": 1}
+    assert [(one["kind"], one["by"], one["reason"]) for one in shown["told"]] == [
+        ("pause", "ada", "lunch"),
+        ("resume", "ada", None),
+    ]
+    refused = await penstock("skip", id, "after")
+    assert refused.code == 1
+    assert "no workflow that runs" in refused.err
+
+    again = (await told("rerun", id, "--from-failed", "--by", "ada"))["id"]
+    await house.until("select 1 from execution where id = $1 and status = 'failed'", again)
+    shown = await told("show", again)
+    assert shown["tasks"][0]["kept"]
+    assert shown["tasks"][1]["executions"] == {"failed": 1}
+    assert again in (await penstock("show", id)).out
+    both = await penstock("rerun", id, "--from-failed", "--from", "items")
+    assert "either from what failed or from a task" in both.err
+
+
+async def test_what_a_run_refuses_is_said_where_it_is_shown(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("run.asking")
+    await house.until("select id from execution where task = 'ask' and status = 'waiting'")
+    await told("skip", id, "nobody", "--by", "ada")
+    await told("set-result", id, "ask", "true", "--by", "ada")
+    await told("set-result", id, "items", "[1]", "--by", "ada")
+    await house.until("select 1 from execution where id = $1 and status = 'completed'", id)
+    said = await told("show", id)
+    assert [one["error"] for one in said["told"]] == ["run.asking has no task 'nobody'", None, None]
+    assert "refused: run.asking has no task 'nobody'" in (await penstock("show", id)).out
+
+
+async def test_a_workflow_is_shown_and_compared_in_every_form(house: Installation, tmp_path: Any) -> None:
+    await house.apply(*ALL)
+    assert (await told("workflow", "show", "run.outer"))["ref"] == "run.outer"
+    assert "workflow: run.outer" in (await penstock("workflow", "show", "run.outer", "--yaml")).out
+    assert "digraph" in (await penstock("workflow", "show", "run.outer", "--dot")).out
+    assert (await penstock("workflow", "show", "run.outer", "--dot", "--yaml")).code == 1
+    file = tmp_path / "inner.yaml"
+    file.write_text("workflow: run.inner\ntasks: {deep: {action: run.nap, timeout: 5}}\n")
+    [found] = (await penstock("workflow", "diff", "run.inner", str(file), "--json")).documents
+    assert (found["what"], found["new"]) == ("added", {"attempt": 5})

@@ -1,0 +1,220 @@
+"""What is kept for how long, and what is written to files before it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import ConfigurationError
+from penstock.ids import new_id
+from penstock.service import Parts
+from penstock.settings import Settings
+from penstock_executor import exports
+from penstock_executor.loops import retention
+from tests.flows import shop
+from tests.flows.installation import Installation
+
+DAY = "20200101"
+OLD = "timestamptz '2020-01-01 12:00+00'"
+
+
+@pytest.fixture
+async def house(database: str) -> AsyncIterator[Installation]:
+    async with Installation(database, None) as house:
+        yield house
+
+
+async def parts_with(house: Installation, **settings: Any) -> Parts:
+    parts = await house.parts()
+    parts.settings = house.settings(**settings)
+    return parts
+
+
+async def old_day(house: Installation, *tables: str) -> None:
+    for table in tables:
+        await house.rows(
+            f"create table {table}_{DAY} partition of {table} for values "
+            "from ('2020-01-01 00:00+00') to ('2020-01-02 00:00+00')"
+        )
+
+
+async def turn(parts: Parts) -> bool | float:
+    return await retention.turn(parts, parts.database.session())
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    with gzip.open(file) as found:
+        return [json.loads(line) for line in found]
+
+
+async def moved(house: Installation, count: int) -> None:
+    await house.rows(
+        f"insert into history (execution_id, at, old, new, attempt, actor, reason) "
+        f"select gen_random_uuid(), {OLD}, 'running', 'completed', 1, 'w', 'n ' || n from generate_series(1, {count}) n "
+        "returning 1"
+    )
+
+
+async def test_each_kind_has_a_time_of_its_own(house: Installation) -> None:
+    await old_day(house, *retention.partitioned(house.settings()))
+    parts = await parts_with(house, history_retention_days=36500, event_retention_days=36500)
+    assert await turn(parts) is False
+    left = await house.rows("select relname::text as name from pg_class where relname like $1", f"%{DAY}")
+    assert {row["name"] for row in left} == {f"history_{DAY}", f"event_{DAY}"}
+
+
+async def test_a_day_is_written_as_json_lines_before_it_is_dropped(
+    house: Installation, tmp_path: Path
+) -> None:
+    await old_day(house, "history", "archive")
+    await moved(house, 700)
+    id = new_id()
+    await house.rows(
+        "insert into archive (id, finished_at, status, action, namespace, root, created_at, attempt, failures, "
+        "recoveries, priority, definition_id, params, result) values "
+        f"($1, {OLD}, 'completed', 'a.b', 'public::a::b', $1, {OLD}, 1, 0, 0, 0, 1, "
+        """'{"big": "%s", "deep": [1, {"a": null}]}', '"line\\nbreak"') returning 1""" % ("x" * 20_000),
+        id,
+    )
+    await turn(await parts_with(house, export_folder=tmp_path))
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        f"archive_{DAY}.jsonl.gz",
+        f"history_{DAY}.jsonl.gz",
+    ]
+    found = lines(tmp_path / f"history_{DAY}.jsonl.gz")
+    assert {line["reason"] for line in found} == {f"n {n}" for n in range(1, 701)}
+    assert found[0]["at"] == "2020-01-01T12:00:00+00:00"
+    [one] = lines(tmp_path / f"archive_{DAY}.jsonl.gz")
+    assert (one["id"], one["result"]) == (str(id), "line\nbreak")
+    assert one["params"]["deep"] == [1, {"a": None}]
+    assert len(one["params"]["big"]) == 20_000
+    assert not await house.rows("select 1 from pg_class where relname like $1", f"%{DAY}")
+    assert (tmp_path / f"history_{DAY}.jsonl.gz").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_day_is_written_as_parquet(house: Installation, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="an extra: pip install 'penstock[parquet]'")
+    await old_day(house, "history")
+    await moved(house, 300)
+    await turn(await parts_with(house, export_folder=tmp_path, export_format="parquet"))
+    table = parquet.read_table(tmp_path / f"history_{DAY}.parquet")
+    assert table.num_rows == 300
+    assert str(table.schema.field("at").type) == "timestamp[us, tz=UTC]"
+    assert str(table.schema.field("attempt").type) == "int16"
+    assert set(table.column("reason").to_pylist()) == {f"n {n}" for n in range(1, 301)}
+
+
+async def test_what_was_not_written_whole_is_not_dropped(house: Installation, tmp_path: Path) -> None:
+    await old_day(house, "history")
+    await moved(house, 3)
+    folder = tmp_path / "gone"
+    with pytest.raises(OSError):
+        await turn(await parts_with(house, export_folder=folder))
+    assert len(await house.rows("select 1 from history where at < now() - interval '1 year'")) == 3
+    folder.mkdir()
+    await turn(await parts_with(house, export_folder=folder))
+    assert [file.name for file in folder.iterdir()] == [f"history_{DAY}.jsonl.gz"]
+
+
+async def test_replicas_that_drop_the_same_day_do_not_fail(house: Installation, tmp_path: Path) -> None:
+    await old_day(house, "history", "event", "fire", "log_line")
+    await moved(house, 2000)
+    several = [await parts_with(house, export_folder=tmp_path) for _ in range(3)]
+    assert await asyncio.gather(*(turn(parts) for parts in several)) == [False] * 3
+    assert len(lines(tmp_path / f"history_{DAY}.jsonl.gz")) == 2000
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
+
+
+async def test_a_reader_of_a_table_is_not_waited_for(house: Installation) -> None:
+    await old_day(house, "history", "event")
+    parts = await parts_with(house)
+    async with parts.database.session().transaction() as reader:
+        await reader.fetch("select count(*) from history")
+        assert await turn(parts) == retention.AGAIN
+        left = await house.rows("select relname::text as name from pg_class where relname like $1", f"%{DAY}")
+        assert {row["name"] for row in left} == {f"history_{DAY}"}
+    assert await turn(parts) is False
+
+
+async def test_old_dead_letters_go_with_their_time_and_into_a_file(
+    house: Installation, tmp_path: Path
+) -> None:
+    for age in (100, 1):
+        await house.rows(
+            "insert into dead_letter (id, queue, reason, body, fingerprint, last_at) "
+            "values ($1, 'work.default', 'rejected', 'x', $2, now() - make_interval(days => $3)) returning 1",
+            new_id(),
+            str(age),
+            age,
+        )
+    parts = await parts_with(house, export_folder=tmp_path)
+    await turn(parts)
+    assert [row["fingerprint"] for row in await house.rows("select fingerprint from dead_letter")] == ["1"]
+    [file] = tmp_path.iterdir()
+    assert [(line["fingerprint"], line["body"]) for line in lines(file)] == [("100", "x")]
+
+
+async def test_what_no_day_was_there_for_goes_with_its_time_too(house: Installation, tmp_path: Path) -> None:
+    await moved(house, 3)  # there is no such day: the default partition has them
+    await turn(await parts_with(house, export_folder=tmp_path))
+    assert not await house.rows("select 1 from history_default")
+    [file] = tmp_path.iterdir()
+    assert [line["actor"] for line in lines(file)] == ["w"] * 3
+
+
+async def test_attempts_go_to_the_archive_with_their_execution(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    id = await house.client.start("shop.flaky", {"failures": 2})
+    assert await house.client.result(id, timeout=20) == 3
+    from penstock.store import executions
+
+    before = [dict(row) for row in await executions.attempts(house.session, id)]
+    assert [row["attempt"] for row in before] == [1, 2]
+    await house.quiet()
+    assert (await house.rows("select archive_finished(interval '-1 second', 20)"))[0][0] == 1
+    assert not await house.rows("select 1 from attempt")
+    after = [dict(row) for row in await executions.attempts(house.session, id)]
+    for one, other in zip(before, after, strict=True):
+        assert {k: v for k, v in one.items() if k != "error"} == {
+            k: v for k, v in other.items() if k != "error"
+        }
+        assert json.loads(one["error"]) == json.loads(other["error"])
+
+
+@pytest.mark.parametrize("table", ["event", "history", "archive", "log_line", "admission", "fire"])
+async def test_partitions_are_made_also_where_the_default_one_has_caught_rows_of_the_day(
+    house: Installation, table: str
+) -> None:
+    column = {"event": "created_at", "history": "at", "archive": "finished_at", "log_line": "at",
+              "admission": "admitted_at", "fire": "due_at"}[table]  # fmt: skip
+    values = {
+        "event": "(id, trigger, tenant, payload, created_at) select gen_random_uuid(), 't', 'x', '{}', d",
+        "history": "(execution_id, new, attempt, at) select gen_random_uuid(), 'x', 1, d",
+        "archive": "(id, status, action, namespace, root, created_at, attempt, failures, recoveries, priority, "
+        "definition_id, finished_at) select gen_random_uuid(), 'x', 'a', 'n', gen_random_uuid(), d, 1, 0, 0, 0, 1, d",
+        "log_line": "(execution_id, attempt, seq, stream, line, at) select gen_random_uuid(), 1, 1, 's', 'l', d",
+        "admission": "(key, execution_id, attempt, rank, turn, ready_at, since, held, allowed, rated, admitted_at) "
+        "select 'k', gen_random_uuid(), 1, 0, 0, d, d, 0, 1, false, d",
+        "fire": "(schedule, status, kind, definition_id, due_at) select 's', 'created', 'due', 1, d",
+    }[table]
+    await house.rows(
+        f"insert into {table} {values} from (select now() + interval '12 days' as d) x returning 1"
+    )
+    await house.rows("select make_partitions(13)")
+    [row] = await house.rows(
+        f"select tableoid::regclass::text as kept, to_char({column} at time zone 'utc', 'YYYYMMDD') as day from {table} "
+        f"where {column} > now() + interval '11 days'"
+    )
+    assert row["kept"] == f"{table}_{row['day']}"
+
+
+def test_files_that_cannot_be_written_are_said_at_the_start(tmp_path: Path) -> None:
+    exports.check(Settings(export_folder=tmp_path))
+    with pytest.raises(ConfigurationError, match="no folder"):
+        exports.check(Settings(export_folder=tmp_path / "missing"))
