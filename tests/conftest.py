@@ -156,6 +156,17 @@ def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
     made.close()
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process of several that share the tests hands in which servers it used."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["chosen"] = choose.chosen
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    choose.chosen.extend(getattr(node, "workeroutput", {}).get("chosen", []))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for line in dict.fromkeys(choose.chosen):
         terminalreporter.write_line(f"used {line}")

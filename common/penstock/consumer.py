@@ -16,6 +16,7 @@ import structlog
 from penstock import messages
 from penstock.database import Database, Transaction, retried
 from penstock.errors import PenstockError, Undecodable
+from penstock.metrics import Metrics
 from penstock.outbox import Publisher
 from penstock.transports import Delivery, Message, Transport
 
@@ -42,16 +43,6 @@ class Route:
     raw: bool = False
 
 
-@dataclass(slots=True)
-class Tally:
-    """What a consumer did so far, for metrics."""
-
-    batches: int = 0
-    items: int = 0
-    dead: int = 0
-    retried: int = 0
-
-
 class Consumer:
     """Consumes one queue with one handler, one batch at a time, on a session of its own."""
 
@@ -61,11 +52,15 @@ class Consumer:
         transport: Transport,
         database: Database,
         publisher: Publisher,
+        metrics: Metrics,
         *,
         batch: int = 500,
     ) -> None:
         self.route = route
-        self.tally = Tally()
+        self._seconds = metrics.batch_seconds.labels(route.queue)
+        self._items = metrics.batch_items.labels(route.queue)
+        self._retries = metrics.retries.labels(route.queue)
+        self._dead = metrics.dead_letters.labels(route.queue)
         self._transport = transport
         self._session = database.session()
         self._publisher = publisher
@@ -123,8 +118,6 @@ class Consumer:
                 await self._split(good, error)
                 return
         await self._subscription.ack(good)
-        self.tally.batches += 1
-        self.tally.items += size
 
     async def _decode(self, deliveries: Sequence[Delivery]) -> tuple[list[Delivery], list[UUID]]:
         if self.route.raw:
@@ -146,13 +139,15 @@ class Consumer:
             nonlocal tries
             tries += 1
             if tries > 1:
-                self.tally.retried += 1
+                self._retries.inc()
                 log.warning("handler.retried", queue=self.route.queue, tries=tries)
-            async with self._session.transaction() as tx:
-                await self.route.handle(batch, tx)
+            with self._seconds.time():
+                async with self._session.transaction() as tx:
+                    await self.route.handle(batch, tx)
             return tx
 
         tx = await retried(handle)
+        self._items.observe(len(batch.deliveries) or len(batch.ids))
         self._publisher.publish(tx.staged)
         if tx.cancelled:
             await self._transport.broadcast(
@@ -189,13 +184,13 @@ class Consumer:
         log.error(
             "handler.gave_up", queue=self.route.queue, id=str(id), reason=_reason(error), exc_info=error
         )
-        self.tally.dead += 1
+        self._dead.inc()
         while not (await self._transport.publish([single]))[0]:
             await asyncio.sleep(1)
 
     async def _bury(self, delivery: Delivery, error: Exception) -> None:
         log.warning("message.dead", queue=self.route.queue, message=delivery.id, reason=_reason(error))
-        self.tally.dead += 1
+        self._dead.inc()
         await retried(lambda: self._subscription.dead_letter([delivery], _reason(error)))
 
 

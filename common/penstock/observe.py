@@ -1,59 +1,21 @@
-"""How a service says that it lives: /live, /ready and /metrics on a port of its own."""
+"""How a service says that it lives: /live, /ready and /metrics on a port of its own. HTTP is h11's."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from http import HTTPStatus
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+import h11
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from penstock.consumer import Tally
-from penstock.settings import Settings
-from penstock.transports import Transport
+from penstock.service import Parts
 
-
-@dataclass(slots=True)
-class Observed:
-    """What of a service is shown. `gauges` are read when somebody asks."""
-
-    service: str
-    transport: Transport
-    tallies: Mapping[str, Tally] = field(default_factory=dict)
-    gauges: Mapping[str, Callable[[], float]] = field(default_factory=dict)
-    live: Callable[[], bool] = lambda: True
-
-
-class _Collected(Collector):
-    """Reads the tallies that the service keeps anyway: observing costs the hot path nothing."""
-
-    def __init__(self, observed: Observed) -> None:
-        self._observed = observed
-
-    def collect(self) -> Iterable[Metric]:
-        labels = ["service", "queue"]
-        kinds = {
-            "batches": CounterMetricFamily("penstock_batches", "Transactions of handlers", labels=labels),
-            "items": CounterMetricFamily("penstock_items", "Items handled", labels=labels),
-            "dead": CounterMetricFamily("penstock_dead_letters", "Messages given up on", labels=labels),
-            "retried": CounterMetricFamily("penstock_retries", "Batches tried again", labels=labels),
-        }
-        for queue, tally in self._observed.tallies.items():
-            for name, family in kinds.items():
-                family.add_metric([self._observed.service, queue], getattr(tally, name))
-        yield from kinds.values()
-        for name, read in self._observed.gauges.items():
-            gauge = GaugeMetricFamily(f"penstock_{name}", name.replace("_", " "), labels=["service"])
-            gauge.add_metric([self._observed.service], read())
-            yield gauge
-        healthy = GaugeMetricFamily(
-            "penstock_ready", "1 while messages are really consumed", labels=["service"]
-        )
-        healthy.add_metric([self._observed.service], float(self._observed.transport.healthy))
-        yield healthy
+PATIENCE = 5.0
+"""Seconds that a request may take to arrive, and its answer to leave."""
+Answer = tuple[int, str, bytes]
+"""Status, content type, body."""
 
 
 class Health:
@@ -70,39 +32,51 @@ class Health:
                 await self._server.wait_closed()
 
 
-async def serve_health(settings: Settings, observed: Observed) -> Health:
-    """Listen on `settings.host:settings.port` (port 0: a free one)."""
-    registry = CollectorRegistry()
-    registry.register(_Collected(observed))
+async def serve_health(parts: Parts) -> Health:
+    """Listen on `settings.host:settings.port` (port 0: a free one). Ready means that messages are really consumed."""
 
-    def respond(path: str) -> tuple[str, str, bytes]:
+    def respond(path: str) -> Answer:
         if path == "/live":
-            return ("200 OK", "text/plain", b"live\n") if observed.live() else _unwell(b"not live\n")
+            return _text(200, "live")
         if path == "/ready":
-            return (
-                ("200 OK", "text/plain", b"ready\n")
-                if observed.transport.healthy
-                else _unwell(b"not consuming\n")
-            )
+            return _text(200, "ready") if parts.transport.healthy else _text(503, "not consuming")
         if path == "/metrics":
-            return "200 OK", "text/plain; version=0.0.4", generate_latest(registry)
-        return "404 Not Found", "text/plain", b"try /live, /ready or /metrics\n"
+            return 200, CONTENT_TYPE_LATEST, generate_latest(parts.metrics.registry)
+        return _text(404, "try /live, /ready or /metrics")
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, ValueError, TimeoutError, asyncio.IncompleteReadError):
-            async with asyncio.timeout(5):
-                request = (await reader.readline()).decode("latin-1").split()
-                while (await reader.readline()).strip():
-                    pass
-                path = request[1].split("?", 1)[0] if len(request) > 1 else ""
-                status, kind, body = respond(path)
-                head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-                writer.write(head.encode() + body)
-                await writer.drain()
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await _serve(reader, writer, respond)
         writer.close()
 
-    return Health(await asyncio.start_server(answer, settings.host, settings.port, limit=8192))
+    parts.metrics.show(gauges={"ready": lambda: float(parts.transport.healthy)})
+    return Health(await asyncio.start_server(serve, parts.settings.host, parts.settings.port))
 
 
-def _unwell(body: bytes) -> tuple[str, str, bytes]:
-    return "503 Service Unavailable", "text/plain", body
+async def _serve(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, respond: Callable[[str], Answer]
+) -> None:
+    """One request, then the connection ends."""
+    connection = h11.Connection(h11.SERVER)
+    try:
+        while (event := connection.next_event()) is h11.NEED_DATA:
+            connection.receive_data(await reader.read(4096))
+    except h11.RemoteProtocolError as error:
+        status, kind, body = _text(error.error_status_hint, "this is no HTTP request")
+    else:
+        if not isinstance(event, h11.Request):  # closed without a word
+            return
+        status, kind, body = respond(event.target.decode("latin-1").split("?", 1)[0])
+    headers = [("content-type", kind), ("content-length", str(len(body))), ("connection", "close")]
+    for part in (
+        h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase),
+        h11.Data(body),
+        h11.EndOfMessage(),
+    ):
+        writer.write(connection.send(part) or b"")
+    await writer.drain()
+
+
+def _text(status: int, words: str) -> Answer:
+    return status, "text/plain", words.encode() + b"\n"

@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 
 from penstock.database import Database
+from penstock.metrics import Metrics
 from penstock.outbox import Publisher
 from penstock.settings import Settings
 from penstock.transports import Transport
@@ -84,6 +85,7 @@ class Parts:
     database: Database
     transport: Transport
     publisher: Publisher
+    metrics: Metrics = field(default_factory=Metrics)
 
 
 @asynccontextmanager

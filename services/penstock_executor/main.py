@@ -9,14 +9,14 @@ import structlog
 from penstock.consumer import Consumer
 from penstock.heartbeat import Heartbeat, Identity
 from penstock.ids import new_id
-from penstock.observe import Observed, serve_health
+from penstock.observe import serve_health
 from penstock.service import Parts, Stop, assembled, cancel, supervise
 from penstock.settings import Settings
 from penstock_executor import control, exports
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loops import LOOPS, schedules
 from penstock_executor.loops import loop as looping
-from penstock_executor.schedule_gauges import gauges
+from penstock_executor.schedule_gauges import counters, gauges
 
 log = structlog.get_logger()
 
@@ -34,7 +34,7 @@ async def work(parts: Parts, stop: Stop) -> None:
     heartbeat = Heartbeat(settings, identity)
     await heartbeat.start()
     consumers = [
-        Consumer(route, parts.transport, parts.database, parts.publisher, batch=settings.batch)
+        Consumer(route, parts.transport, parts.database, parts.publisher, parts.metrics, batch=settings.batch)
         for route in ROUTES
     ]
     running = [
@@ -51,15 +51,8 @@ async def work(parts: Parts, stop: Stop) -> None:
     hearing = asyncio.create_task(
         supervise("control", lambda: control.hear(parts, woken[schedules.LOOP.name])), name="control"
     )
-    health = await serve_health(
-        settings,
-        Observed(
-            "executor",
-            parts.transport,
-            tallies={c.route.queue: c.tally for c in consumers},
-            gauges=gauges(parts),
-        ),
-    )
+    parts.metrics.show(gauges=gauges(parts), counters=counters(parts))
+    health = await serve_health(parts)
     log.info("executor.started", id=str(identity.id), transport=parts.transport.name, port=health.port)
     stop.began.set()
     try:

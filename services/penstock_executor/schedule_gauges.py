@@ -46,18 +46,24 @@ def tally(parts: Parts) -> Tally:
 
 
 def gauges(parts: Parts) -> dict[str, Callable[[], float]]:
-    """By name, to be read when somebody asks."""
+    """Those of the installation by name, to be read when somebody asks."""
     mine = tally(parts)
 
     def figure(name: str) -> Callable[[], float]:
         return lambda: float(mine.figures.get(name, 0))
+
+    return {gauge: figure(name) for gauge, name in READ.items()}
+
+
+def counters(parts: Parts) -> dict[str, Callable[[], float]]:
+    """Those of this replica by name, to be read when somebody asks."""
+    mine = tally(parts)
 
     def fires(status: str) -> Callable[[], float]:
         return lambda: float(mine.fires.get(status, 0))
 
     own = {f"schedule_fires_{status}": fires(status) for status in ("created", "queued", "skipped", "failed")}
     return {
-        **{gauge: figure(name) for gauge, name in READ.items()},
         **own,
         "schedule_fires_missed": lambda: float(mine.missed),
         "schedule_recoveries": lambda: float(mine.recoveries),

@@ -58,6 +58,8 @@ class Claimed:
     params: Mapping[str, Any]
     carry: Mapping[str, Any]
     context: Mapping[str, Any]
+    waited: float
+    """Seconds since it was ready, on the database's clock."""
     hidden: tuple[str, ...] = ()
     """Texts that its log and its error must not show."""
 
@@ -137,6 +139,7 @@ class Claims:
             params=params,
             carry=carry or {},
             context=options.get("context") or {},
+            waited=row["waited"],
             hidden=worth_hiding(plan.parameters.secrets_of(params)),
         )
 

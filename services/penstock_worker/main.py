@@ -12,7 +12,7 @@ from penstock.definitions import Definitions, load_all
 from penstock.errors import ConfigurationError
 from penstock.heartbeat import Heartbeat, Identity
 from penstock.ids import new_id
-from penstock.observe import Observed, serve_health
+from penstock.observe import serve_health
 from penstock.service import Parts, Stop, assembled, cancel, supervise
 from penstock.settings import Settings
 from penstock_worker.executors import executors
@@ -71,19 +71,11 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             asyncio.create_task(supervise(route, partial(runner.consume, route)), name=f"consume {route}")
             for route in routes
         ]
-        health = await serve_health(
-            settings,
-            Observed(
-                "worker",
-                parts.transport,
-                gauges={
-                    "running": lambda: len(runner.running),
-                    "free_slots": lambda: runner.free,
-                    "started": lambda: runner.started,
-                    "claims_lost": lambda: runner.lost,
-                },
-            ),
+        parts.metrics.show(
+            gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.free},
+            counters={"claims_lost": lambda: runner.lost},
         )
+        health = await serve_health(parts)
         log.info(
             "worker.started",
             id=str(identity.id),

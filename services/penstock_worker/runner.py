@@ -76,7 +76,7 @@ class Runner:
         self._claiming = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._cordoned = False
-        self.started = 0
+        self._metrics = parts.metrics
 
     @property
     def free(self) -> int:
@@ -156,14 +156,15 @@ class Runner:
                 sizes[one.claim] = sizes.get(one.claim, 0) + 1
             for claim, size in sizes.items():
                 self._reports.opened(claim, size)
+            waits = self._metrics.start_seconds.labels(queue.removeprefix(messages.WORK))
             for one in claimed:
+                waits.observe(one.waited)
                 self._start(one)
         self._parts.publisher.publish(staged)
         await subscription.ack(good)
 
     def _start(self, claimed: Claimed) -> None:
         id = claimed.event.execution_id
-        self.started += 1
         self._held[id] = claimed.event.attempt
         if len(self._held) >= self.slots:
             self._free.clear()
@@ -191,15 +192,17 @@ class Runner:
             return
         except NoCapacity:  # leaked threads, say: another worker, or this one later, may have it
             self.running.pop(event.execution_id, None)
-            self._reports.add(claimed, Ending(REQUESTED, delay=1.0, reason="its task executor was full"))
+            self._report(claimed, Ending(REQUESTED, delay=1.0, reason="its task executor was full"))
             return
-        self._paces.took(event.namespace, time.monotonic() - began)
+        took = time.monotonic() - began
+        self._paces.took(event.namespace, took)
+        self._metrics.run_seconds.labels(event.action).observe(took)
         mine = self.running.pop(event.execution_id, None)
         if mine is not None and mine.lost:
             self._reports.drop(claimed, told=mine.told)
         else:
             outcome = concealed_outcome(outcome, claimed.hidden)
-            self._reports.add(claimed, decide(outcome, plan.retry, claimed.failures))
+            self._report(claimed, decide(outcome, plan.retry, claimed.failures))
 
     def _executor(self, action: RunnableAction) -> TaskExecutor:
         return chosen(self._executors, action)
@@ -209,9 +212,13 @@ class Runner:
         if mine.lost:
             self._reports.drop(claimed, told=mine.told)
         elif mine.cancelled:
-            self._reports.add(claimed, Ending(CANCELLED))
+            self._report(claimed, Ending(CANCELLED))
         else:  # draining: hand it back, at no cost to its attempts that failed
-            self._reports.add(claimed, Ending(REQUESTED, reason="handed back by a draining worker"))
+            self._report(claimed, Ending(REQUESTED, reason="handed back by a draining worker"))
+
+    def _report(self, claimed: Claimed, ending: Ending) -> None:
+        self._metrics.attempts.labels(claimed.event.action, ending.status).inc()
+        self._reports.add(claimed, ending)
 
     def _settled(self, claimed: Claimed) -> None:
         self._held.pop(claimed.event.execution_id, None)

@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import httpx
 
-from penstock.observe import Observed, serve_health
+from penstock.observe import serve_health
+from tests.flows import shop
 from tests.flows.installation import Installation
+from tests.servers.process import free_port
 from tests.servers.rabbitmq import RabbitMQ
 
 
@@ -20,21 +22,53 @@ async def get(port: int, path: str) -> tuple[int, str]:
 
 async def test_a_service_is_live_ready_and_has_metrics(house: Installation) -> None:
     parts = await house.parts()
-    health = await serve_health(
-        house.settings(), Observed("test", parts.transport, gauges={"running": lambda: 3})
-    )
+    parts.metrics.show(gauges={"running": lambda: 3}, counters={"lost": lambda: 2})
+    health = await serve_health(parts)
     assert await get(health.port, "/live") == (200, "live\n")
     assert await get(health.port, "/ready") == (200, "ready\n")
     status, text = await get(health.port, "/metrics")
     assert status == 200
-    assert 'penstock_running{service="test"} 3.0' in text
+    assert "penstock_running 3.0\n" in text
+    assert "penstock_lost_total 2.0\n" in text
     assert (await get(health.port, "/nothing"))[0] == 404
     await health.close()
 
 
+async def metrics(port: int) -> dict[str, float]:
+    text = (await get(port, "/metrics"))[1]
+    lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, value in lines}
+
+
+async def test_services_count_and_time_what_they_do(house: Installation) -> None:
+    executor, worker = free_port(), free_port()
+    await house.apply(shop.count, shop.hopeless)
+    await house.executor(port=executor, sweep_interval=0.05)
+    await house.worker(shop.count, shop.hopeless, port=worker)
+    for id in await house.client.start_many("shop.count", [{"words": "a b"}] * 3):
+        await house.client.result(id)
+    failing = await house.client.start("shop.hopeless", {})
+    await house.until("select 1 from execution where id = $1 and status = 'failed'", failing)
+    await house.until("select 1 where not exists (select from outbox)")
+
+    seen = await metrics(executor)
+    assert seen['penstock_batch_items_sum{queue="execution.requested"}'] == 4
+    assert 1 <= seen['penstock_batch_seconds_count{queue="execution.requested"}'] <= 4
+    assert seen['penstock_batch_seconds_sum{queue="execution.requested"}'] > 0
+    async with asyncio.timeout(20):
+        while not (await metrics(executor))['penstock_loop_seconds_count{loop="sweep"}']:
+            await asyncio.sleep(0.05)
+    seen = await metrics(worker)
+    assert seen['penstock_start_seconds_count{route="default"}'] == 4
+    assert seen['penstock_start_seconds_sum{route="default"}'] > 0
+    assert seen['penstock_run_seconds_count{action="shop.count"}'] == 3
+    assert seen['penstock_attempts_total{action="shop.count",status="completed"}'] == 3
+    assert seen['penstock_attempts_total{action="shop.hopeless",status="failed"}'] == 1
+
+
 async def test_a_garbled_request_hurts_nobody(house: Installation) -> None:
     parts = await house.parts()
-    health = await serve_health(house.settings(), Observed("test", parts.transport))
+    health = await serve_health(parts)
     for garbage in (b"\0\xff\r\n\r\n", b"GET\r\n\r\n", b"x" * 100_000):
         reader, writer = await asyncio.open_connection("127.0.0.1", health.port)
         writer.write(garbage)
@@ -51,7 +85,7 @@ async def test_ready_fails_while_nothing_is_consumed(
     server = await asyncio.to_thread(private_rabbitmq)
     async with Installation(database, server.add_vhost("health")) as house:
         parts = await house.parts()
-        health = await serve_health(house.settings(), Observed("test", parts.transport))
+        health = await serve_health(parts)
         assert (await get(health.port, "/ready"))[0] == 200
         await asyncio.to_thread(server.kill)
         async with asyncio.timeout(20):

@@ -73,7 +73,7 @@ async def test_a_handler_s_messages_and_its_ack_come_after_its_commit(house: Ins
     parts = await house.parts()
     publisher = Publisher(watching, parts.database)
     [route] = [route for route in ROUTES if route.queue == messages.WORKFLOW_STARTED]
-    consumer = Consumer(route, watching, parts.database, publisher)
+    consumer = Consumer(route, watching, parts.database, publisher, parts.metrics)
     consuming = asyncio.create_task(consumer.run())
     await asyncio.wait_for(watching.settled.wait(), 20)
     await publisher.flush()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.servers.errors import NoServer
@@ -22,8 +23,17 @@ def can_install() -> bool:
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
-def install(package: str) -> None:
-    """Install one package with its dependencies. Raises NoServer with apt's last words."""
+def install(package: str, *, there: Callable[[], object]) -> None:
+    """Install one package with its dependencies, unless `there()` finds that another run has done so meanwhile.
+
+    Raises NoServer with apt's last words.
+    """
+    with _alone():
+        if not there():
+            _install(package)
+
+
+def _install(package: str) -> None:
     print(f"installing {package} with apt-get ...", flush=True)
     with _no_services():
         installed = _apt("install", "-y", "--no-install-recommends", package)
@@ -44,6 +54,17 @@ def _apt(*arguments: str) -> subprocess.CompletedProcess[str]:
         env=os.environ | ENV,
         timeout=DEADLINE,
     )
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """One run at a time writes into the folder of the policy."""
+    folder = os.open(POLICY.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 @contextlib.contextmanager

@@ -55,16 +55,14 @@ def shared_rabbitmq() -> RabbitMQ:
 
 def private_rabbitmq() -> RabbitMQ:
     def native() -> RabbitMQ:
-        if rabbitmq.find_script() is None:
-            _install("rabbitmq-server")
+        _need("rabbitmq-server", rabbitmq.find_script)
         return NativeRabbitMQ()
 
     return _first("RabbitMQ", DockerRabbitMQ, native)
 
 
 def private_pgbouncer(dsn: str) -> PgBouncer:
-    if pgbouncer.find_program() is None:
-        _install("pgbouncer")
+    _need("pgbouncer", pgbouncer.find_program)
     return PgBouncer(dsn)
 
 
@@ -88,10 +86,12 @@ def _first(name: str, in_docker: Callable[[], Server], native: Callable[[], Serv
     return server
 
 
-def _install(package: str) -> None:
+def _need(package: str, find: Callable[[], object]) -> None:
+    if find() is not None:
+        return
     if not apt.can_install():
         raise NoServer(f"{package} is not installed.\nType: {_line(package)}")
-    apt.install(package)
+    apt.install(package, there=find)
 
 
 def _line(name: str) -> str:

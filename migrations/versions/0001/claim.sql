@@ -7,7 +7,8 @@ create function claim_executions(
     p_lacking integer[]
 ) returns table (
     execution_id uuid, attempt smallint, failures smallint, recoveries smallint, child boolean,
-    namespace_id integer, definition_id integer, params text, options text, outbox_id bigint, queue text, ids uuid[]
+    namespace_id integer, definition_id integer, waited double precision, params text, options text,
+    outbox_id bigint, queue text, ids uuid[]
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
@@ -29,13 +30,13 @@ begin
             where e.id = any (p_ids[1:p_take]) and e.status = 'scheduled' and n.id = e.namespace_id
                 and n.queue = p_queue and e.definition_id = any (p_definitions)
             returning e.id, e.attempt, e.failures, e.recoveries, e.parent is not null as child,
-                e.namespace_id, e.definition_id
+                e.namespace_id, e.definition_id, extract(epoch from clock_timestamp() - e.ready_at)::float8 as waited
         ), held as (
             insert into claim (id, worker, executions)
             select p_claim, p_worker, array_agg(id) from moved having count(*) > 0
         )
         select m.id, m.attempt, m.failures, m.recoveries, m.child, m.namespace_id, m.definition_id,
-            p.params::text, p.options::text, null::bigint, null::text, null::uuid[]
+            m.waited, p.params::text, p.options::text, null::bigint, null::text, null::uuid[]
         from moved m join payload p on p.execution_id = m.id;
         get diagnostics v_count = row_count;
     end if;
@@ -50,7 +51,7 @@ begin
         and e.definition_id <> all (p_definitions) and e.definition_id <> all (p_lacking);
     if v_unknown is not null then
         return query select null::uuid, null::smallint, null::smallint, null::smallint, null::boolean,
-            null::integer, d, null::text, null::text, null::bigint, null::text, null::uuid[]
+            null::integer, d, null::float8, null::text, null::text, null::bigint, null::text, null::uuid[]
         from unnest(v_unknown) d;
     end if;
 
@@ -62,7 +63,7 @@ begin
         group by n.queue, n.envelope
     loop
         return query select null::uuid, null::smallint, null::smallint, null::smallint, null::boolean,
-            null::integer, null::integer, null::text, null::text, s.*
+            null::integer, null::integer, null::float8, null::text, null::text, s.*
         from stage(v_queue, v_ids, v_size) s;
     end loop;
 

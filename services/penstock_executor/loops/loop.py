@@ -33,6 +33,8 @@ async def run(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio.Even
     """Until stopped. Whoever sets `woken` has it look at once. A turn that fails is logged and tried again, later and
     later up to a minute."""
     session = parts.database.session(most=LONGEST)
+    seconds = parts.metrics.loop_seconds.labels(loop.name)
+    failed = parts.metrics.loop_failures.labels(loop.name)
     failures = 0
     interval = loop.every(parts.settings)
     wait = random.uniform(0, min(interval, 5))
@@ -44,12 +46,14 @@ async def run(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio.Even
         if woken is not None:
             woken.clear()
         try:
-            more = await loop.turn(parts, session)
+            with seconds.time():
+                more = await loop.turn(parts, session)
             failures = 0
             pause = more if more is not False else interval * random.uniform(0.8, 1.2)
             wait = 0 if pause is True else pause
         except Exception as error:
             failures += 1
+            failed.inc()
             if not is_transient(error) or failures == 5:
                 log.exception("loop.failed", loop=loop.name, failures=failures)
             wait = random.uniform(0.5, 1) * min(60.0, max(interval, 0.5) * 2 ** min(failures, 6))
