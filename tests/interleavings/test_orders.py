@@ -13,19 +13,7 @@ from tests.interleavings.cases import CASES
 from tests.interleavings.explore import explore, play, theatre
 from tests.servers.postgres import Postgres
 
-OPEN = {
-    "both limits": "open: one order of eleven let a younger one in first (I4), which these few may not meet; see it with "
-    "`python -m tests.interleavings 'both limits' "
-    "00000000000000111111111222222220000000001111122222222222222222222222222222222222211111111111`"
-}
-NAMES = [
-    pytest.param(
-        name,
-        id=name.replace(" ", "-").replace(",", ""),
-        marks=[pytest.mark.xfail(reason=OPEN[name], strict=False)] if name in OPEN else [],
-    )
-    for name in CASES
-]
+NAMES = [pytest.param(name, id=name.replace(" ", "-").replace(",", "")) for name in CASES]
 ORDERS = 3
 """Of each case. `make chaos` plays 128 times as many."""
 FAULTY = 2

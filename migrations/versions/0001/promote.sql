@@ -156,8 +156,8 @@ begin
 end $$;
 
 -- The same for keys before which executions stand that need other keys too: the best of all lanes first, one by one.
--- A lane of which another key is full goes and stands before that one. Where a key was found too late to be locked in
--- order, and somebody has it, a wake row sees to it and to those behind.
+-- A lane of which another key is full goes and stands before that one. Where somebody else has the first in line in hand,
+-- or a key of his that was found too late to be locked in order, nobody passes at that gate: a wake row sees to them.
 create function promote_shared(p_keys text[], p_held text[]) returns setof staged
 language plpgsql
 as $$
@@ -200,7 +200,12 @@ begin
         v_keys := array(select m.key from unnest(v_rooms) m);
         v_of := array(select array_position(v_keys, k) from unnest(v_lane.keys) with ordinality as x (k, n) order by n);
 
-        select (v_rooms[i]).key into v_gate from unnest(v_of) i where (v_rooms[i]).free <= 0 limit 1;
+        -- Where a gate stays closed, those before it come first there, whatever room there is.
+        select (v_rooms[i]).key into v_gate from unnest(v_of) i
+        where (v_rooms[i]).free <= 0 or (v_rooms[i]).key <> all (v_open) and exists (
+            select from lane l where l.gate = (v_rooms[i]).key and (l.rank, l.place, l.ready_at, l.execution_id) < (v_lane.rank,
+                case when v_lane.fair = l.gate then v_lane.turn else 0 end, v_lane.ready_at, v_lane.execution_id))
+        limit 1;
         if not found then
             select 'worker:' || id into v_gate from namespace
             where id = v_lane.namespace_id and away_since is not null;
@@ -223,9 +228,8 @@ begin
         end loop;
         if not exists (select from execution e where e.id = v_head.execution_id and e.status = 'queued'
                        for no key update skip locked) then
-            update waiter set since = clock_timestamp() where execution_id = v_head.execution_id;
             insert into wake (key) values (v_lane.gate);
-            v_done := v_done || v_lane.id;
+            v_open := array_remove(v_open, v_lane.gate); -- nobody overtakes him, or those behind him
             continue;
         end if;
         for i in 1 .. cardinality(v_of) loop

@@ -164,6 +164,26 @@ async def test_who_is_passed_over_because_somebody_has_his_row_comes_next(desk: 
     await desk.sound()
 
 
+async def test_nobody_who_stands_elsewhere_overtakes_who_is_passed_over(desk: Desk) -> None:
+    await desk.open(Limit(2, ref="ops.all", scope="*"), Limit(1, ref="shop.whole", scope="shop"))
+    [first] = await desk.start(1, "shop.refund")
+    [younger] = await desk.start(
+        1, "shop.charge"
+    )  # before the pack's limit: there is room under the other one
+    [other] = await desk.start(1, "mail.send")
+    [older] = await desk.start(1, "shop.refund", priority=5)  # before the limit of all: that is full now
+    gates = await desk.session.fetch("select gate from lane order by rank")
+    assert [row["gate"].split(":")[0] for row in gates] == ["1", "2"]
+    await desk.claim([first, other])
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select id from execution where id = $1 for no key update", older)
+        await desk.finish([first, other])
+        assert await desk.statuses([older, younger]) == ["queued", "queued"]
+    await desk.tidy()
+    assert await desk.statuses([older, younger]) == ["scheduled", "queued"]
+    await desk.sound()
+
+
 async def test_a_cancellation_and_a_promotion_of_the_same_one_leave_no_slot_behind(desk: Desk) -> None:
     await desk.open(ONE)
     ids = await desk.start(3)
