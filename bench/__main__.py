@@ -22,6 +22,7 @@ from tests.servers.errors import NoServer
 
 WIDTH = 140
 """Of the tables where there is no terminal."""
+TRANSPORTS = tuple(dict.fromkeys(system.transport for system in SYSTEMS))
 NAMES = tuple(dict.fromkeys(system.name for system in SYSTEMS))
 
 
@@ -39,7 +40,7 @@ def main(
     quick: Annotated[bool, typer.Option("--quick", help="One short round, not three long ones.")] = False,
     only: Annotated[str, typer.Option(help="Systems, separated by commas. Default: all.")] = "",
     work: Annotated[str, typer.Option(help="Works, separated by commas. Default: all.")] = "",
-    transport: Annotated[str, typer.Option(help="rabbitmq or postgres. Default: both.")] = "",
+    transport: Annotated[str, typer.Option(help="Of " + ", ".join(TRANSPORTS) + ". Default: all.")] = "",
     jsonl: Annotated[
         Path | None, typer.Option(help="Also write one JSON line a figure to this file.")
     ] = None,
@@ -51,7 +52,7 @@ def main(
     try:
         names = chosen(only, NAMES, "system")
         works = chosen(work, tuple(WORKS), "work")
-        transports = chosen(transport, ("rabbitmq", "postgres"), "transport")
+        transports = chosen(transport, TRANSPORTS, "transport")
         systems = [s for s in SYSTEMS if s.name in names and s.transport in transports]
         outcome = asyncio.run(run(systems, works, QUICK if quick else FULL, console))
     except (PenstockError, NoServer) as error:

@@ -41,7 +41,7 @@ class SystemModule(Protocol):
     `spread`: as `send_many`, under a limit of 100 for each of 1,000 values of a parameter;
     `chain`: no-ops one after the other;
     `fanout`: one no-op, `count` at once, and one more when all of them are done;
-    `wide`: as `fanout`, if it can do 10,000 at once;
+    `wide`: as `fanout`, if it can do 50,000 at once;
     `workflows`: `count` workflows at once, each of 10 no-ops one after the other.
     All of these return when the client may forget the work.
     """

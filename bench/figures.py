@@ -55,6 +55,20 @@ def cost_per_1000(cost: Cost, count: int) -> Measured:
     }
 
 
+def beside_probe(figures: Sequence[Figure]) -> list[Figure]:
+    """The figures, and of each chain of steps how many times the probe's it took."""
+    steps = [figure for figure in figures if figure.metric == "ms_per_step"]
+    probe = {figure.work: figure.value for figure in steps if figure.system == "probe"}
+    return [
+        *figures,
+        *(
+            Figure(f.system, f.transport, f.work, "times_probe", f.value / probe[f.work], "1")
+            for f in steps
+            if f.work in probe
+        ),
+    ]
+
+
 def medians(figures: Iterable[Figure]) -> list[Figure]:
     """One figure for each key, with the median of its values, in the order in which the keys first came."""
     values: dict[tuple[str, str, str, str], list[float]] = {}

@@ -62,7 +62,7 @@ TABLES: tuple[tuple[str, str, tuple[Column, ...]], ...] = (
     (
         "chain-100",
         "100 steps, one after the other",
-        (Column("s", "seconds"), Column("ms a step", "ms_per_step")),
+        (Column("s", "seconds"), Column("ms a step", "ms_per_step"), Column("x the probe", "times_probe", 1)),
     ),
     (
         "fanout-100",
@@ -70,6 +70,16 @@ TABLES: tuple[tuple[str, str, tuple[Column, ...]], ...] = (
         (Column("s", "seconds"), Column("tasks/s", "tasks_per_second", 0)),
     ),
     ("fanout-10000", "One step, 10,000 at once, one step", FLOWS),
+    (
+        "fanout-linear",
+        "One step, many at once, one step: microseconds a task, by how many",
+        (
+            Column("1,000", "us_per_task_1000", 0),
+            Column("10,000", "us_per_task_10000", 0),
+            Column("50,000", "us_per_task_50000", 0),
+            Column("10,000 : 1,000", "ratio"),
+        ),
+    ),
     ("workflows-1000x10", "1,000 workflows at once, of 10 steps one after the other", FLOWS),
     (
         "schedules-10000",

@@ -12,7 +12,7 @@ import asyncpg
 from rich.console import Console
 
 from bench import peers, session
-from bench.figures import Figure, medians
+from bench.figures import Figure, beside_probe, medians
 from bench.servers import Servers, started
 from bench.systems import System
 from bench.works import WORKS
@@ -43,11 +43,13 @@ async def run(systems: Sequence[System], works: Sequence[str], effort: Effort, c
         await asyncio.to_thread(peers.install)
     outcome, began = Outcome(), time.monotonic()
     console.print("starting PostgreSQL and RabbitMQ ...", style="dim")
-    async with started(broker=any(system.transport == "rabbitmq" for system in systems)) as servers:
+    async with started(broker=any(system.broker for system in systems)) as servers:
         outcome.versions["PostgreSQL"] = await servers.postgres.version()
         for number in range(effort.rounds):
             now = [name for name in works if number == 0 or not WORKS[name].once]
-            for system in systems if now else ():
+            for system in systems:
+                if not set(now).intersection(system.works or now):
+                    continue
                 lead = f"{time.monotonic() - began:4.0f} s  round {number + 1} of {effort.rounds}"
                 console.print(f"{lead}  {system.name} on {system.transport}", style="dim")
                 try:
@@ -56,7 +58,7 @@ async def run(systems: Sequence[System], works: Sequence[str], effort: Effort, c
                     what = f"{system.name} on {system.transport}: {failure or 'too slow'}"
                     console.print(what, style="red", markup=False)
                     outcome.failures.append(what.split("\n")[0])
-    outcome.figures = medians(outcome.figures)
+    outcome.figures = beside_probe(medians(outcome.figures))
     return outcome
 
 
@@ -67,6 +69,6 @@ async def _round(
     async with session.opened(system, servers) as running:
         outcome.versions[system.name] = running.about["version"]
         for name in works:
-            if WORKS[name].needs in running.about["orders"]:
+            if WORKS[name].needs in running.about["orders"] and name in (system.works or WORKS):
                 for metric, (value, unit) in (await WORKS[name].run(running, effort)).items():
                     outcome.figures.append(Figure(system.name, system.transport, name, metric, value, unit))

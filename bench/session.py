@@ -63,7 +63,7 @@ class Session:
             "client": [self.client.pid],
             **{name: [process.pid for process in found] for name, found in self.processes.items()},
             "postgres": [self.servers.postgres.pid],
-            **(broker if self.system.transport == "rabbitmq" else {}),
+            **(broker if self.system.broker else {}),
         }
 
     def take(self, count: int) -> int:
@@ -166,7 +166,7 @@ async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Sess
         f'drop database if exists "{name}" with (force)', f'create database "{name}"'
     )
     database_url, broker_url = servers.postgres.url(name), ""
-    if servers.rabbitmq and system.transport == "rabbitmq":
+    if servers.rabbitmq and system.broker:
         broker_url = await asyncio.to_thread(servers.rabbitmq.add_vhost, name)
     log = servers.folder / f"{system.name}-{system.transport}.log"
     marks_file = servers.memory / "marks"
@@ -179,6 +179,8 @@ async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Sess
     }
     if broker_url:
         environment["PENSTOCK_BROKER_URL"] = broker_url
+    if system.transport == systems.CLASSIC:
+        environment["PENSTOCK_QUEUE_TYPE"] = "classic"
     board = marks.Marks(marks_file, create=True)
     python = str(peers.PYTHON) if system.peer else sys.executable
     postgres = await asyncpg.connect(servers.postgres.url())

@@ -47,18 +47,14 @@ chain_10 = chained("bench.chain_10", 10)
 fanout = from_body(
     {
         "ref": "bench.fanout",
-        "parameters": {
-            "before": {"type": "integer"},
-            "indexes": {"type": "array"},
-            "after": {"type": "integer"},
-        },
+        "parameters": {"first": {"type": "integer"}, "after": {"type": "integer"}},
         "tasks": [
-            {"name": "before", "action": "bench.noop", "input": {"index": "{{ parameters.before }}"}},
+            {"name": "before", "action": "bench.noop", "input": {"index": "{{ parameters.first }}"}},
             {
                 "name": "each",
                 "action": "bench.noop",
                 "needs": ["before"],
-                "with_items": "{{ parameters.indexes }}",
+                "with_items": "{{ range(parameters.first + 1, parameters.after) }}",
                 "input": {"index": "{{ item }}"},
             },
             {

@@ -20,10 +20,20 @@ class System:
     transport: str
     peer: bool = True
     """Whether it runs in the peers' own virtual environment."""
+    works: tuple[str, ...] = ()
+    """What it takes part in, if not in all that it can do."""
+
+    @property
+    def broker(self) -> bool:
+        """Whether it needs RabbitMQ."""
+        return self.transport.startswith("rabbitmq")
 
 
+CLASSIC = "rabbitmq-classic"
+"""RabbitMQ with classic queues, in place of quorum queues."""
 SYSTEMS = (
     System("penstock", "rabbitmq", peer=False),
+    System("penstock", CLASSIC, peer=False, works=("chain-100", "fanout-100")),
     System("probe", "rabbitmq", peer=False),  # beside what is compared with it
     System("penstock", "postgres", peer=False),
     System("celery", "rabbitmq"),

@@ -98,10 +98,7 @@ async def chain(first: int, count: int) -> None:
 
 
 async def fanout(first: int, count: int) -> None:
-    last = first + count + 1
-    await _client.start(
-        "bench.fanout", {"before": first, "indexes": list(range(first + 1, last)), "after": last}
-    )
+    await _client.start("bench.fanout", {"first": first, "after": first + count + 1})
 
 
 async def wide(first: int, count: int) -> None:

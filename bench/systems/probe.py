@@ -1,7 +1,8 @@
 """The bare hops that an execution takes, and nothing else: what the servers and the drivers alone cost.
 
 client: insert and commit, publish -> first hop: update and commit, publish -> second hop: update and commit,
-and the no-op. Three commits, two deliveries, quorum queues, confirmed publishes, one connection each.
+and the no-op. Three commits, two deliveries, quorum queues, confirmed publishes, one connection each. In a chain the
+second hop publishes the next step to the first, which inserts it: two commits and two deliveries a step.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ PROCESSES = {"executor": [module("bench.systems.probe", "0")], "worker": [module
 RECORDED = None
 
 QUEUES = ("bench.first", "bench.second")
+WRITES = (
+    "insert into probe values ($1, 1) on conflict (id) do update set hop = 1",
+    "update probe set hop = 2 where id = $1",
+)
 _turn = asyncio.Lock()  # a connection does one thing at a time
 _connections: list[asyncpg.Connection] = []
 _channels: list[AbstractChannel] = []
@@ -53,7 +58,11 @@ async def connect() -> None:
 async def send(index: int) -> None:
     async with _turn:
         await _connections[0].execute("insert into probe values ($1, 0)", index)
-    await publish(_channels[0], QUEUES[0], b"%d" % index)
+    await publish(_channels[0], QUEUES[0], b"%d %d" % (index, index))
+
+
+async def chain(first: int, count: int) -> None:
+    await publish(_channels[0], QUEUES[0], b"%d %d" % (first, first + count - 1))
 
 
 async def close() -> None:
@@ -70,12 +79,14 @@ async def hop(number: int) -> None:
     )
 
     async def arrived(message: DeliveredMessage) -> None:
-        index = int(message.body)
-        await connection.execute("update probe set hop = $2 where id = $1", index, number + 1)
+        index, last = map(int, message.body.split())
+        await connection.execute(WRITES[number], index)
         if number == 0:
             await publish(publishing, QUEUES[1], message.body)
         else:
             noop(index)
+            if index < last:
+                await publish(publishing, QUEUES[0], b"%d %d" % (index + 1, last))
         assert message.delivery_tag
         await consuming.basic_ack(message.delivery_tag)
 

@@ -31,6 +31,7 @@ WORKS: dict[str, Work] = {
     "chain-100": Work(flows.chain, "chain"),
     "fanout-100": Work(flows.fanout, "fanout"),
     "fanout-10000": Work(flows.wide, "wide"),
+    "fanout-linear": Work(flows.linear, "wide"),
     "workflows-1000x10": Work(flows.workflows, "workflows"),
     "schedules-10000": Work(schedules.ten_thousand, "workflows", once=True),  # Penstock alone
     "idle": Work(idle.idle, "send_many", once=True),

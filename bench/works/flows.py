@@ -12,13 +12,14 @@ from bench.works.effort import Effort
 
 SIZE = 100
 WIDE = 10_000
+SIZES = (1_000, 10_000, 50_000)
 MANY, STEPS = 1_000, 10
 
 
-async def seconds(session: Session, order: str, tasks: int) -> float:
+async def seconds(session: Session, order: str, tasks: int, count: int = SIZE) -> float:
     """From the submit to the end of the last task."""
     first = session.take(tasks)
-    began: float = (await session.order(order, first=first, count=SIZE))["began"]
+    began: float = (await session.order(order, first=first, count=count))["began"]
     return max(await session.ended(first, tasks)) - began
 
 
@@ -50,6 +51,18 @@ async def with_costs(session: Session, order: str, count: int, tasks: int) -> Me
 async def wide(session: Session, effort: Effort) -> Measured:
     """One step, 10,000 at once, and one when all of these are done."""
     return await with_costs(session, "wide", WIDE, WIDE + 2)
+
+
+async def linear(session: Session, effort: Effort) -> Measured:
+    """The same with 1,000, 10,000 and 50,000 at once, thrice: what each task takes, and how much more it is among
+    10,000."""
+    each = {}
+    for count in SIZES:
+        tasks = count + 2
+        took = [await seconds(session, "wide", tasks, count) for _ in range(3)]
+        each[count] = 1e6 * statistics.median(took) / tasks
+    figures: Measured = {f"us_per_task_{count}": (value, "us") for count, value in each.items()}
+    return figures | {"ratio": (each[SIZES[1]] / each[SIZES[0]], "1")}
 
 
 async def workflows(session: Session, effort: Effort) -> Measured:

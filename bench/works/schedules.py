@@ -15,7 +15,7 @@ IDLE = 60.0
 async def ten_thousand(session: Session, effort: Effort) -> Measured:
     """Each fires every minute, on three executors of which one is killed every ten seconds. Then as many daily ones,
     that have nothing to do; their cost is what is more than with no schedule at all."""
-    broker = session.system.transport == "rabbitmq"
+    broker = session.system.broker
     found = await schedules.firing(session.servers, broker=broker, count=COUNT, minutes=effort.minutes)
     none, daily = [
         await schedules.idle(session.servers, broker=broker, count=count, seconds=IDLE)

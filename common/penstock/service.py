@@ -35,6 +35,7 @@ def make_transport(settings: Settings, *, role: str) -> Transport:
         settings.broker_url.get_secret_value(),
         prefix=settings.prefix,
         declare=settings.declare_topology,
+        queue_type=settings.queue_type,
         delivery_limit=settings.delivery_limit,
         client=f"penstock {role} {settings.name}",
     )

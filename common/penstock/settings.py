@@ -87,6 +87,8 @@ class Settings(BaseSettings):
     """PostgreSQL transport: how often to look for messages when no wake-up comes."""
     lease: Seconds = 60.0
     """PostgreSQL transport: a delivery that is not settled for this long comes again."""
+    queue_type: Literal["quorum", "classic"] = "quorum"
+    """Of RabbitMQ's queues. Classic ones are quicker, not replicated, and know no delivery limit."""
     delivery_limit: int = Field(default=20, ge=1)
     """Deliveries of a message after which it is a dead letter."""
 

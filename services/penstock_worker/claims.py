@@ -182,6 +182,6 @@ def _with_options(plan: Plan, options: Mapping[str, Any]) -> Plan:
         action=plan.action,
         retry=RetryPolicy.model_validate(retry) if retry else plan.retry,
         timeout=timeouts.get("attempt", plan.timeout),
-        followed=plan.followed or bool(options.get("followed")),
+        followed=plan.followed,
         parameters=plan.parameters,
     )

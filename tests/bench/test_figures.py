@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bench.figures import Figure, cost_per_1000, latency, medians, percentile
+from bench.figures import Figure, beside_probe, cost_per_1000, latency, medians, percentile
 from bench.meters import Cost
 
 
@@ -49,3 +49,12 @@ def test_costs_are_per_thousand_and_summed_over_the_groups() -> None:
         "wal_bytes_per_1000": (2000.0, "B"),
         "foreign_load": (0.1, "1"),
     }
+
+
+def test_a_chain_is_told_as_a_multiple_of_the_probe_of_its_own_run() -> None:
+    figures = [
+        Figure("penstock", "rabbitmq", "chain-100", "ms_per_step", 9.0, "ms"),
+        Figure("probe", "rabbitmq", "chain-100", "ms_per_step", 3.0, "ms"),
+        Figure("penstock", "rabbitmq", "workflows-1000x10", "ms_per_step", 190.0, "ms"),
+    ]
+    assert [(f.system, f.value) for f in beside_probe(figures)[3:]] == [("penstock", 3.0), ("probe", 1.0)]

@@ -99,6 +99,11 @@ class Installation:
         if _collected(definitions).actions:
             await self.worker(*definitions, **settings)
 
+    async def ended(self, stop: Stop) -> None:
+        """Stop one of those that were started, and wait until it is gone."""
+        stop.ask()
+        await next(task for other, task in self._running if other is stop)
+
     async def parts(self, role: str = "test") -> Parts:
         """Connections of one's own, to play a part by hand."""
         return await self._stack.enter_async_context(assembled(self.settings(), role=role))
@@ -117,7 +122,7 @@ class Installation:
         """Wait until nothing is open any more and the outbox is empty."""
         await self.until(
             "select 1 where not exists (select from execution where finished_at is null) "
-            "and not exists (select from outbox) and not exists (select from slot)",
+            "and not exists (select from outbox) and not exists (select from slot) and not exists (select from untold)",
             seconds=seconds,
         )
 

@@ -42,6 +42,14 @@ event_key = Table(
 )
 
 
+untold = Table(
+    "untold",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("since", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+)
+
+
 enforcement = Table(
     "enforcement",
     METADATA,

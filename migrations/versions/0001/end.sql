@@ -39,7 +39,7 @@ begin
         insert into finished (ids) values (v_roots);
     end if;
     -- Whoever follows an execution that ended this way is told too: callbacks as well as workflows.
-    return query select * from stage('execution.completed', v_moved, 100);
+    return query select * from tell_ends(v_moved);
     return query select * from leave_limits(v_moved);
 end $$;
 
@@ -138,7 +138,7 @@ begin
     if v_final is not null then
         delete from live where execution_id = any (v_final);
         delete from timer where execution_id = any (v_final);
-        return query select * from stage('execution.completed', v_final, 100);
+        return query select * from tell_ends(v_final);
     end if;
     if v_roots is not null then
         insert into finished (ids) values (v_roots);

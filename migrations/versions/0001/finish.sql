@@ -97,7 +97,7 @@ begin
         return query select * from stage('inquiry.created', v_asked, 50);
     end if;
     if v_follow is not null then
-        return query select * from stage('execution.completed', v_follow, 100);
+        return query select * from tell_ends(v_follow);
     end if;
     if v_again is not null then
         return query select * from stage('execution.requested', v_again, 50);

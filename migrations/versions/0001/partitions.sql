@@ -64,7 +64,7 @@ begin
         union all
         select c.id, t.root, c.finished_at from tree t join execution c on c.parent = t.id
     ), whole as (
-        select root from tree group by root having bool_and(finished_at is not null)
+        select root from tree group by root having bool_and(finished_at is not null and not exists (select from untold u where u.execution_id = tree.id))
     ), late as (
         insert into finished (ids)
         select array_agg(root) from (select distinct root from tree except select root from whole) x having count(*) > 0

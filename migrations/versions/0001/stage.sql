@@ -11,3 +11,12 @@ begin
         select p_queue, p_ids[i:i + p_size - 1] from generate_series(1, cardinality(p_ids), p_size) i
         returning id, queue, ids;
 end $$;
+
+-- Tells whoever follows these executions, which have ended: their workflows, and the actions that come after them.
+create function tell_ends(p_ids uuid[]) returns setof staged
+language plpgsql
+as $$
+begin
+    insert into untold (execution_id) select unnest(p_ids) on conflict do nothing;
+    return query select * from stage('execution.completed', p_ids, 100);
+end $$;

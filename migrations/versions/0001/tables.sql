@@ -288,6 +288,13 @@ create table unmatched (
     since timestamptz not null default clock_timestamp()
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
+-- Ends that nobody has looked at yet who follows them (workflows, callbacks): message lost, they are found here. Insert
+-- and delete only; who deletes a row starts what follows, so that it starts once.
+create table untold (
+    execution_id uuid primary key,
+    since timestamptz not null default clock_timestamp()
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+
 -- Which messages were seen. Outlives the event's partition; has a retention of its own.
 create table event_key (
     tenant text not null,

@@ -32,7 +32,8 @@ begin
 end $$;
 
 -- Of executions that have ended: those that are children or that something follows (columns up to p_followed), and then
--- the workflows of the children, locked and read. One round trip for what every step of a workflow begins with.
+-- the workflows of the children, locked and read. One round trip for what every step of a workflow begins with. They are
+-- told with that: what follows an end (`followed`) starts for the one delivery that finds it untold.
 create function open_parents(p_ids uuid[]) returns table (
     id uuid, status text, parent uuid, task text, item integer, followed boolean,
     execution_id uuid, definition_id integer, depth smallint, tenant text, head text, rerun text, stops smallint,
@@ -43,15 +44,24 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
 as $$
 #variable_conflict use_column
 declare
+    v_told uuid[];
     v_parents uuid[];
 begin
+    -- Another delivery of the same ends waits here, and finds none.
+    with mine as (
+        select u.execution_id from untold u where u.execution_id = any (p_ids) order by u.execution_id for update
+    ), gone as (
+        delete from untold u using mine m where u.execution_id = m.execution_id returning u.execution_id
+    )
+    select coalesce(array_agg(g.execution_id), '{}') into v_told from gone g;
     return query
-        select e.id, e.status, e.parent, e.task, e.item, d.body ?| array['on_success', 'on_failure'],
+        select e.id, e.status, e.parent, e.task, e.item,
+            d.body ?| array['on_success', 'on_failure'] and e.id = any (v_told),
             null::uuid, null::integer, null::smallint, null::text, null::text, null::text, null::smallint,
             null::text, null::text, null::timestamptz, null::text, null::text
         from execution e join definition d on d.id = e.definition_id
         where e.id = any (p_ids) and e.finished_at is not null
-            and (e.parent is not null or d.body ?| array['on_success', 'on_failure'])
+            and (e.parent is not null or d.body ?| array['on_success', 'on_failure'] and e.id = any (v_told))
         order by e.parent, e.finished_at, e.id;
     if found then
         select array_agg(distinct e.parent) into v_parents

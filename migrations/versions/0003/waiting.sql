@@ -95,6 +95,6 @@ begin
         insert into finished (ids) values (v_roots);
     end if;
     return query select null::bigint, 'moved', v_moved;
-    return query select * from stage('execution.completed', v_moved, 100);
+    return query select * from tell_ends(v_moved);
     return query select * from leave_limits(v_moved);
 end $$;

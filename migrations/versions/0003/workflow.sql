@@ -84,7 +84,7 @@ begin
     end loop;
 end $$;
 
--- Ends workflows: running -> p_statuses, with their results. Frees their slots and tells whoever follows them.
+-- Ends workflows: running -> p_statuses, with their results. Frees their slots and tells the workflows around them.
 create function finish_workflows(p_ids uuid[], p_statuses text[], p_results text[], p_errors text[], p_reasons text[])
 returns setof staged
 language plpgsql
@@ -92,6 +92,7 @@ set enable_seqscan = off set enable_hashjoin = on set enable_mergejoin = off set
 as $$
 declare
     v_moved uuid[];
+    v_inside uuid[];
     v_roots uuid[];
 begin
     with moved as (
@@ -102,7 +103,8 @@ begin
     ), told as (
         insert into result (execution_id, result, error) select id, result::jsonb, error::jsonb from moved
     )
-    select array_agg(id), array_agg(id) filter (where parent is null) into v_moved, v_roots from moved;
+    select array_agg(id), array_agg(id) filter (where parent is not null), array_agg(id) filter (where parent is null)
+    into v_moved, v_inside, v_roots from moved;
     if v_moved is null then
         return;
     end if;
@@ -112,7 +114,9 @@ begin
     if v_roots is not null then
         insert into finished (ids) values (v_roots);
     end if;
-    return query select * from stage('execution.completed', v_moved, 100);
+    if v_inside is not null then
+        return query select * from tell_ends(v_inside);
+    end if;
     return query select * from leave_limits(v_moved);
 end $$;
 
@@ -159,16 +163,15 @@ end $$;
 create trigger execution_gone after delete on execution
 referencing old table as gone for each statement execute function execution_gone();
 
--- Wakes workflows whose message was lost with the broker: running for longer than p_age, not paused, with nothing of
--- theirs under way and nothing new for p_age. All their ends are staged again; those that are known change nothing.
--- Goes round the open executions in the same steps as restage_lost.
+-- Wakes workflows whose own message was lost with the broker: running for longer than p_age and not begun, told something
+-- that they have not obeyed, or with something due; and, though nothing should lead there, those that nothing moves on any
+-- more. Goes round the open executions in the same steps as restage_lost.
 create function restage_workflows(p_age interval, p_after uuid, p_limit integer) returns setof staged
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off
 as $$
 declare
     v_stuck uuid[];
-    v_ended uuid[];
 begin
     select array_agg(e.id order by e.id) into v_stuck
     from (select execution_id from live where execution_id > p_after order by execution_id limit p_limit) x
@@ -176,16 +179,16 @@ begin
     join namespace n on n.id = e.namespace_id
     left join workflow w on w.execution_id = e.id
     where e.status = 'running' and n.queue = 'workflow.started' and e.ready_at < clock_timestamp() - p_age
-        and not coalesce((w.head ->> 'paused')::boolean, false)
-        and not exists (select from execution c where c.parent = e.id
-                        and (c.finished_at is null or c.finished_at > clock_timestamp() - p_age))
+        and (w.head is null or w.stops > (w.head ->> 'stops')::smallint
+            or exists (select from workflow_command c where c.execution_id = e.id and c.obeyed_at is null
+                       and c.created_at < clock_timestamp() - p_age)
+            or not (w.head ->> 'paused')::boolean and (
+                w.head -> 'due' <> '[]'
+                or not exists (select from execution c where c.parent = e.id
+                               and (c.finished_at is null or c.finished_at > clock_timestamp() - p_age))))
         and not exists (select from outbox o where o.queue = 'workflow.started' and e.id = any (o.ids));
     if v_stuck is not null then
         update execution set ready_at = clock_timestamp() where id = any (v_stuck) and status = 'running';
         return query select * from stage('workflow.started', v_stuck, 20);
-        select array_agg(c.id order by c.id) into v_ended from execution c where c.parent = any (v_stuck);
-        if v_ended is not null then
-            return query select * from stage('execution.completed', v_ended, 100);
-        end if;
     end if;
 end $$;

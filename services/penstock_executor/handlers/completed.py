@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+import structlog
 
 from penstock import placement
 from penstock.consumer import Batch
@@ -20,6 +21,8 @@ from penstock.store import catalog, executions
 from penstock_executor.workflow.advancing import Run, decide, opened
 from penstock_executor.workflow.carrying_out import carry_out
 from penstock_executor.workflow.decision import Change
+
+log = structlog.get_logger()
 
 FOLLOWED = """
 select e.id, e.status, n.name as namespace, d.body -> 'on_success' as on_success, d.body -> 'on_failure' as on_failure,
@@ -57,8 +60,7 @@ async def advance(tx: Transaction, runs: Sequence[Run], children: Sequence[Row])
 
 
 async def call_back(tx: Transaction, ended: Sequence[Row]) -> None:
-    """Start what follows these. The idempotency key is made of the execution and the action, so that a second
-    delivery starts nothing."""
+    """Start what follows these, which nobody was told of before."""
     wanted = [(row, ref) for row in ended for ref in _refs(row)]
     if not wanted:
         return
@@ -66,6 +68,11 @@ async def call_back(tx: Transaction, ended: Sequence[Row]) -> None:
     known = {
         row["ref"]: row for row in await catalog.current(tx, ["action", "workflow"], refs) if row["enabled"]
     }
+    for row, ref in wanted:
+        if ref not in known:
+            log.warning(
+                "callback.not_started", execution=str(row["id"]), action=ref, why="disabled or not registered"
+            )
     wanted = [(row, ref) for row, ref in wanted if ref in known]
     if not wanted:
         return
@@ -80,8 +87,6 @@ async def call_back(tx: Transaction, ended: Sequence[Row]) -> None:
                 definition=known[ref]["definition_id"],
                 params=_params(row),
                 tenant=_tenant(row),
-                key=f"callback:{row['id']}:{ref}",
-                digest="callback",
                 origin=orjson.dumps({"callback_of": str(row["id"])}).decode(),
             )
             for row, ref in wanted

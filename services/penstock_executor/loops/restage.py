@@ -1,5 +1,5 @@
 """Stages lost work again: requested or scheduled for a while, with no message of it anywhere; events whose rules
-nobody has looked at; and workflows that nothing moves on any more.
+nobody has looked at; ends that nobody has told those who follow; and workflows that wait for a message of their own.
 
 A message can only be lost with the broker itself (its disk, a purged queue). So only queues that are empty are looked
 at, oldest executions first, a bounded step each turn.
@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 
 from penstock.database import Session
-from penstock.messages import EVENT_CREATED, EXECUTION_COMPLETED, EXECUTION_REQUESTED
+from penstock.messages import EVENT_CREATED, EXECUTION_COMPLETED, EXECUTION_REQUESTED, WORKFLOW_STARTED
 from penstock.service import Parts
 from penstock_executor.loops.loop import Loop
 
@@ -21,12 +21,26 @@ log = structlog.get_logger()
 QUEUES = "select distinct queue from namespace where queue like 'work.%'"
 WORKFLOWS = "select * from restage_workflows(make_interval(secs => $1), $2, 1000)"
 RESTAGE = "select * from restage_lost(make_interval(secs => $1), $2, 1000, $3::text[])"
-EVENTS = "select * from restage_events(make_interval(secs => $1), 1000)"
+UNSEEN = (
+    (
+        EVENT_CREATED,
+        "select from unmatched limit 1",
+        "select * from restage_events(make_interval(secs => $1), 1000)",
+    ),
+    (
+        EXECUTION_COMPLETED,
+        "select from untold limit 1",
+        "select * from restage_ends(make_interval(secs => $1), 1000)",
+    ),
+)
+"""Queues whose messages are noted down until they are handled: whether there is any, and what stages the lost again."""
 NOBODY = UUID(int=0)
 
 
 async def turn(parts: Parts, session: Session) -> bool:
-    await _events(parts, session)
+    for queue, some, restage in UNSEEN:
+        if await session.fetch(some) and await parts.transport.depth(queue) == 0:
+            await _unseen(parts, session, queue, restage)
     after = session.cache.get(("restage", "after"), NOBODY)
     if after == NOBODY and not await session.fetch("select from live limit 1"):
         return False
@@ -34,7 +48,7 @@ async def turn(parts: Parts, session: Session) -> bool:
     empty = [queue for queue in queues if await parts.transport.depth(queue) == 0]
     age = parts.settings.restage_age
     async with session.transaction() as tx:
-        if await parts.transport.depth(EXECUTION_COMPLETED) == 0:
+        if await parts.transport.depth(WORKFLOW_STARTED) == 0:
             await tx.stage(WORKFLOWS, age, after)
         rows = await tx.stage(RESTAGE, age, after, empty)
     parts.publisher.publish(tx.staged)
@@ -46,14 +60,12 @@ async def turn(parts: Parts, session: Session) -> bool:
     return bool(onward)
 
 
-async def _events(parts: Parts, session: Session) -> None:
-    if not await session.fetch("select from unmatched limit 1") or await parts.transport.depth(EVENT_CREATED):
-        return
+async def _unseen(parts: Parts, session: Session, queue: str, restage: str) -> None:
     async with session.transaction() as tx:
-        await tx.stage_alone(EVENTS, parts.settings.restage_age)
+        await tx.stage_alone(restage, parts.settings.restage_age)
     parts.publisher.publish(tx.staged)
     if tx.staged:
-        log.warning("restage.lost_events", events=sum(len(row["ids"]) for row in tx.staged))
+        log.warning("restage.lost_messages", queue=queue, ids=sum(len(row["ids"]) for row in tx.staged))
 
 
 LOOP = Loop("restage", lambda settings: settings.restage_age / 2, turn)

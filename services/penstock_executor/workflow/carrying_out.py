@@ -47,6 +47,7 @@ FINISH = "select * from finish_workflows($1::uuid[], $2::text[], $3::text[], $4:
 OPEN = """
 select id from execution where parent = $1 and finished_at is null and ($2::text[] is null or task = any($2::text[]))
 """
+LOCK = "select lock_runs($1::uuid[])"
 AGAIN = "select * from stage($1, $2::uuid[], 1)"
 HOLD = "select * from hold_children($1::uuid[], $2)"
 RELEASE = "select * from release_children($1::uuid[], $2)"
@@ -60,6 +61,9 @@ update workflow_command c set obeyed_at = clock_timestamp(), error = x.error
 from unnest($1::bigint[], $2::text[]) as x (id, error) where c.id = x.id
 """
 NEVER = datetime.fromisoformat("9000-01-01T00:00:00+00:00")
+
+
+Started = tuple[Run, Start]
 
 
 @dataclass(slots=True)
@@ -78,17 +82,13 @@ async def carry_out(tx: Transaction, runs: Sequence[Run]) -> None:
     await _write_state(tx, runs)
     await _forget(tx, runs)
     await _hold_or_release(tx, runs)
-    unneeded = []
-    for run in runs:
-        for decision in run.decisions:
-            if decision.cancel_all or decision.cancel:
-                names = (
-                    None if decision.cancel_all else [run.plan.graph[task].name for task in decision.cancel]
-                )
-                unneeded += [row["id"] for row in await tx.fetch(OPEN, run.id, names)]
-    if unneeded:  # at once: their rows are locked before the keys of any of them
+    before, after = _starts(runs)
+    if before:  # rows are locked before keys, and starting takes keys
+        await tx.fetch(LOCK, await _unneeded(tx, runs))
+        await _start(tx, runs, before)
+    if unneeded := await _unneeded(tx, runs):
         await executions.cancel(tx, unneeded, "its workflow does not need it any more")
-    await _start(tx, runs)
+    await _start(tx, runs, after)
     finals = [(run, d.final) for run in runs for d in run.decisions if d.final is not None]
     if finals:
         await tx.stage(
@@ -162,8 +162,35 @@ async def _hold_or_release(tx: Transaction, runs: Sequence[Run]) -> None:
             )
 
 
-async def _start(tx: Transaction, runs: Sequence[Run]) -> None:
-    starts = [(run, start) for run in runs for d in run.decisions for start in d.starts]
+def _starts(runs: Sequence[Run]) -> tuple[list[Started], list[Started]]:
+    """What starts, before and after what is not needed any more is cancelled: what a batch starts and then cancels has to
+    be there to be cancelled, and to end."""
+    before: list[Started] = []
+    after: list[Started] = []
+    for run in runs:
+        cancels = [n for n, d in enumerate(run.decisions) if d.cancel_all or d.cancel]
+        last = cancels[-1] if cancels else -1
+        for number, decision in enumerate(run.decisions):
+            for start in decision.starts:
+                first = number < last or start.task in decision.cancel
+                (before if first else after).append((run, start))
+    return before, after
+
+
+async def _unneeded(tx: Transaction, runs: Sequence[Run]) -> list[UUID]:
+    """The executions that were decided to be cancelled, as far as they are there."""
+    found = []
+    for run in runs:
+        for decision in run.decisions:
+            if decision.cancel_all or decision.cancel:
+                names = (
+                    None if decision.cancel_all else [run.plan.graph[task].name for task in decision.cancel]
+                )
+                found += [row["id"] for row in await tx.fetch(OPEN, run.id, names)]
+    return found
+
+
+async def _start(tx: Transaction, runs: Sequence[Run], starts: Sequence[Started]) -> None:
     if not starts:
         return
     refs = sorted({target_of(start) for _, start in starts})
@@ -175,7 +202,7 @@ async def _start(tx: Transaction, runs: Sequence[Run]) -> None:
 async def _start_as(
     tx: Transaction,
     runs: Sequence[Run],
-    starts: Sequence[tuple[Run, Start]],
+    starts: Sequence[Started],
     targets: Mapping[str, Target],
     remembered: Mapping[str, int],
 ) -> bool:

@@ -151,8 +151,8 @@ def _hint(refusal: BaseException | None, what: str, name: str) -> str | None:
         return "This broker does not know these arguments: Penstock needs RabbitMQ 3.10 or later."
     if isinstance(refusal, ChannelPreconditionFailed):
         return (
-            f"The {what} exists with other arguments, and arguments cannot change. Set queue_type and "
-            f"delivery_limit as they were, or use another prefix, or drain and delete {name} and start again."
+            f"The {what} exists with other arguments, and arguments cannot change. Set PENSTOCK_QUEUE_TYPE and "
+            f"PENSTOCK_DELIVERY_LIMIT as they were, or use another prefix, or drain and delete {name} and start again."
         )
     if isinstance(refusal, ChannelAccessRefused):
         return (

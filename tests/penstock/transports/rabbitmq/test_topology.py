@@ -30,7 +30,7 @@ async def test_a_queue_with_other_arguments_is_named_with_the_way_out(on_broker:
     assert f"penstock.{QUEUE}" in caught.value.message
     assert "x-delivery-limit" in caught.value.message
     assert caught.value.hint is not None
-    assert "delivery_limit" in caught.value.hint
+    assert "PENSTOCK_DELIVERY_LIMIT" in caught.value.hint
     assert second.healthy  # nothing of the failed subscription is left
 
 
