@@ -18,7 +18,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock import answers, commands, inquiries, messages, placement
+from penstock import answers, commands, inquiries, placement, wake
 from penstock.borrowed import Borrowed
 from penstock.coalesce import Coalescer
 from penstock.database import Database, Row, Session, Transaction, retried
@@ -195,6 +195,8 @@ class Client:
 
         tx, told = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
+        if any(submission.not_before for submission in group):
+            await wake.tell(self._publisher.transport, "timers")
         return told
 
     async def _write_in(
@@ -292,10 +294,7 @@ class Client:
         async with self.session.transaction() as tx:
             rows = await executions.cancel(tx, ids, reason)
         self._publisher.publish(tx.staged)
-        if tx.cancelled:
-            await self._publisher.transport.broadcast(
-                messages.CancelRequested(ids=tx.cancelled).model_dump_json().encode()
-            )
+        await wake.tell_cancelled(self._publisher.transport, tx.cancelled)
         return sum(len(row["ids"]) for row in rows if row["queue"] in ("moved", "canceling", "stopping"))
 
     async def command(

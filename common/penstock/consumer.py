@@ -13,7 +13,7 @@ from uuid import UUID
 
 import structlog
 
-from penstock import messages
+from penstock import messages, wake
 from penstock.database import Database, Transaction, retried
 from penstock.errors import PenstockError, Undecodable
 from penstock.metrics import Metrics
@@ -55,7 +55,10 @@ class Consumer:
         metrics: Metrics,
         *,
         batch: int = 500,
+        handled: Callable[[], None] = lambda: None,
     ) -> None:
+        """`handled` is called after each batch."""
+        self._handled = handled
         self.route = route
         self._seconds = metrics.batch_seconds.labels(route.queue)
         self._items = metrics.batch_items.labels(route.queue)
@@ -149,10 +152,8 @@ class Consumer:
         tx = await retried(handle)
         self._items.observe(len(batch.deliveries) or len(batch.ids))
         self._publisher.publish(tx.staged)
-        if tx.cancelled:
-            await self._transport.broadcast(
-                messages.CancelRequested(ids=tx.cancelled).model_dump_json().encode()
-            )
+        await wake.tell_cancelled(self._transport, tx.cancelled)
+        self._handled()
 
     async def _split(self, deliveries: Sequence[Delivery], error: Exception) -> None:
         if len(deliveries) > 1:

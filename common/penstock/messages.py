@@ -65,14 +65,18 @@ class CancelRequested(BaseModel):
     ids: list[UUID]
 
 
-class SchedulesChanged(BaseModel):
-    """Broadcast to executors, best effort: schedules were made or changed, and one may be due sooner than the next that
-    they know of. They look now and then anyway."""
+Due = Literal["schedules", "timers"]
+
+
+class Sooner(BaseModel):
+    """Broadcast to executors, best effort: schedules were changed or timers set, and one may be due sooner than the next
+    that they know of. They look now and then anyway."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     v: Literal[1] = 1
-    type: Literal["schedules.changed"] = "schedules.changed"
+    type: Literal["due.sooner"] = "due.sooner"
+    what: Due
 
 
 def encode(type: str, ids: Sequence[UUID]) -> bytes:

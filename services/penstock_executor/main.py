@@ -9,12 +9,13 @@ import structlog
 from penstock.consumer import Consumer
 from penstock.heartbeat import Heartbeat, Identity
 from penstock.ids import new_id
+from penstock.messages import Due
 from penstock.observe import serve_health
 from penstock.service import Parts, Stop, assembled, cancel, supervise
 from penstock.settings import Settings
 from penstock_executor import control, exports
 from penstock_executor.handlers import ROUTES
-from penstock_executor.loops import LOOPS, schedules
+from penstock_executor.loops import LOOPS, schedules, timers
 from penstock_executor.loops import loop as looping
 from penstock_executor.schedule_gauges import counters, gauges
 
@@ -33,24 +34,32 @@ async def work(parts: Parts, stop: Stop) -> None:
     identity = Identity(new_id(), "executor", settings.name)
     heartbeat = Heartbeat(settings, identity)
     await heartbeat.start()
+    woken: dict[Due, asyncio.Event] = {"schedules": asyncio.Event(), "timers": asyncio.Event()}
+    set_timers = control.Soon(woken["timers"], timers.SOON)
     consumers = [
-        Consumer(route, parts.transport, parts.database, parts.publisher, parts.metrics, batch=settings.batch)
+        Consumer(
+            route,
+            parts.transport,
+            parts.database,
+            parts.publisher,
+            parts.metrics,
+            batch=settings.batch,
+            handled=set_timers.hint,
+        )
         for route in ROUTES
     ]
     running = [
         asyncio.create_task(supervise(c.route.queue, c.run), name=f"consume {c.route.queue}")
         for c in consumers
     ]
-    woken = {schedules.LOOP.name: asyncio.Event()}
+    wakes = {schedules.LOOP.name: woken["schedules"], timers.LOOP.name: woken["timers"]}
     running += [
         asyncio.create_task(
-            looping.run(loop, parts, stop.asked, woken.get(loop.name)), name=f"loop {loop.name}"
+            looping.run(loop, parts, stop.asked, wakes.get(loop.name)), name=f"loop {loop.name}"
         )
         for loop in LOOPS
     ]
-    hearing = asyncio.create_task(
-        supervise("control", lambda: control.hear(parts, woken[schedules.LOOP.name])), name="control"
-    )
+    hearing = asyncio.create_task(supervise("control", lambda: control.hear(parts, woken)), name="control")
     parts.metrics.show(gauges=gauges(parts), counters=counters(parts))
     health = await serve_health(parts)
     log.info("executor.started", id=str(identity.id), transport=parts.transport.name, port=health.port)

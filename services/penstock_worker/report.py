@@ -11,8 +11,9 @@ import orjson
 import structlog
 
 from penstock.database import Row, Session, retried
-from penstock.moves import FAILED
+from penstock.moves import FAILED, REQUESTED, WAITING
 from penstock.outbox import Publisher
+from penstock.wake import Teller
 from penstock_worker.claims import Claimed
 from penstock_worker.decide import Ending
 
@@ -36,6 +37,7 @@ class Reports:
         session: Session,
         worker: UUID,
         publisher: Publisher,
+        timers: Teller,
         settled: Callable[[Claimed], None],
         *,
         batch: int = 500,
@@ -43,6 +45,7 @@ class Reports:
         self._session = session
         self._worker = worker
         self._publisher = publisher
+        self._timers = timers
         self._settled = settled
         self._batch = batch
         self._pending: deque[tuple[Claimed, Ending]] = deque()
@@ -118,6 +121,8 @@ class Reports:
             await self._split(batch, claims, error)
             return
         self._publisher.publish([row for row in rows if row["outbox_id"] is not None])
+        if any(ending.status in (REQUESTED, WAITING) for _, ending in batch):
+            self._timers.tell()  # of when they are tried again, or were not answered
         moved = {id for row in rows if row["queue"] == "moved" for id in row["ids"]}
         if len(moved) < len(batch):
             await self._account(batch, moved, unknown=tries > 1)

@@ -20,6 +20,7 @@ from penstock.run_log import RunLog
 from penstock.service import Parts
 from penstock.task_executors import Run, RunnableAction, TaskExecutor, attempt
 from penstock.transports import Delivery, Subscription
+from penstock.wake import Teller
 from penstock_worker.claims import Claimed, Claims
 from penstock_worker.conceal import concealed, concealed_outcome
 from penstock_worker.decide import Ending, decide
@@ -65,7 +66,9 @@ class Runner:
         self._paces = paces
         self._sink = sink
         self._claims = Claims(parts.database.session(), worker, actions)
-        self._reports = Reports(parts.database.session(), worker.id, parts.publisher, self._settled)
+        self._reports = Reports(
+            parts.database.session(), worker.id, parts.publisher, Teller(parts.transport), self._settled
+        )
         self.slots = parts.settings.concurrency
         self.running: dict[UUID, Running] = {}
         self._held: dict[UUID, int] = {}

@@ -5,19 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import httpx
-
 from penstock.observe import serve_health
 from tests.flows import shop
 from tests.flows.installation import Installation
+from tests.flows.reading import get, metrics
 from tests.servers.process import free_port
 from tests.servers.rabbitmq import RabbitMQ
-
-
-async def get(port: int, path: str) -> tuple[int, str]:
-    async with httpx.AsyncClient() as client:
-        answer = await client.get(f"http://127.0.0.1:{port}{path}")
-        return answer.status_code, answer.text
 
 
 async def test_a_service_is_live_ready_and_has_metrics(house: Installation) -> None:
@@ -32,12 +25,6 @@ async def test_a_service_is_live_ready_and_has_metrics(house: Installation) -> N
     assert "penstock_lost_total 2.0\n" in text
     assert (await get(health.port, "/nothing"))[0] == 404
     await health.close()
-
-
-async def metrics(port: int) -> dict[str, float]:
-    text = (await get(port, "/metrics"))[1]
-    lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    return {name: float(value) for name, value in lines}
 
 
 async def test_services_count_and_time_what_they_do(house: Installation) -> None:

@@ -226,7 +226,7 @@ async def test_the_replicas_gauges_say_what_it_did_and_how_all_schedules_do(hous
         *shop.ALL, each_second(0), each_second(1), each_second(2, params={"order": "{{ timezone }}"})
     )
     parts: Parts = await house.parts()
-    read = schedule_gauges.gauges(parts)
+    read = {**schedule_gauges.gauges(parts), **schedule_gauges.counters(parts)}
     session = parts.database.session()
     await house.rows("update schedule set since = since - interval '1 second', next_due = clock_timestamp()")
     assert await schedules.turn(parts, session) is True

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import structlog
 
+from penstock import wake
 from penstock.client import Client
 from penstock.database import Database, Session
 from penstock.errors import PenstockError
 from penstock.here import located
-from penstock.scheduling import wake
 from penstock.service import Parts, assembled, make_transport
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ def tell_of_schedules() -> None:
         with contextlib.suppress(PenstockError, TimeoutError):
             async with asyncio.timeout(TOLD):
                 await transport.open()
-                await wake.tell(transport)
+                await wake.tell(transport, "schedules")
         await transport.close()
 
     run(start())

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 import orjson
 
+from penstock import wake
 from penstock.apply import Change, register
 from penstock.database import Row, Session, Transaction, backoff
 from penstock.definitions import Definitions, Schedule
 from penstock.outbox import Publisher
 from penstock.schedules import Preview
-from penstock.scheduling import asking, changes, health, wake
+from penstock.scheduling import asking, changes, health
 from penstock.scheduling.asking import Asked
 from penstock.scheduling.compiled import TICK, CompiledSchedule, compile_schedule
 from penstock.store import schedules as store
@@ -45,7 +46,7 @@ class Schedules:
         """Make schedules, or change them, as `penstock apply` would; says of each whether it is new, changed or
         unchanged. Raises DefinitionError, for an unknown action too."""
         done = await register(self._session, Definitions(declared))
-        await wake.tell(self._publisher.transport)
+        await wake.tell(self._publisher.transport, "schedules")
         return done
 
     async def preview(self, ref: str, count: int = 10) -> list[Preview]:
@@ -110,7 +111,7 @@ class Schedules:
                     answer = await work(tx)
         self._publisher.publish(tx.staged)
         if wakes:
-            await wake.tell(self._publisher.transport)
+            await wake.tell(self._publisher.transport, "schedules")
         return answer
 
 

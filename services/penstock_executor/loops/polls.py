@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 BATCH = 100
 """Calls that begin in one transaction."""
-RECHECK = 5.0
+RECHECK = 10.0
 """Seconds at the most until the loop looks again: so late does a replica hear of a new poll trigger."""
 UNDER_WAY = 0.5
 """The same while a call is under way, whose end nobody tells."""

@@ -12,7 +12,7 @@ import time
 
 import structlog
 
-from penstock import messages
+from penstock import wake
 from penstock.database import Session, Transaction, is_transient
 from penstock.scheduling import firing, losses
 from penstock.service import Parts
@@ -86,8 +86,7 @@ async def start_waiting(parts: Parts, session: Session) -> None:
 
 async def _tell(parts: Parts, tx: Transaction) -> None:
     parts.publisher.publish(tx.staged)
-    if tx.cancelled:
-        await parts.transport.broadcast(messages.CancelRequested(ids=tx.cancelled).model_dump_json().encode())
+    await wake.tell_cancelled(parts.transport, tx.cancelled)
 
 
 async def settle(parts: Parts, session: Session) -> bool:

@@ -1,25 +1,26 @@
 """Fires what is due: timers (retries, delays, deadlines), keys whose waiters may start now, lines whose limits changed,
-inquiries that nobody answered in time. Sleeps until the next timer, but never for long: another process may have set
-a nearer one."""
+inquiries that nobody answered in time. Sleeps until the next timer, or until it is woken because a nearer one may have
+been set: by a worker or a client, which tell of it, or by a handler of this replica."""
 
 from __future__ import annotations
 
-from penstock import messages
+from penstock import wake
 from penstock.database import Session
 from penstock.service import Parts
 from penstock_executor.loops.loop import Loop
 
 FIRE = "select * from fire_due(500)"
-RECHECK = 2.0
-"""Seconds at the most until the next look: so late may a timer fire that was set meanwhile."""
+RECHECK = 10.0
+"""Seconds at the most until the next look: so late may a timer fire that nobody told of."""
+SOON = 0.5
+"""Seconds from what a handler did until the loop looks whether that set timers. Deadlines, most of them."""
 
 
 async def turn(parts: Parts, session: Session) -> bool | float:
     async with session.transaction() as tx:
         rows = await tx.stage_alone(FIRE)
     parts.publisher.publish(tx.staged)
-    if tx.cancelled:
-        await parts.transport.broadcast(messages.CancelRequested(ids=tx.cancelled).model_dump_json().encode())
+    await wake.tell_cancelled(parts.transport, tx.cancelled)
     fired, said = rows[:-1], rows[-1]["queue"]
     if fired:
         return True

@@ -1,0 +1,75 @@
+"""Timers fire when they are due, whoever set them, though the loop that fires them sleeps until it is told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock import AskInquiry, RetryPolicy, Timeouts, action, current
+from penstock.errors import ExecutionFailed
+from penstock.outcomes import Defer
+from penstock_executor.loops import timers
+from tests.flows.installation import Installation
+from tests.flows.reading import metrics
+from tests.servers.process import free_port
+
+LATER = timers.SOON + 0.3
+"""Seconds after which the executor has looked at what its own handlers set."""
+
+
+@action(pack="late", retry=RetryPolicy(max_attempts=2, initial_delay=0.2))
+async def stumble() -> int:
+    if current().attempt == 1:
+        await asyncio.sleep(LATER)
+        raise ConnectionError("once")
+    return current().attempt
+
+
+@action(pack="late")
+async def defer() -> int:
+    if current().attempt == 1:
+        await asyncio.sleep(LATER)
+        raise Defer(delay=0.2)
+    return current().attempt
+
+
+@action(pack="late", timeouts=Timeouts(waiting=0.2))
+async def ask() -> None:
+    await asyncio.sleep(LATER)
+    raise AskInquiry("Anybody there?")
+
+
+@action(pack="late", timeouts=Timeouts(total=LATER))
+async def long() -> None:
+    await asyncio.sleep(60)
+
+
+ACTIONS = (stumble, defer, ask, long)
+
+
+@pytest.fixture
+async def sleeping(house: Installation, monkeypatch: pytest.MonkeyPatch) -> Installation:
+    """An executor that has looked at timers, and would look again in an hour; and a worker."""
+    monkeypatch.setattr(timers, "RECHECK", 3600.0)
+    port = free_port()
+    await house.apply(*ACTIONS)
+    await house.executor(port=port)
+    await house.worker(*ACTIONS)
+    await house.until("select from process where kind = 'executor'")
+    async with asyncio.timeout(20):
+        while not (await metrics(port))['penstock_loop_seconds_count{loop="timers"}']:
+            await asyncio.sleep(0.1)
+    return house
+
+
+async def test_of_timers_that_others_set_the_executor_is_told(sleeping: Installation) -> None:
+    assert await sleeping.client.run("late.stumble", timeout=20) == 2
+    assert await sleeping.client.run("late.defer", timeout=20) == 2
+    delayed = await sleeping.client.start("late.defer", delay=LATER)
+    assert await sleeping.client.result(delayed, timeout=20) == 2
+    for unanswered in ("late.ask", "late.long"):
+        with pytest.raises(ExecutionFailed):
+            await sleeping.client.run(unanswered, timeout=20)
+    await sleeping.quiet()
+    await sleeping.sound()
