@@ -21,6 +21,8 @@ RETURNS = 10
 """Times that the broker gives a message back until it is a dead letter: about a quarter of an hour. Not so with work:
 its queue is there as soon as a worker of its route comes."""
 UNROUTABLE = "unroutable"
+STRAYS = 60.0
+"""PostgreSQL transport, where the outbox is the queue: seconds after which what nobody consumes is a dead letter."""
 
 WAITING = """
 with recursive found (queue) as (
@@ -57,7 +59,8 @@ STRAY = f"""
 select o.id as outbox_id, o.queue, o.ids, o.body, o.message_id from ({WAITING}) q
 cross join lateral (
     select * from outbox
-    where queue = q.queue and due_at <= clock_timestamp() - make_interval(secs => $1)
+    where queue = q.queue
+        and due_at <= clock_timestamp() - make_interval(secs => case when q.queue ^@ any($4::text[]) then $1 else {STRAYS} end)
     order by due_at limit $2 for update skip locked
 ) o
 where q.queue <> all($3::text[]) and q.queue not like 'work.%'
@@ -100,9 +103,10 @@ def _hopeless(row: Row) -> bool:
 
 
 async def _clear(session: Session, age: float, limit: int) -> int:
-    """Where the outbox is the queue: what nobody consumes. What was for whoever listened has been told."""
+    """Where the outbox is the queue: what nobody consumes. What was for whoever listened is told by now, or whoever
+    should have told it died: there is nobody to tell it later."""
     async with session.transaction() as tx:
-        rows = await tx.fetch(STRAY, age, limit, list(messages.QUEUES))
+        rows = await tx.fetch(STRAY, age, limit, list(messages.QUEUES), list(STATUS))
         for row in rows:
             if not row["queue"].startswith(STATUS):
                 await dead_letters.keep(tx, _letter(row))

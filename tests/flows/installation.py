@@ -16,6 +16,7 @@ from penstock.database import Row, Session
 from penstock.definitions import Definitions
 from penstock.service import Parts, Stop, assembled
 from penstock.settings import Settings
+from penstock.transports import Message
 from penstock_executor import main as executor
 from penstock_worker import main as worker
 
@@ -107,6 +108,17 @@ class Installation:
     async def parts(self, role: str = "test") -> Parts:
         """Connections of one's own, to play a part by hand."""
         return await self._stack.enter_async_context(assembled(self.settings(), role=role))
+
+    async def put(self, *sent: Message) -> None:
+        """Publish as who owns a message does: again until it is in a queue. A service that has only just started may not
+        have declared its own yet, and the broker gives back what is for a queue that is not there."""
+        transport = (await self.parts()).transport
+        left = list(sent)
+        async with asyncio.timeout(20):
+            while left := [
+                m for m, taken in zip(left, await transport.publish(left), strict=True) if not taken
+            ]:
+                await asyncio.sleep(0.05)
 
     async def rows(self, sql: str, *args: Any) -> list[Row]:
         return await self.session.fetch(sql, *args)

@@ -74,9 +74,8 @@ async def fails(house: Installation, id: UUID, reason: str) -> None:
 
 async def test_what_cannot_be_decoded_is_kept_and_stops_nothing(waiting: Installation) -> None:
     await waiting.worker(*shop.ALL)
-    parts = await waiting.parts()
-    for queue in ("execution.requested", "work.default"):
-        await parts.transport.publish([Message(queue, b"\xff\0garbage", id=queue, type="?")])
+    queues = ("execution.requested", "work.default")
+    await waiting.put(*(Message(queue, b"\xff\0garbage", id=queue, type="?") for queue in queues))
     await waiting.until("select 1 from dead_letter having count(*) = 2")
     rows = await waiting.rows("select queue, reason, body from dead_letter order by queue")
     assert [row["queue"] for row in rows] == ["execution.requested", "work.default"]
@@ -162,12 +161,11 @@ async def test_one_of_several_is_singled_out_and_only_it_fails(waiting: Installa
     await waiting.until("select 1 from execution where status = 'scheduled' having count(*) = 3")
     await waiting.rows("select * from cancel_executions(array[$1::uuid], 'asked')", ids[2])
     await waiting.rows("delete from outbox returning 1")
-    parts = await waiting.parts()
     headers = {"x-penstock-reason": "delivery_limit", "x-penstock-queue": "work.default"}
 
     async def bury(id: str, which: list[UUID]) -> None:
         body = messages.encode("work", which)
-        await parts.transport.publish([Message(messages.DEAD, body, id=id, type="work", headers=headers)])
+        await waiting.put(Message(messages.DEAD, body, id=id, type="work", headers=headers))
 
     await bury("all", ids)
     await waiting.until("select 1 from dead_letter")
@@ -183,10 +181,9 @@ async def test_a_dead_letter_changes_nothing_that_went_on_meanwhile(waiting: Ins
     await waiting.worker(*shop.ALL)
     id = await waiting.client.start("shop.charge", {"order": 7})
     await waiting.client.result(id, timeout=20)
-    parts = await waiting.parts()
     headers = {"x-penstock-reason": "rejected", "x-penstock-queue": "work.default"}
     body = messages.encode("work", [id])
-    await parts.transport.publish([Message(messages.DEAD, body, id="old", type="work", headers=headers)])
+    await waiting.put(Message(messages.DEAD, body, id="old", type="work", headers=headers))
     await waiting.until("select 1 from dead_letter")
     assert (await waiting.client.get(id))["status"] == "completed"
     await waiting.sound()
@@ -210,6 +207,18 @@ async def test_what_the_broker_has_no_queue_for_is_kept_in_the_end(house: Instal
     found = await letter(house, "unroutable")
     assert (found["queue"], found["type"]) == ("nobody.knows", "nobody.knows")
     assert not await house.rows("select 1 from outbox")
+
+
+async def test_what_tells_whoever_listens_does_not_stay(house: Installation) -> None:
+    """Whoever staged it died: it is nobody's work, and soon gone; where the outbox is the queue, too."""
+    await house.rows(
+        "insert into outbox (queue, ids, due_at) select q, array[gen_random_uuid()], clock_timestamp() "
+        "from unnest(array['inquiry.created', 'execution.status.failed', 'nobody.knows']) q returning 1"
+    )
+    parts = await house.parts()
+    await relay(parts.transport, parts.database.session(), 0.0)
+    assert [row["queue"] for row in await house.rows("select queue from outbox")] == ["nobody.knows"]
+    assert not await house.rows("select 1 from dead_letter")
 
 
 async def test_what_was_unroutable_is_replayed(database: str, vhost: str) -> None:

@@ -10,6 +10,7 @@ import pika
 import pytest
 
 from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.transports import Message
 from tests.flows import shop
 from tests.flows.installation import Installation
 
@@ -134,14 +135,9 @@ async def test_a_message_of_nobody_goes_to_the_dead_letters_and_stops_nothing(
     house: Installation, database: str
 ) -> None:
     await house.start(*shop.ALL)
-    parts = await house.parts()
-    from penstock.transports import Message
-
-    await parts.transport.publish(
-        [
-            Message("execution.requested", b"\xff\xfe garbage", id="g-1", type="?"),
-            Message("execution.requested", b'{"v": 9, "type": "x", "ids": []}', id="g-2", type="?"),
-        ]
+    await house.put(
+        Message("execution.requested", b"\xff\xfe garbage", id="g-1", type="?"),
+        Message("execution.requested", b'{"v": 9, "type": "x", "ids": []}', id="g-2", type="?"),
     )
     assert await house.client.run("shop.charge", {"order": 1}, timeout=20) == {"order": 1, "charged": 0}
     letters = await house.until(

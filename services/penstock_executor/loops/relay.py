@@ -7,15 +7,9 @@ from penstock.relay import relay
 from penstock.service import Parts
 from penstock_executor.loops.loop import Loop
 
-STRAYS = 60.0
-"""PostgreSQL transport, where the outbox is the queue: seconds after which what nobody consumes is cleared away."""
-
 
 async def turn(parts: Parts, session: Session) -> bool:
-    age = STRAYS if parts.transport.name == "postgres" else parts.settings.relay_age
-    return await relay(parts.transport, session, age) > 0
+    return await relay(parts.transport, session, parts.settings.relay_age) > 0
 
 
-LOOP = Loop(
-    "relay", lambda settings: STRAYS if settings.transport == "postgres" else settings.relay_interval, turn
-)
+LOOP = Loop("relay", lambda settings: settings.relay_interval, turn)

@@ -118,8 +118,7 @@ async def test_work_that_has_ended_is_not_sent_again(house: Installation) -> Non
 
 async def test_garbage_is_not_sent_again(house: Installation) -> None:
     await house.start(*shop.ALL)
-    parts = await house.parts()
-    await parts.transport.publish([Message("execution.requested", b"\xff garbage", id="g", type="?")])
+    await house.put(Message("execution.requested", b"\xff garbage", id="g", type="?"))
     [letter] = await letters(house, 1)
     said = await penstock("dead-letters", "replay", letter["id"])
     assert said.code == 1
