@@ -19,6 +19,7 @@ from penstock import migrate
 from penstock.settings import Settings
 from tests.crash.points.replay import Zygote
 from tests.flows.installation import Installation
+from tests.interleavings import explore
 from tests.servers import choose, databases
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
@@ -58,6 +59,13 @@ async def template(postgres_server: Postgres) -> AsyncIterator[str]:
     await migrate.upgrade(Settings(database_url=SecretStr(await databases.create(postgres_server, name))))
     yield name
     await databases.drop(postgres_server, name)
+
+
+@pytest.fixture(scope="session")
+async def gated(postgres_server: Postgres, template: str) -> AsyncIterator[str]:
+    """The same with gates in its functions, for the races that are stepped through."""
+    async with explore.gated(postgres_server, template) as name:
+        yield name
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def minutes(request: pytest.FixtureRequest) -> float:
     return float(request.config.getoption("--minutes"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def seed(request: pytest.FixtureRequest) -> int:
     given = request.config.getoption("--seed")
     return random.SystemRandom().randrange(10**6) if given is None else int(given)

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
-import random
+from collections.abc import Mapping
 
 import pytest
 
-from tests.interleavings.cases import CASES
-from tests.interleavings.explore import explore, play, theatre
-from tests.interleavings.test_orders import FAULTY, NAMES, ORDERS
+from tests.interleavings.cases import CASES, MESSAGES
+from tests.interleavings.explore import Found, draw, explore, in_lanes, theatre
+from tests.interleavings.test_faults import DRAWN, FAULTY
+from tests.interleavings.test_orders import LANES, NAMES, ORDERS, WANTED, asked_for
 from tests.servers.postgres import Postgres
 
 
+@pytest.fixture(scope="module")
+async def played(
+    request: pytest.FixtureRequest, postgres_server: Postgres, gated: str, seed: int
+) -> Mapping[str, Found]:
+    async def one(name: str) -> Found:
+        async with theatre(postgres_server, gated, CASES[name]) as (scene, stage):
+            return await explore(scene, stage, CASES[name], 12 * ORDERS, seed)
+
+    return await in_lanes(LANES, asked_for(request), one)
+
+
 @pytest.mark.parametrize("name", NAMES)
-async def test_whoever_comes_first_all_ends_well(
-    postgres_server: Postgres, template: str, name: str, seed: int
+async def test_whoever_comes_first_all_ends_well(played: Mapping[str, Found], name: str, seed: int) -> None:
+    assert not played[name].wrong, f"seed {seed}: {played[name].wrong[0]}"
+
+
+async def test_these_were_ten_thousand_orders(played: Mapping[str, Found]) -> None:
+    assert sum(len(found.seen) for found in played.values()) >= 10 * WANTED
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_nor_where_statements_fail_and_connections_are_lost(
+    postgres_server: Postgres, gated: str, name: str, seed: int
 ) -> None:
-    async with theatre(postgres_server, template, CASES[name]) as (scene, stage):
-        found = await explore(scene, stage, CASES[name], 128 * ORDERS, seed)
-        assert not found.wrong, f"seed {seed}: {found.wrong[0]}"
-        for number in range(20 * FAULTY):
-            await play(scene, stage, CASES[name], "", random.Random(f"{name} {seed} {number}"), faults=0.1)
+    async with theatre(postgres_server, gated, CASES[name]) as (scene, stage):
+        seeds = [f"{seed} {number}" for number in range(20 * FAULTY)]
+        found = await draw(scene, stage, CASES[name], seeds, faults=0.1)
+    assert not found.wrong, found.wrong[0]
+
+
+@pytest.mark.parametrize("faults", [0.0, 0.05])
+@pytest.mark.parametrize("name", MESSAGES)
+async def test_nor_where_a_broker_drops_repeats_delays_and_loses_messages(
+    postgres_server: Postgres, gated: str, name: str, seed: int, faults: float
+) -> None:
+    async with theatre(postgres_server, gated, MESSAGES[name]) as (scene, stage):
+        seeds = [f"{seed} {number}" for number in range(30 * DRAWN)]
+        found = await draw(scene, stage, MESSAGES[name], seeds, faults)
+    assert not found.wrong, found.wrong[0]

@@ -1,10 +1,12 @@
-"""Transports that are none."""
+"""Brokers that are none: one that takes nothing, and one that does whatever a transport may do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Sequence
 
-from penstock.transports import Message, Subscription
+from penstock.errors import ConnectionFailed
+from penstock.transports import Delivery, Message, Subscription
 
 
 class Silent:
@@ -30,5 +32,76 @@ class Silent:
 
     async def listen(self) -> Subscription:
         raise NotImplementedError
+
+    async def close(self) -> None: ...
+
+
+class Fickle(Silent):
+    """Drops what it was given and says so, keeps it and does not say so, loses the connection in between; delivers late,
+    twice and in any order. What it confirmed it delivers; but one that `loses` forgets some of it, like a broker whose
+    disk is gone."""
+
+    name = "fickle"
+
+    def __init__(self, draw: random.Random, loses: float = 0.0) -> None:
+        self._draw, self._loses = draw, loses
+        self._waiting: list[Message] = []
+        self.did: dict[str, int] = {}
+
+    async def publish(self, messages: Sequence[Message]) -> list[bool]:
+        confirmed = []
+        for message in messages:
+            if self._does("cut", 0.05):
+                raise ConnectionFailed("the connection closed while a call waited for its answer")
+            dropped, unsaid = self._does("dropped", 0.15), self._does("not confirmed", 0.1)
+            if not dropped and not (not unsaid and self._does("lost", self._loses)):
+                self._waiting.append(message)
+            confirmed.append(not dropped and not unsaid)
+        return confirmed
+
+    def next(self, queues: Iterable[str]) -> list[Delivery]:
+        """What comes next of these queues: some of one of them, in any order; perhaps nothing yet."""
+        here = [message for message in self._waiting if message.queue in queues]
+        if not here or self._does("late", 0.15):
+            return []
+        queue = self._draw.choice(here).queue
+        here = [message for message in here if message.queue == queue]
+        taken = self._draw.sample(here, self._draw.randint(1, len(here)))
+        if len(here) > 1:
+            self._count("in another order")
+        for message in taken:
+            if not self._does("twice", 0.2):
+                self._waiting.remove(message)
+        return [Delivery(queue, m.body, n, m.id, m.type) for n, m in enumerate(taken)]
+
+    def holds(self, queues: Iterable[str]) -> bool:
+        return any(message.queue in queues for message in self._waiting)
+
+    def _does(self, what: str, chance: float) -> bool:
+        if self._draw.random() >= chance:
+            return False
+        self._count(what)
+        return True
+
+    def _count(self, what: str) -> None:
+        self.did[what] = self.did.get(what, 0) + 1
+
+
+class Settled:
+    """The subscription of deliveries that are settled as soon as they are taken: what comes again is drawn."""
+
+    def __init__(self, queue: str) -> None:
+        self.queue = queue
+        self.dead: list[str] = []
+
+    async def receive(self, limit: int) -> list[Delivery]:
+        raise NotImplementedError
+
+    async def ack(self, deliveries: Sequence[Delivery]) -> None: ...
+
+    async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
+        self.dead.append(reason)
+
+    async def resize(self, prefetch: int) -> None: ...
 
     async def close(self) -> None: ...

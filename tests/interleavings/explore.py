@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import traceback
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -31,16 +33,28 @@ class Found:
 
 
 @asynccontextmanager
-async def theatre(server: Postgres, migrated: str, case: Case) -> AsyncIterator[tuple[Scene, Stage]]:
-    """A database of the case's own, with gates, its definitions, and a stage."""
+async def gated(server: Postgres, migrated: str) -> AsyncIterator[str]:
+    """The name of a copy of the migrated database that has gates, to make theatres from. Of its partitions those of the
+    days to come are gone: each costs every statement on its table."""
     name = databases.new_name()
     url = await databases.create(server, name, template=migrated)
-    scene = Scene(url)
     try:
         connection = await asyncpg.connect(url)
         await gates.install(connection)
+        await connection.execute(gates.LATER_DAYS)
         await connection.close()
-        stage = await Stage.open(url)
+        yield name
+    finally:
+        await databases.drop(server, name)
+
+
+@asynccontextmanager
+async def theatre(server: Postgres, gated: str, case: Case) -> AsyncIterator[tuple[Scene, Stage]]:
+    """A database of the case's own, its definitions, and a stage."""
+    name = databases.new_name()
+    scene = Scene(await databases.create(server, name, template=gated))
+    try:
+        stage = await Stage.open(scene.address)
         scene.definitions = case.definitions
         await scene.apply(*case.definitions)
         try:
@@ -74,6 +88,7 @@ async def play(
         return last if last in enabled else enabled[0]
 
     await scene.begin()
+    scene.draw = rest or random.Random(prefix)
     order = await stage.play(await case.prepare(scene), choose, fault if faults else None)
     if case.after is not None:
         await case.after(scene)
@@ -123,4 +138,34 @@ async def explore(scene: Scene, stage: Stage, case: Case, most: int, seed: int) 
                     ):
                         queued.add(other)
                         frontier.append(other)
+    return found
+
+
+async def draw(scene: Scene, stage: Stage, case: Case, seeds: Iterable[object], faults: float = 0.0) -> Found:
+    """Play an order that each of these seeds draws, with so many steps that go wrong."""
+    found = Found()
+    for seed in seeds:
+        try:
+            order = await play(scene, stage, case, "", random.Random(f"{case.name} {seed}"), faults)
+        except Exception:
+            found.wrong.append(
+                f"{case.name}, seed {seed}, faults {faults}:\n{traceback.format_exc(limit=-4)}"
+            )
+            break
+        found.seen.add(str(order))
+    return found
+
+
+async def in_lanes(
+    lanes: int, names: Iterable[str], one: Callable[[str], Awaitable[Found]]
+) -> Mapping[str, Found]:
+    """Each of these, so many at a time: while one waits for its server, another goes on."""
+    left, found = deque(names), dict[str, Found]()
+
+    async def lane() -> None:
+        while left:
+            name = left.popleft()
+            found[name] = await one(name)
+
+    await asyncio.gather(*(lane() for _ in range(lanes)))
     return found

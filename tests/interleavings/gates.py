@@ -1,7 +1,8 @@
 """Gates inside the database's own functions: before each of their statements a session waits until it is let on.
 
-The functions are those of the migrations, with a call written in front of every statement that reads or writes. A gate
-counts on a sequence, which no transaction undoes; so it is known who waits where, and nobody is let on by accident.
+The functions are those of the migrations, with a call written in front of every statement that reads or writes. Whoever
+comes to a gate says so (a NOTICE arrives at once, in the midst of a statement) and waits for an advisory lock that the
+stage holds: nobody has to look where anybody is. Gates are counted by a sequence, which no transaction undoes.
 """
 
 from __future__ import annotations
@@ -12,29 +13,31 @@ from collections.abc import Iterator
 import asyncpg
 
 ACTORS = 3
-GATE = """
+GATES, FAILS = 1001, 2001
+"""Classes of the advisory locks of the first session: (GATES, n) is held until it may pass its nth gate, (FAILS, n) while
+its next one is to raise RAISES[n]."""
+RAISES = ("40001", "40P01")
+GATE = f"""
 create function gate() returns void language plpgsql as $$
 declare
-    v_actor text := current_setting('gate.actor', true);
-    v_here bigint;
-    v_to bigint;
-    v_fail bigint;
+    v_actor integer := nullif(current_setting('gate.actor', true), '')::integer;
+    v_here integer;
 begin
-    if coalesce(v_actor, '') = '' then
+    if v_actor is null then
         return;
     end if;
-    v_here := nextval('gate_at_' || v_actor);
-    loop
-        execute format('select t.last_value, f.last_value from gate_to_%s t, gate_fail_%s f', v_actor, v_actor)
-        into v_to, v_fail;
-        exit when v_to >= v_here;
-        perform pg_sleep(0.0002);
-    end loop;
-    if v_fail = v_here * 2 then
-        raise exception 'could not serialize access' using errcode = '40001';
-    elsif v_fail = v_here * 2 + 1 then
-        raise exception 'deadlock detected' using errcode = '40P01';
+    v_here := nextval('gate_' || v_actor);
+    raise notice 'gate %', v_here;
+    perform pg_advisory_lock_shared({GATES} + v_actor, v_here);
+    perform pg_advisory_unlock_shared({GATES} + v_actor, v_here);
+    if not pg_try_advisory_lock_shared({FAILS} + v_actor, 0) then
+        raise exception 'could not serialize access' using errcode = '{RAISES[0]}';
     end if;
+    perform pg_advisory_unlock_shared({FAILS} + v_actor, 0);
+    if not pg_try_advisory_lock_shared({FAILS} + v_actor, 1) then
+        raise exception 'deadlock detected' using errcode = '{RAISES[1]}';
+    end if;
+    perform pg_advisory_unlock_shared({FAILS} + v_actor, 1);
 end $$
 """
 STATEMENT = re.compile(
@@ -49,14 +52,21 @@ where p.pronamespace = 'public'::regnamespace and l.lanname = 'plpgsql' and p.pr
     and p.proname not in ('make_partitions', 'split_default_partition', 'drop_partitions', 'lock_keys', 'is_away', 'gate')
     and p.provolatile = 'v'
 """
+LATER_DAYS = """
+do $$ declare v_name text; begin
+    for v_name in select inhrelid::regclass from pg_inherits join pg_class on oid = inhrelid
+        where relkind = 'r' and relname ~ '_[0-9]{8}$' and right(relname, 8) > to_char(now() + interval '1 day', 'YYYYMMDD')
+    loop
+        execute format('drop table %s', v_name);
+    end loop;
+end $$
+"""
 
 
 async def install(connection: asyncpg.Connection[asyncpg.Record]) -> int:
     """Put gates into every function of this database. Returns how many there are."""
     for actor in range(ACTORS):
-        for name in ("at", "to", "fail"):
-            await connection.execute(f"create sequence gate_{name}_{actor} minvalue 0")
-            await connection.execute(f"select setval('gate_{name}_{actor}', 0)")
+        await connection.execute(f"create sequence gate_{actor}")
     await connection.execute(GATE)
     count = 0
     for row in await connection.fetch(OURS):

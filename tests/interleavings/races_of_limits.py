@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock import Limit
-from penstock.database import Session, backoff
+from penstock.database import Session
 from penstock.definitions import Definitions
 from penstock.ids import new_id
 from penstock.messages import EXECUTION_REQUESTED
@@ -25,7 +25,7 @@ from tests.interleavings.case import (
     one_execution,
     running,
 )
-from tests.interleavings.scene import Scene
+from tests.interleavings.scene import Scene, soon
 from tests.interleavings.stage import Work
 
 
@@ -134,7 +134,7 @@ async def keyed_submits(scene: Scene) -> Sequence[Work]:
                 key="k",
                 digest="d",
             )
-            async for attempt in backoff():
+            async for attempt in soon():
                 with attempt:
                     async with session.transaction() as tx:
                         await executions.submit(tx, [one])

@@ -10,20 +10,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 from pydantic import SecretStr
 
 from penstock.database import Row, Session
 from penstock.settings import Settings
-from tests.interleavings.gates import ACTORS
+from tests.interleavings.gates import ACTORS, FAILS, GATES, RAISES
 
-STATUS = """
-select {at}, array(select pid from pg_stat_activity where wait_event_type = 'Lock' and pid = any($1)) as waits from {of}
-"""
-LOOK = 0.0006
-"""Seconds between two looks at a statement that is under way."""
+T = TypeVar("T")
+BLOCKED = "select pid, pg_blocking_pids(pid) as by from unnest($1::int[]) pid"
+LOOK = 0.002
+"""Seconds after which a statement that is under way is looked at: it may wait for a lock."""
 STUCK = 10.0
 
 
@@ -47,10 +46,8 @@ class Actor:
     state: State = State.DONE
     let_on: asyncio.Future[None] | None = None
     at: int = 0
-    allowed: int = 0
-    seen_waiting: int = 0
+    """The gate inside a function that it came to last."""
     task: asyncio.Task[Any] | None = None
-    answer: Any = None
     statements: list[str] = field(default_factory=list)
     loses: bool = False
     """Its connection is lost once the statement that comes now is done."""
@@ -68,7 +65,7 @@ class Order:
         return "".join(map(str, self.choices))
 
 
-FAULTS = ("40001", "40P01", "57P01", "lost")
+FAULTS = (*RAISES, "57P01", "lost")
 """What may happen instead of a statement: a serialization failure, a deadlock, a session that the server ends, and a
 connection that is lost after the statement (which may have been the commit)."""
 Choose = Callable[[int, tuple[int, ...], int | None], int]
@@ -87,18 +84,18 @@ class Stage:
         self._changed = asyncio.Event()
         self._cache: dict[Any, Any] = {}
         self._settings = settings
-        numbers = range(len(self.actors))
-        self._status = STATUS.format(
-            at=", ".join(f"g{n}.last_value as at_{n}" for n in numbers),
-            of=", ".join(f"gate_at_{n} g{n}" for n in numbers),
-        )
+        self._failing: tuple[int, int] | None = None
 
     @classmethod
     async def open(cls, database: str, count: int = ACTORS) -> Stage:
-        actors = [await _actor(database, number) for number in range(count)]
-        return cls(
-            await asyncpg.connect(database), actors, Settings(database_url=SecretStr(database)), database
-        )
+        control = await asyncpg.connect(database)
+        stage = cls(control, (), Settings(database_url=SecretStr(database)), database)
+        stage.actors = [await stage._actor(number) for number in range(count)]
+        for actor in stage.actors:
+            [row] = await control.fetch(f"select last_value, is_called from gate_{actor.number}")
+            actor.at = row["last_value"] if row["is_called"] else 0
+            await control.execute("select pg_advisory_lock($1, $2)", GATES + actor.number, actor.at + 1)
+        return stage
 
     async def close(self) -> None:
         for actor in self.actors:
@@ -109,12 +106,13 @@ class Stage:
         self, works: Sequence[Work], choose: Choose, fault: Callable[[], str | None] | None = None
     ) -> Order:
         """Run these, each on a session of its own, in the order that `choose` says. `fault` says of each step whether one
-        of FAULTS happens. Raises what a work raises."""
+        of FAULTS happens. Raises what a work raises; after that this stage is of no more use."""
         order = Order()
         self.played = order.choices
         playing = self.actors[: len(works)]
         for actor, work in zip(playing, works, strict=True):
             actor.state = State.PYTHON
+            actor.statements.clear()
             actor.task = asyncio.create_task(self._run(actor, work))
         last: int | None = None
         try:
@@ -128,7 +126,8 @@ class Stage:
                 last = choose(len(order.choices), enabled, last)
                 order.choices.append(last)
                 order.enabled.append(enabled)
-                await self._let_on(self.actors[last], fault() if fault is not None else None)
+                async with asyncio.timeout(STUCK):
+                    await self._let_on(self.actors[last], fault() if fault is not None else None)
         finally:
             for actor in playing:
                 assert actor.task is not None
@@ -141,13 +140,8 @@ class Stage:
     async def _run(self, actor: Actor, work: Work) -> Any:
         async def connect() -> Any:
             if actor.connection.is_closed():
-                fresh = await _actor(self._database, actor.number)
-                actor.connection, actor.pid, actor.at, actor.allowed = (
-                    fresh.connection,
-                    fresh.pid,
-                    fresh.at,
-                    fresh.allowed,
-                )
+                fresh = await self._actor(actor.number, actor)
+                actor.connection, actor.pid = fresh.connection, fresh.pid
             return GatedConnection(self, actor)
 
         try:
@@ -156,55 +150,77 @@ class Stage:
             actor.state = State.DONE
             self._changed.set()
 
+    async def _actor(self, number: int, known: Actor | None = None) -> Actor:
+        connection = await asyncpg.connect(
+            self._database,
+            server_settings={
+                "application_name": f"actor-{number}",
+                "gate.actor": str(number),
+                "deadlock_timeout": "20ms",
+                "jit": "off",
+            },
+        )
+        actor = Actor(number, connection, connection.get_server_pid())
+        connection.add_log_listener(lambda _, said: self._came_to_a_gate(known or actor, str(said.message)))
+        return actor
+
+    def _came_to_a_gate(self, actor: Actor, said: str) -> None:
+        if said.startswith("gate "):
+            actor.at, actor.state = int(said.split()[1]), State.INNER
+            self._changed.set()
+
     async def _let_on(self, actor: Actor, fault: str | None) -> None:
-        number, inner = actor.number, actor.state is State.INNER
-        if fault in ("40001", "40P01") and inner:
-            await self._control.execute(
-                f"select setval('gate_fail_{number}', {actor.at * 2 + (fault == '40P01')})"
-            )
+        inner = actor.state is State.INNER
+        if self._failing:
+            await self._control.fetch("select pg_advisory_unlock($1, $2)", *self._failing)
+            self._failing = None
+        if fault in RAISES and inner:
+            self._failing = FAILS + actor.number, RAISES.index(fault)
+            await self._control.fetch("select pg_advisory_lock($1, $2)", *self._failing)
         elif fault == "57P01" and inner:
-            await self._control.execute("select pg_terminate_backend($1)", actor.pid)
+            await self._control.fetch("select pg_terminate_backend($1)", actor.pid)
         actor.loses = fault == "lost" and not inner
-        actor.state, actor.seen_waiting = State.STATEMENT, 0
+        actor.state = State.STATEMENT
         if inner:
-            actor.allowed = actor.at
-            await self._control.execute(f"select setval('gate_to_{number}', {actor.at})")
+            await self._control.fetch(
+                "select pg_advisory_lock($1, $2 + 1), pg_advisory_unlock($1, $2)",
+                GATES + actor.number,
+                actor.at,
+            )
         else:
             assert actor.let_on is not None
             actor.let_on.set_result(None)
 
     async def _until_all_stand(self, playing: Sequence[Actor]) -> None:
-        for actor in playing:
-            if actor.state is State.WAITS:
-                actor.state, actor.seen_waiting = State.STATEMENT, 0
+        """Who waited may have been freed by whoever moved last, and free the next in turn."""
         async with asyncio.timeout(STUCK):
             while True:
-                busy = [a for a in playing if a.state in (State.PYTHON, State.STATEMENT)]
-                if not busy:
+                await self._until_nobody_moves(playing)
+                waiting = [a for a in playing if a.state is State.WAITS]
+                if not waiting or not await self._look(waiting):
                     return
-                self._changed.clear()
-                under_way = [a for a in busy if a.state is State.STATEMENT]
-                try:
-                    async with asyncio.timeout(LOOK):
-                        await self._changed.wait()
-                    continue
-                except TimeoutError:
-                    pass
-                if under_way:
+
+    async def _until_nobody_moves(self, playing: Sequence[Actor]) -> None:
+        while any(a.state in (State.PYTHON, State.STATEMENT) for a in playing):
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(LOOK):
+                    await self._changed.wait()
+            except TimeoutError:
+                if under_way := [a for a in playing if a.state is State.STATEMENT]:
                     await self._look(under_way)
 
-    async def _look(self, under_way: Sequence[Actor]) -> None:
-        [row] = await self._control.fetch(self._status, [a.pid for a in under_way])
-        for actor in under_way:
-            if actor.state is not State.STATEMENT:
-                continue
-            at = row[f"at_{actor.number}"]
-            if at > actor.allowed:
-                actor.at, actor.state = at, State.INNER
-            elif actor.pid in row["waits"]:
-                actor.seen_waiting += 1
-                if actor.seen_waiting > 1:
-                    actor.state = State.WAITS
+    async def _look(self, actors: Sequence[Actor]) -> bool:
+        """See who of these waits for a lock that another session of the stage holds; whether one does so no more."""
+        rows = await self._control.fetch(BLOCKED, [a.pid for a in actors])
+        ours, freed = {a.pid for a in self.actors}, False
+        for actor, row in zip(actors, rows, strict=True):
+            waits = bool(row["by"]) and ours.issuperset(row["by"])
+            if actor.state is State.WAITS and not waits:
+                actor.state, freed = State.STATEMENT, True
+            elif actor.state is State.STATEMENT and waits:
+                actor.state = State.WAITS
+        return freed
 
     async def gate(self, actor: Actor, statement: str) -> None:
         """Before a statement: wait to be let on."""
@@ -218,21 +234,6 @@ class Stage:
         """A statement has ended."""
         actor.state = State.PYTHON
         self._changed.set()
-
-
-async def _actor(database: str, number: int) -> Actor:
-    connection = await asyncpg.connect(
-        database,
-        server_settings={
-            "application_name": f"actor-{number}",
-            "gate.actor": str(number),
-            "deadlock_timeout": "60ms",
-            "jit": "off",
-        },
-    )
-    pid = (await connection.fetchval("select pg_backend_pid()")) or 0
-    at = await connection.fetchval(f"select last_value from gate_at_{number}")
-    return Actor(number, connection, pid, at=at, allowed=at)
 
 
 class GatedConnection:
@@ -250,7 +251,7 @@ class GatedConnection:
     def transaction(self) -> GatedTransaction:
         return GatedTransaction(self, self._actor.connection.transaction())
 
-    async def _gated(self, what: str, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def _gated(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
         await self._stage.gate(self._actor, what)
         try:
             done = await work()
