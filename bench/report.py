@@ -33,13 +33,18 @@ COST = (
     Column("WAL kB", "wal_bytes_per_1000", 0, 1024),
     Column("foreign load", "foreign_load"),
 )
+OWN = (Column("items a batch", "items_per_batch", 1), Column("ms a batch", "batch_ms", 1))
 FLOWS = (Column("s", "seconds"), Column("tasks/s", "tasks_per_second", 0), *COST[1:])
 PERCENTILES = (50, 95, 99)
 LATENCY = tuple(
     Column(f"{what} p{p}", f"{what}_p{p}_ms", 1) for what in ("start", "recorded") for p in PERCENTILES
 )
 TABLES: tuple[tuple[str, str, tuple[Column, ...]], ...] = (
-    ("noop", "No-ops: rate; CPU seconds of each process group, writing transactions and log per 1,000", COST),
+    (
+        "noop",
+        "No-ops: rate; CPU seconds of each process group, writing transactions and log per 1,000",
+        (*COST, *OWN),
+    ),
     ("noop-100-callers", "No-ops from 100 callers at once, one each", COST),
     ("events", "Events that each start a no-op", COST),
     ("limits-hot", "No-ops under one limit of 100 at once", COST),
@@ -47,7 +52,7 @@ TABLES: tuple[tuple[str, str, tuple[Column, ...]], ...] = (
     (
         "latency-20",
         "20 a second: milliseconds from submit to begin, and to the committed end",
-        LATENCY,
+        (*LATENCY, Column("waited, on average", "waited_ms", 1)),
     ),
     ("load-200", "200 a second: the same", LATENCY),
     (

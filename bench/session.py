@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,9 +18,10 @@ from typing import Any
 
 import asyncpg
 
-from bench import marks, meters, peers, systems
+from bench import marks, meters, own, peers, systems
 from bench.servers import Servers
 from tests.servers import reaper
+from tests.servers.process import free_port
 
 PATIENCE = 60.0
 """Seconds without any progress after which a system is given up."""
@@ -53,6 +55,8 @@ class Session:
     client: Process
     about: dict[str, Any] = field(default_factory=dict)
     processes: dict[str, list[Process]] = field(default_factory=dict)
+    ports: list[int] = field(default_factory=list)
+    """Where its own services say how they are."""
     used: int = 0
 
     @property
@@ -129,12 +133,18 @@ class Session:
         lines = self.log.read_text(errors="replace").splitlines()[-8:]
         return Stalled("\n  ".join([what, *(line[:300] for line in lines)]))
 
+    async def counted(self) -> Counter[str]:
+        return await own.counted(self.ports)
+
     async def start(self, command: Sequence[str]) -> Process:
+        port = free_port()
+        if self.system.name == "penstock":
+            self.ports.append(port)
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *command,
                 cwd=peers.ROOT,
-                env=self.environment,
+                env=self.environment | {"PENSTOCK_PORT": str(port)},
                 stdin=DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from bench import own
 from bench.figures import Measured, cost_per_1000, latency
 from bench.meters import between
 from bench.session import SETTLE, Session
@@ -14,7 +15,7 @@ async def at_rate(session: Session, rate: int, count: int) -> Measured:
     """`count` at `rate` a second: from just before the submit to the begin, and to the committed end."""
     await asyncio.sleep(1)  # what the work before this one left behind
     first = session.take(count)
-    before = await session.read()
+    before, counted = await session.read(), await session.counted()
     sent = (await session.order("pace", first=first, count=count, rate=rate))["given"]
     await session.ended(first, count)
     recorded = await session.recorded(first, count)
@@ -24,7 +25,7 @@ async def at_rate(session: Session, rate: int, count: int) -> Measured:
     measured = latency("start", [at - since for at, since in zip(begun, sent, strict=True)])
     if recorded:
         measured |= latency("recorded", [at - since for at, since in zip(recorded, sent, strict=True)])
-    return measured | cost_per_1000(cost, count)
+    return measured | cost_per_1000(cost, count) | own.between(counted, await session.counted())
 
 
 async def at_20(session: Session, effort: Effort) -> Measured:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from bench import own
 from bench.figures import Measured, cost_per_1000
 from bench.meters import between
 from bench.session import SETTLE, Session
@@ -15,14 +16,15 @@ FIRST_GUESS = 500
 async def run(session: Session, order: str, count: int) -> tuple[float, Measured]:
     """Do `count` at once; gives the seconds that it took, and the figures."""
     first = session.take(count)
-    before = await session.read()
+    before, counted = await session.read(), await session.counted()
     began = (await session.order(order, first=first, count=count))["began"]
     ends = await session.ended(first, count)
     recorded = await session.recorded(first, count)
     await asyncio.sleep(SETTLE)
     cost = between(before, await session.read())
     seconds = max(recorded or ends) - began
-    return seconds, {"throughput": (count / seconds, "1/s")} | cost_per_1000(cost, count)
+    found = cost_per_1000(cost, count) | own.between(counted, await session.counted())
+    return seconds, {"throughput": (count / seconds, "1/s")} | found
 
 
 async def as_many(session: Session, effort: Effort, order: str) -> Measured:
