@@ -1,50 +1,71 @@
 -- Puts executions in line. With `fair`, the first of a group that has none waiting joins the round that is on, and each
--- further one the round after its group's last; so however many one group has, others have their turn.
-create function enqueue(p_wanted wanted[]) returns void
+-- further one the round after its group's last; so however many one group has, others have their turn. Returns the keys of
+-- lanes that are new, which nobody has looked at yet: the caller promotes there.
+create function enqueue(p_wanted wanted[]) returns text[]
 language plpgsql
+set enable_nestloop = off set enable_hashjoin = on
+as $$
+declare
+    v_first waiter[];
+    v_new text[];
+begin
+    with placed as (
+        insert into waiter (lane, rank, turn, ready_at, execution_id, fair_group)
+        select w.lane, w.rank, case when w.fair is null then 0 else next_turn(w.fair, w.fair_group, w.rank)
+            + row_number() over (partition by w.fair_group, w.rank order by w.ready_at, w.id) - 1 end,
+            w.ready_at, w.id, w.fair_group
+        from unnest(p_wanted) w
+        returning waiter as w
+    )
+    select array_agg(x.w) into v_first from (
+        select distinct on ((w).lane) w from placed order by (w).lane, (w).rank, (w).turn, (w).ready_at, (w).execution_id) x;
+
+    with made as (
+        insert into lane (id, namespace_id, keys, gate, fair, rank, turn, ready_at, execution_id)
+        select o.lane, w.namespace_id, w.keys, w.keys[1], w.fair, o.rank, o.turn, o.ready_at, o.execution_id
+        from unnest(v_first) o join unnest(p_wanted) w on w.id = o.execution_id
+        on conflict (id) do nothing
+        returning keys
+    )
+    select array_agg(distinct k) into v_new from made, unnest(keys) k;
+    update lane l
+    set rank = o.rank, turn = o.turn, ready_at = o.ready_at, execution_id = o.execution_id
+    from unnest(v_first) o
+    where l.id = any (array(select lane from unnest(v_first))) and l.id = o.lane
+        and (o.rank, o.turn, o.ready_at, o.execution_id) < (l.rank, l.turn, l.ready_at, l.execution_id);
+    return v_new;
+end $$;
+
+-- The turn of the next one of a group: after the group's last, or with the round that is on.
+create function next_turn(p_fair text, p_group text, p_rank smallint) returns bigint
+language plpgsql stable
+set enable_seqscan = off set enable_bitmapscan = off set enable_nestloop = on set enable_hashjoin = off
 as $$
 begin
-    insert into waiter (lane, rank, turn, ready_at, execution_id, fair_group)
-    select w.lane, w.rank,
-        case when w.fair is null then 0 else greatest(
-            coalesce((select max(o.turn) + 1 from waiter o where o.fair_group = w.fair_group and o.rank = w.rank), 0),
-            coalesce((select min(o.turn) from lane l
-                      cross join lateral (select turn from waiter x where x.lane = l.id and x.rank = w.rank
-                                          order by x.turn limit 1) o
-                      where l.fair = w.fair), 0)
-        ) + row_number() over (partition by w.fair_group, w.rank order by w.ready_at, w.id) - 1 end,
-        w.ready_at, w.id, w.fair_group
-    from unnest(p_wanted) w;
-
-    insert into lane as l (id, namespace_id, keys, gate, fair, rank, turn, ready_at, execution_id)
-    select distinct on (w.lane) w.lane, w.namespace_id, w.keys, w.keys[1], w.fair, o.rank, o.turn, o.ready_at, w.id
-    from unnest(p_wanted) w join waiter o on o.execution_id = w.id
-    order by w.lane, o.rank, o.turn, o.ready_at, w.id
-    on conflict (id) do update
-    set rank = excluded.rank, turn = excluded.turn, ready_at = excluded.ready_at, execution_id = excluded.execution_id
-    where (excluded.rank, excluded.turn, excluded.ready_at, excluded.execution_id)
-        < (l.rank, l.turn, l.ready_at, l.execution_id);
+    return greatest(
+        coalesce((select max(o.turn) + 1 from waiter o where o.fair_group = p_group and o.rank = p_rank), 0),
+        coalesce((select min(o.turn) from lane l
+                  cross join lateral (select turn from waiter x where x.lane = l.id and x.rank = p_rank
+                                      order by x.turn limit 1) o
+                  where l.fair = p_fair), 0));
 end $$;
 
 -- requested -> scheduled for executions under limits, as far as there is room and nobody waits; -> queued for the others,
--- unless a limit refuses them or makes older ones give way.
+-- unless a limit refuses them or makes older ones give way. The caller has locked these rows as requested.
 create function admit_executions(p_ids uuid[]) returns setof staged
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 declare
     v_wanted wanted[];
-    v_rest wanted[];
+    v_behind wanted[];
+    v_lanes text[];
+    v_keys text[];
     v_free uuid[];
-    v_waits uuid[];
-    v_mixed text[];
-    v_chosen chosen[];
+    v_started uuid[] := '{}';
+    v_new text[];
+    r record;
 begin
-    select array_agg(x.id) into p_ids
-    from (select id from execution where id = any (p_ids) and status = 'requested' order by id for no key update) x;
-    if p_ids is null then
-        return;
-    end if;
     perform lock_placement();
     select array_agg(w) filter (where w.keys is not null), array_agg(w.id) filter (where w.keys is null)
     into v_wanted, v_free from wanted_keys(p_ids) w;
@@ -56,57 +77,84 @@ begin
     end if;
 
     -- Who has others before him will wait: what can be written down before the keys are locked is.
-    v_waits := array(select w.id from unnest(v_wanted) w where exists (select from lane l where l.id = w.lane));
-    if v_waits <> '{}' then
-        perform queue_rows(array(select w from unnest(v_wanted) w where w.id = any (v_waits)));
+    v_lanes := array(select l.id from lane l where l.id = any (array(select distinct w.lane from unnest(v_wanted) w)));
+    if v_lanes <> '{}' then
+        select array_agg(w) filter (where w.lane = any (v_lanes)), array_agg(w) filter (where w.lane <> all (v_lanes))
+        into v_behind, v_wanted from unnest(v_wanted) w;
+        perform queue_rows(v_behind);
     end if;
-    perform lock_keys(array(select distinct k from unnest(v_wanted) w, unnest(w.keys) k));
+    v_keys := array(select distinct k from unnest(v_behind || v_wanted) w, unnest(w.keys) k);
+    perform lock_keys(v_keys);
 
-    -- Those that need one key alone start at once where nobody stands before it, and none of these comes who needs it too,
-    -- with another one.
-    v_mixed := array(select distinct k from unnest(v_wanted) w, unnest(w.keys) k where cardinality(w.keys) > 1);
+    if v_wanted is not null then
+        for r in select * from admit_alone(v_wanted, v_behind) loop
+            if r.queue = 'admitted' then
+                v_started := v_started || r.ids;
+            else
+                return next r;
+            end if;
+        end loop;
+        if cardinality(v_started) < cardinality(v_wanted) then
+            v_wanted := array(select w from unnest(v_wanted) w where w.id <> all (v_started));
+            perform queue_rows(v_wanted);
+            v_behind := v_behind || v_wanted;
+        end if;
+    end if;
+    if v_behind is not null then
+        v_new := enqueue(v_behind);
+        if v_new is not null then
+            return query select * from promote(v_new);
+        end if;
+        return query select * from turn_away(v_behind, v_keys);
+    end if;
+end $$;
+
+-- Those that need one key alone start at once where nobody stands before it, and none comes now who needs it too and
+-- either has others before him (p_behind) or needs another key as well. The caller holds the keys' locks. Returns what it
+-- staged and, as `admitted`, who was started.
+create function admit_alone(p_wanted wanted[], p_behind wanted[]) returns setof staged
+language plpgsql
+set enable_nestloop = off set enable_hashjoin = on
+as $$
+declare
+    v_mixed text[] := array(select distinct k from unnest(p_wanted) w, unnest(w.keys) k where cardinality(w.keys) > 1
+                            union select k from unnest(p_behind) w, unnest(w.keys) k);
+    v_keys text[];
+    v_chosen chosen[];
+begin
+    v_keys := array(
+        select k from (select distinct w.keys[1] as k from unnest(p_wanted) w where cardinality(w.keys) = 1 and not w.away) x
+        where k <> all (v_mixed) and (select l.gate from lane l where l.gate = k limit 1) is null);
+    if v_keys = '{}' then
+        return;
+    end if;
     with alone as (
         select w.*, row_number() over (partition by w.keys[1], w.fair_group order by w.rank, w.ready_at, w.id) as turn
-        from unnest(v_wanted) w
-        where cardinality(w.keys) = 1 and not w.away and w.id <> all (v_waits) and w.keys[1] <> all (v_mixed)
+        from unnest(p_wanted) w
+        where cardinality(w.keys) = 1 and not w.away
     ), numbered as (
         select a.*, m.held, m.allowed, m.rated, m.free, row_number() over (
             partition by m.key order by a.rank, case when a.fair is null then 0 else a.turn end, a.ready_at, a.id)::integer as n
-        from key_room(array(
-            select distinct a.keys[1] from alone a where not exists (select from lane l where l.gate = a.keys[1]))) m
-        join alone a on a.keys[1] = m.key
+        from key_room(v_keys) m join alone a on a.keys[1] = m.key
     )
     select array_agg((lane, rank, 0, ready_at, id, clock_timestamp(), keys, fair, keys[1], array[held + n],
-        array[allowed], array[rated])::chosen)
+        array[allowed], array[rated], queue, envelope)::chosen)
     into v_chosen from numbered where n <= free;
     if v_chosen is not null then
-        return query select * from start_admitted(v_chosen, 'requested') s where s.queue <> 'admitted';
+        return query select * from start_admitted(v_chosen, 'requested');
     end if;
-    if coalesce(cardinality(v_chosen), 0) = cardinality(v_wanted) then
-        return;
-    end if;
-
-    if v_chosen is null then
-        v_rest := v_wanted;
-    else
-        v_rest := array(select w from unnest(v_wanted) w where w.id in (
-            select w.id from unnest(v_wanted) w except select c.execution_id from unnest(v_chosen) c));
-    end if;
-    if cardinality(v_rest) > cardinality(v_waits) then
-        perform queue_rows(array(select w from unnest(v_rest) w where w.id <> all (v_waits)));
-    end if;
-    perform enqueue(v_rest);
-    return query select * from promote(array(select distinct k from unnest(v_rest) w, unnest(w.keys) k));
-    return query select * from turn_away(v_rest);
 end $$;
 
 -- requested -> queued.
 create function queue_rows(p_wanted wanted[]) returns void
 language plpgsql
+set enable_nestloop = off set enable_hashjoin = on
 as $$
+declare
+    v_ids uuid[] := array(select w.id from unnest(p_wanted) w);
 begin
-    update execution e set status = 'queued', keys = w.keys from unnest(p_wanted) w where e.id = w.id;
-    delete from live where execution_id = any (array(select w.id from unnest(p_wanted) w));
+    update execution e set status = 'queued', keys = w.keys from unnest(p_wanted) w where e.id = any (v_ids) and e.id = w.id;
+    delete from live where execution_id = any (v_ids);
 end $$;
 
 -- -> scheduled for executions that have no limits (any more).
@@ -135,7 +183,7 @@ end $$;
 
 -- Of those that came and have to wait, the ones that a limit does not let wait. Only what never ran is turned away:
 -- a retry has its place.
-create function turn_away(p_wanted wanted[]) returns setof staged
+create function turn_away(p_wanted wanted[], p_keys text[]) returns setof staged
 language plpgsql
 as $$
 declare
@@ -144,7 +192,7 @@ declare
     v_excess integer;
 begin
     if not exists (select from concurrency_limit l
-                   where l.id in (select split_part(k, ':', 1)::integer from unnest(p_wanted) w, unnest(w.keys) k)
+                   where l.id = any (array(select split_part(k, ':', 1)::integer from unnest(p_keys) k))
                        and (l.when_full <> 'enqueue' or l.max_waiting is not null)) then
         return;
     end if;

@@ -48,7 +48,7 @@ begin
             return query select * from start_unlimited(v_free, 'queued');
         end if;
         if v_wanted is not null then
-            update execution e set keys = w.keys from unnest(v_wanted) w where e.id = w.id;
+            update execution e set keys = w.keys from unnest(v_wanted) w where e.id = any (v_ids) and e.id = w.id;
             perform enqueue(v_wanted);
         end if;
     end if;

@@ -29,18 +29,30 @@ begin
     end if;
     return query select null::bigint, 'moved', v_moved;
 
-    delete from live where execution_id = any (v_moved);
-    delete from timer where execution_id = any (v_moved);
     update inquiry set status = case when p_to = 'timeout' then 'timeout' else 'cancelled' end,
         answered_at = clock_timestamp()
     where execution_id = any (v_moved) and status = 'created';
     delete from event_wait where execution_id = any (v_moved);
-    if v_roots is not null then
-        insert into finished (ids) values (v_roots);
-    end if;
     -- Whoever follows an execution that ended this way is told too: callbacks as well as workflows.
-    return query select * from tell_ends(v_moved);
-    return query select * from leave_limits(v_moved);
+    return query select * from close_executions(v_moved, v_roots, v_moved);
+end $$;
+
+-- What every end of an execution brings with it, whoever ended it: it is open no more, nothing is due for it, those that
+-- belong to no workflow (p_roots) are on their way to the archive, of some (p_told) it is told, and their slots go to the
+-- next in line.
+create function close_executions(p_ids uuid[], p_roots uuid[], p_told uuid[]) returns setof staged
+language plpgsql
+as $$
+begin
+    delete from live where execution_id = any (p_ids);
+    delete from timer where execution_id = any (p_ids);
+    if p_roots is not null then
+        insert into finished (ids) values (p_roots);
+    end if;
+    if p_told is not null then
+        return query select * from tell_ends(p_told);
+    end if;
+    return query select * from leave_limits(p_ids);
 end $$;
 
 -- Locks what is about to end: states of workflows, then rows of executions. So does whoever advances a workflow and ends

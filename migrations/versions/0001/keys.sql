@@ -14,13 +14,9 @@ $$;
 create function lock_keys(p_keys text[]) returns void
 language plpgsql
 as $$
-declare
-    v_lock integer;
 begin
     perform lock_placement();
-    for v_lock in select distinct hashtext(k) & 2047 from unnest(p_keys) k order by 1 loop
-        perform pg_advisory_xact_lock(7, v_lock);
-    end loop;
+    perform pg_advisory_xact_lock(7, x.lock) from (select distinct hashtext(k) & 2047 as lock from unnest(p_keys) k order by 1) x;
 end $$;
 
 -- These keys, and those that the first who stand before them need as well. What is about to free slots locks them together,
@@ -43,41 +39,44 @@ end $$;
 -- `keys` are those of its limits, null where it has none. Those of the same `lane` wait in one line.
 -- `fair` is the key between whose groups turns are taken, `fair_group` the group.
 create type wanted as (
-    id uuid, namespace_id integer, away boolean, attempt smallint, rank smallint, ready_at timestamptz,
-    keys text[], lane text, fair text, fair_group text
+    id uuid, namespace_id integer, queue text, envelope smallint, away boolean, attempt smallint, rank smallint,
+    ready_at timestamptz, keys text[], lane text, fair text, fair_group text
 );
 
 -- The values of parameters as text that is the same for the same values only. A missing one is null. Long texts are
 -- cut, with a hash of the whole.
-create function group_of(p_paths text[], p_execution uuid) returns text
-language sql stable
+create function group_of(p_paths text[], p_params jsonb) returns text
+language plpgsql stable
 as $$
-    select case when octet_length(g) <= 64 then g else left(g, 16) || '~' || md5(g) end
-    from (
-        select jsonb_agg(p.params #> string_to_array(b.path, '.') order by b.n)::text as g
-        from payload p cross join unnest(p_paths) with ordinality as b (path, n)
-        where p.execution_id = p_execution
-    ) x
-$$;
+declare
+    v_group text;
+begin
+    if cardinality(p_paths) = 1 then
+        v_group := jsonb_build_array(p_params #> string_to_array(p_paths[1], '.'))::text;
+    else
+        v_group := (select jsonb_agg(p_params #> string_to_array(b.path, '.') order by b.n)::text
+                    from unnest(p_paths) with ordinality as b (path, n));
+    end if;
+    return case when octet_length(v_group) <= 64 then v_group else left(v_group, 16) || '~' || md5(v_group) end;
+end $$;
 
 -- A key is a limit's id and, where the limit is grouped, the values of its parameters. A workflow that runs inside
 -- another one needs no slot of a limit that the other one holds a slot of: it would wait for its own parent.
 create function wanted_keys(p_ids uuid[]) returns setof wanted
 language sql stable
 as $$
-    select e.id, e.namespace_id, n.away_since is not null, e.attempt, (-e.priority)::smallint, e.ready_at, k.keys,
-        e.namespace_id || '|' || coalesce(k.fair_by, '') || '|' || array_to_string(k.keys, '|'),
-        k.fair, k.fair || coalesce(group_of(k.fair_paths, e.id), '')
+    select e.id, e.namespace_id, n.queue, n.envelope, n.away_since is not null, e.attempt,
+        (-e.priority)::smallint, e.ready_at, k.keys,
+        e.namespace_id || '|' || coalesce(f.fair::text, '') || '|' || array_to_string(k.keys, '|'),
+        f.key, case when f.key is not null
+               then f.key || group_of(f.fair, (select p.params from payload p where p.execution_id = e.id)) end
     from execution e
     join namespace n on n.id = e.namespace_id
     cross join lateral (
-        select array_agg(g.key order by g.key) as keys,
-            (array_agg(g.key order by g.id) filter (where g.fair <> '{}'))[1] as fair,
-            (array_agg(g.fair::text order by g.id) filter (where g.fair <> '{}'))[1] as fair_by,
-            (array_agg(g.fair::text order by g.id) filter (where g.fair <> '{}'))[1]::text[] as fair_paths
+        select array_agg(g.key order by g.key) as keys, min(g.id) filter (where g.fair <> '{}') as fair_id
         from (
-            select l.id, l.fair,
-                l.id || ':' || case when l.by = '{}' then '' else coalesce(group_of(l.by, e.id), '') end as key
+            select l.id, l.fair, l.id || ':' || case when l.by = '{}' then ''
+                else group_of(l.by, (select p.params from payload p where p.execution_id = e.id)) end as key
             from unnest(n.limits) a (id) join concurrency_limit l on l.id = a.id
             where e.parent is null or n.queue like 'work.%' or not exists (
                 with recursive above as (
@@ -90,6 +89,10 @@ as $$
             )
         ) g
     ) k
+    left join lateral (
+        select l.fair, held as key from concurrency_limit l cross join unnest(k.keys) held
+        where l.id = k.fair_id and split_part(held, ':', 1)::integer = l.id
+    ) f on k.fair_id is not null
     where e.id = any (p_ids)
 $$;
 

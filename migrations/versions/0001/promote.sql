@@ -4,52 +4,51 @@ create type place as (rank smallint, turn bigint, ready_at timestamptz, executio
 -- An execution that is to start: its place in its lane, and of each of its keys how many will hold it then.
 create type chosen as (
     lane text, rank smallint, turn bigint, ready_at timestamptz, execution_id uuid, since timestamptz,
-    keys text[], fair text, gate text, held integer[], allowed integer[], rated boolean[]
+    keys text[], fair text, gate text, held integer[], allowed integer[], rated boolean[], queue text, envelope smallint
 );
 
 -- requested or queued -> scheduled: gives these their slots, writes the admission log under the keys' locks, and stages
 -- them on their routes. Skips rows that somebody else is about to end. Returns also, as `admitted`, who was started.
 create function start_admitted(p_chosen chosen[], p_from text) returns setof staged
 language plpgsql
+-- What is chosen is found by its id and hashed with what is known of it: a nested loop over arrays is quadratic.
+set enable_nestloop = off set enable_hashjoin = on
 as $$
 declare
-    v_queue text;
-    v_size integer;
-    v_ids uuid[];
+    v_ids uuid[] := array(select c.execution_id from unnest(p_chosen) c);
     v_now timestamptz := clock_timestamp();
+    r record;
 begin
-    for v_queue, v_size, v_ids in
-        with free as materialized (
-            select c.* from unnest(p_chosen) c join execution e on e.id = c.execution_id
-            where e.status = p_from for no key update of e skip locked
-        ), moved as (
+    if p_from = 'queued' then
+        v_ids := array(select e.id from execution e where e.id = any (v_ids) and e.status = 'queued' for no key update skip locked);
+        delete from waiter where execution_id = any (v_ids);
+        insert into live (execution_id) select unnest(v_ids);
+    end if;
+    for r in
+        with moved as (
             update execution e
-            set status = case when n.queue like 'work.%' then 'scheduled' else 'running' end, keys = f.keys
-            from free f, namespace n
-            where e.id = f.execution_id and n.id = e.namespace_id
-            returning f.*, e.attempt + 1 as attempt, n.queue, n.envelope
-        ), gone as (
-            delete from waiter w using moved m
-            where p_from = 'queued' and (w.lane, w.rank, w.turn, w.ready_at, w.execution_id)
-                = (m.lane, m.rank, m.turn, m.ready_at, m.execution_id)
+            set status = case when c.queue like 'work.%' then 'scheduled' else 'running' end, keys = c.keys
+            from unnest(p_chosen) c
+            where e.id = any (v_ids) and e.id = c.execution_id
+            returning c.*, e.attempt + 1 as attempt
         ), given as (
-            insert into slot (key, execution_id, attempt) select k, m.execution_id, m.attempt from moved m, unnest(m.keys) k
+            insert into slot (key, execution_id, attempt) select unnest(m.keys), m.execution_id, m.attempt from moved m
         ), logged as (
             -- Order is kept before one gate; at its other keys an execution never stood in line. Nor did it where it
             -- waited in the turns of another key's groups.
             insert into admission (key, execution_id, attempt, rank, turn, ready_at, since, held, allowed, rated)
-            select k.key, m.execution_id, m.attempt, m.rank, case when k.key = m.fair then m.turn else 0 end, m.ready_at,
-                case when k.key = m.gate and (m.fair is null or m.fair = m.gate) then m.since else v_now end, k.held, k.allowed, k.rated
-            from moved m cross join lateral unnest(m.keys, m.held, m.allowed, m.rated) as k (key, held, allowed, rated)
-            order by m.rank, m.turn, m.ready_at, m.execution_id
-        ), alive as (
-            insert into live (execution_id) select execution_id from moved where p_from = 'queued'
+            select k.key, k.execution_id, k.attempt, k.rank, case when k.key = k.fair then k.turn else 0 end, k.ready_at,
+                case when k.key = k.gate and (k.fair is null or k.fair = k.gate) then k.since else v_now end,
+                k.held_then, k.allowed_then, k.rated_then
+            from (select m.*, unnest(m.keys) as key, unnest(m.held) as held_then, unnest(m.allowed) as allowed_then,
+                      unnest(m.rated) as rated_then from moved m) k
+            order by k.rank, k.turn, k.ready_at, k.execution_id
         )
-        select queue, envelope, array_agg(execution_id order by rank, turn, ready_at, execution_id)
+        select queue, envelope, array_agg(execution_id order by rank, turn, ready_at, execution_id) as ids
         from moved group by queue, envelope
     loop
-        return query select null::bigint, 'admitted', v_ids;
-        return query select * from stage(v_queue, v_ids, v_size);
+        return query select null::bigint, 'admitted', r.ids;
+        return query select * from stage(r.queue, r.ids, r.envelope);
     end loop;
 end $$;
 
@@ -69,6 +68,7 @@ declare
     v_behind chosen[];
     v_admitted uuid[] := '{}';
     v_skipped uuid[];
+    v_lanes text[];
 begin
     select array_agg(k), bool_or(k like 'worker:%' or exists (
         select from lane l where l.gate = k and cardinality(l.keys) > 1))
@@ -86,6 +86,7 @@ begin
     with first as (
         select w.lane, w.rank, w.turn, w.ready_at, w.execution_id, greatest(w.since, l.moved_at) as since,
             l.keys, l.fair, l.gate, m.held, m.allowed, m.rated, least(m.free, 1000) as free, n.away_since is not null as away,
+            n.queue, n.envelope,
             row_number() over (partition by m.key order by w.rank, w.turn, w.ready_at, w.execution_id)::integer as n
         from key_room(v_gates) m
         cross join lateral (
@@ -102,7 +103,7 @@ begin
         where m.free > 0
     ), numbered as (
         select (lane, rank, turn, ready_at, execution_id, since, keys, fair, gate, array[held + n], array[allowed],
-            array[rated])::chosen as c, n <= free as chosen, away
+            array[rated], queue, envelope)::chosen as c, n <= free as chosen, away
         from first
     )
     select array_agg(c) filter (where chosen), coalesce(array_agg(c) filter (where not chosen), '{}'), bool_or(away)
@@ -124,10 +125,10 @@ begin
         end if;
     end loop;
     -- Of those left behind, some have room still: there were very many. Others wait for the next instant of their rate.
-    insert into wake (key)
-    select m.key from key_room(array(
-        select distinct b.gate from unnest(v_behind) b where b.rated[1] or b.held[1] <= b.allowed[1])) m
-    where m.free > 0;
+    v_gates := array(select distinct b.gate from unnest(v_behind) b where b.rated[1] or b.held[1] <= b.allowed[1]);
+    if v_gates <> '{}' then
+        insert into wake (key) select m.key from key_room(v_gates) m where m.free > 0;
+    end if;
     if cardinality(v_admitted) < cardinality(v_chosen) then
         -- Somebody is about to end these. Should he not, their keys are looked at again.
         v_skipped := array(select c.execution_id from unnest(v_chosen) c except select unnest(v_admitted));
@@ -138,6 +139,7 @@ begin
     end if;
 
     -- Where each lane begins now; one that is empty goes.
+    v_lanes := array(select distinct c.lane from unnest(v_chosen) c);
     with passed as (
         select (c).lane, (c).rank, (c).turn, (c).ready_at, (c).execution_id, gone
         from (select c, true as gone from unnest(v_chosen) c union all select c, false from unnest(v_behind) c) x
@@ -147,12 +149,12 @@ begin
                 filter (where not gone))[1] as head
         from passed group by lane
     ), empty as (
-        delete from lane l using begins b where l.id = b.lane and b.head is null
+        delete from lane l using begins b where l.id = any (v_lanes) and l.id = b.lane and b.head is null
     )
     update lane l
     set rank = (b.head).rank, turn = (b.head).turn, ready_at = (b.head).ready_at,
         execution_id = (b.head).execution_id, admitted = l.admitted + b.started
-    from begins b where l.id = b.lane and b.head is not null and b.started > 0;
+    from begins b where l.id = any (v_lanes) and l.id = b.lane and b.head is not null;
 end $$;
 
 -- The same for keys before which executions stand that need other keys too: the best of all lanes first, one by one.
@@ -175,6 +177,7 @@ declare
     v_gate text;
     v_new text[];
     v_of integer[];
+    v_space namespace;
     v_chosen chosen[] := '{}';
 begin
     v_keys := array(select m.key from unnest(v_rooms) m);
@@ -207,8 +210,8 @@ begin
                 case when v_lane.fair = l.gate then v_lane.turn else 0 end, v_lane.ready_at, v_lane.execution_id))
         limit 1;
         if not found then
-            select 'worker:' || id into v_gate from namespace
-            where id = v_lane.namespace_id and away_since is not null;
+            select * into v_space from namespace where id = v_lane.namespace_id;
+            v_gate := case when v_space.away_since is not null then 'worker:' || v_space.id end;
         end if;
         if v_gate is not null then
             update lane set gate = v_gate, moved_at = clock_timestamp() where id = v_lane.id and gate <> v_gate;
@@ -242,7 +245,7 @@ begin
         v_chosen := v_chosen || (v_lane.id, v_head.rank, v_head.turn, v_head.ready_at, v_head.execution_id,
             greatest(v_head.since, v_lane.moved_at), v_lane.keys, v_lane.fair, v_lane.gate,
             array(select (v_rooms[i]).held from unnest(v_of) i), array(select (v_rooms[i]).allowed from unnest(v_of) i),
-            array(select (v_rooms[i]).rated from unnest(v_of) i))::chosen;
+            array(select (v_rooms[i]).rated from unnest(v_of) i), v_space.queue, v_space.envelope)::chosen;
         if v_next.lane is null then
             delete from lane where id = v_lane.id;
         else

@@ -27,7 +27,10 @@ language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 begin
-    delete from slot s using unnest(p_held) h where s.key = h.key and s.execution_id = h.execution_id;
+    -- Each is looked up, whatever the plan was made for: a scan of all slots would do as well for a table that is small.
+    delete from slot where ctid = any (array(
+        select x.ctid from unnest(p_held) h cross join lateral (
+            select s.ctid from slot s where s.key = h.key and s.execution_id = h.execution_id offset 0) x));
     return query select * from promote(array(select distinct h.key from unnest(p_held) h));
 end $$;
 
@@ -70,5 +73,5 @@ begin
     cross join lateral (
         select * from waiter w where w.lane = p.id order by w.rank, w.turn, w.ready_at, w.execution_id limit 1
     ) w
-    where l.id = p.id and l.execution_id <> w.execution_id;
+    where l.id = any (p_lanes) and l.id = p.id and l.execution_id <> w.execution_id;
 end $$;

@@ -9,39 +9,40 @@ declare
     v_queue text;
     v_size integer;
     v_moved uuid[];
-    v_count integer := 0;
     v_limited uuid[];
 begin
     if exists (select from paused_workflow) then
         p_ids := hold_paused(p_ids);
     end if;
-    for v_queue, v_size, v_moved in
-        with moved as (
-            update execution e
-            set status = case when n.queue like 'work.%' then 'scheduled' when n.queue = 'waiting' then 'waiting'
-                         else 'running' end
-            from namespace n
-            where e.id = any (p_ids) and e.status = 'requested' and n.id = e.namespace_id and n.limits = '{}'
+    -- Rows first, and keys when all of them are locked.
+    if exists (select from concurrency_limit) then
+        select array_agg(x.id) into v_limited from (
+            select e.id from execution e join namespace n on n.id = e.namespace_id
+            where e.id = any (p_ids) and e.status = 'requested' and n.limits <> '{}'
                 and (e.not_before is null or e.not_before <= clock_timestamp())
-            returning e.id, n.queue, n.envelope
-        )
-        select queue, envelope, array_agg(id order by id) from moved group by queue, envelope
-    loop
-        v_count := v_count + cardinality(v_moved);
-        if v_queue = 'waiting' then
-            return query select * from begin_waits(v_moved);
-        else
-            return query select * from stage(v_queue, v_moved, v_size);
-        end if;
-    end loop;
-
-    if v_count < cardinality(p_ids) then
-        select array_agg(e.id order by e.ready_at, e.id) into v_limited
-        from execution e join namespace n on n.id = e.namespace_id
-        where e.id = any (p_ids) and e.status = 'requested' and n.limits <> '{}'
-            and (e.not_before is null or e.not_before <= clock_timestamp());
-        if v_limited is not null then
-            return query select * from admit_executions(v_limited);
-        end if;
+            order by e.id for no key update of e) x;
+    end if;
+    if v_limited is null or cardinality(v_limited) < cardinality(p_ids) then
+        for v_queue, v_size, v_moved in
+            with moved as (
+                update execution e
+                set status = case when n.queue like 'work.%' then 'scheduled' when n.queue = 'waiting' then 'waiting'
+                             else 'running' end
+                from namespace n
+                where e.id = any (p_ids) and e.status = 'requested' and n.id = e.namespace_id and n.limits = '{}'
+                    and (e.not_before is null or e.not_before <= clock_timestamp())
+                returning e.id, n.queue, n.envelope
+            )
+            select queue, envelope, array_agg(id order by id) from moved group by queue, envelope
+        loop
+            if v_queue = 'waiting' then
+                return query select * from begin_waits(v_moved);
+            else
+                return query select * from stage(v_queue, v_moved, v_size);
+            end if;
+        end loop;
+    end if;
+    if v_limited is not null then
+        return query select * from admit_executions(v_limited);
     end if;
 end $$;

@@ -88,13 +88,7 @@ begin
     if v_moved is null then
         return;
     end if;
-    delete from live where execution_id = any (v_moved);
-    delete from timer where execution_id = any (v_moved);
     delete from event_wait where execution_id = any (v_moved);
-    if v_roots is not null then
-        insert into finished (ids) values (v_roots);
-    end if;
     return query select null::bigint, 'moved', v_moved;
-    return query select * from tell_ends(v_moved);
-    return query select * from leave_limits(v_moved);
+    return query select * from close_executions(v_moved, v_roots, v_moved);
 end $$;

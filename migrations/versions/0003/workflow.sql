@@ -108,16 +108,8 @@ begin
     if v_moved is null then
         return;
     end if;
-    delete from live where execution_id = any (v_moved);
-    delete from timer where execution_id = any (v_moved);
     delete from paused_workflow where execution_id = any (v_moved);
-    if v_roots is not null then
-        insert into finished (ids) values (v_roots);
-    end if;
-    if v_inside is not null then
-        return query select * from tell_ends(v_inside);
-    end if;
-    return query select * from leave_limits(v_moved);
+    return query select * from close_executions(v_moved, v_roots, v_inside);
 end $$;
 
 -- Asks running workflows to stop as p_status; their next advance cancels what is open. Asking again counts only while the

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from penstock import Limit
+from tests.penstock.admission.desk import FINISH as FINISHED
 from tests.penstock.admission.desk import Desk
 
 HOT = Limit(10, ref="shop.hot", scope="shop")
@@ -59,6 +60,29 @@ async def test_letting_one_in_costs_the_same_however_many_wait(desk: Desk, limit
     # An index may have become a level deeper; and a line that goes on has its next one looked up, not only dropped.
     assert many <= few + 60, (few, many)
     await desk.sound()
+
+
+READ = """
+select sum(seq_tup_read + idx_tup_fetch)::integer from pg_stat_xact_user_tables
+where relname in ('execution', 'waiter', 'lane', 'slot')
+"""
+
+
+async def test_letting_some_in_reads_no_more_rows_than_it_has_to(desk: Desk) -> None:
+    await desk.open(HOT)
+    await desk.session.fetch("analyze")
+    ids = await wait(desk, 22, 500)
+    await desk.run(ids[:1])  # plans are made while the tables are known as empty
+    await wait(desk, 400, 500)
+    await desk.claim(ids[1:11])
+    async with desk.session.transaction() as tx:
+        [[before]] = await tx.fetch(READ)  # of transactions before this one, too
+        await tx.fetch(
+            FINISHED, desk.worker, sorted(ids[1:11]), [1] * 10, ["completed"] * 10, [None] * 10, [0.0] * 10
+        )
+        [[after]] = await tx.fetch(READ)
+    # Of ten that go and ten that come each row of theirs is looked up once or twice, and the slots are counted.
+    assert after - before <= 80, after - before
 
 
 async def test_who_has_no_part_in_it_does_not_pay_for_a_backlog(desk: Desk) -> None:
