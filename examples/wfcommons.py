@@ -4,8 +4,8 @@
     workflow = load("montage.json", scale=0.01)
 
 Each task of the instance becomes a task that sleeps as long as it ran when the instance was recorded, times `scale`,
-and hands on the sizes of the files that it wrote. A task comes after its parents; where an instance does not name a
-task's parents, after those that write the files it reads.
+and says how much it wrote. A task comes after its parents, and after those that name it as their child; where there are
+none, after those that write the files it reads. Parents that are no tasks of the instance are left out.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,11 +28,15 @@ from penstock.workflows.reading import from_value
 pack = Pack("wfcommons")
 
 
-@action
-async def work(program: str, seconds: float, writes: dict[str, int]) -> dict[str, int]:
-    """Stands for a task of the instance: it takes its time, and gives the sizes of its files."""
+LAST = 20
+"""Of so many tasks that come last the results are in the output."""
+
+
+@action(timeout="1d")
+async def work(program: str, seconds: float, files: int, bytes: int) -> dict[str, int]:
+    """Stands for a task of the instance: it takes its time, and says how many files and bytes it wrote."""
     await asyncio.sleep(seconds)
-    return writes
+    return {"files": files, "bytes": bytes}
 
 
 @dataclass
@@ -69,7 +74,7 @@ def read(instance: Mapping[str, Any]) -> list[Job]:
             Job(
                 id=task["id"],
                 name=task["name"],
-                seconds=float(ran.get(task["id"], {}).get("runtimeInSeconds", 0)),
+                seconds=float(ran.get(task["id"], {}).get("runtimeInSeconds") or 0),
                 parents=list(task.get("parents", ())),
                 children=list(task.get("children", ())),
                 reads=list(task.get("inputFiles", ())),
@@ -87,12 +92,12 @@ def _of_old(task: Mapping[str, Any], number: int) -> Job:
     return Job(
         id=str(task.get("id", number)),
         name=task["name"],
-        seconds=float(task.get("runtimeInSeconds", task.get("runtime", 0))),
+        seconds=float(task.get("runtimeInSeconds") or task.get("runtime") or 0),
         parents=list(task.get("parents", ())),
         children=list(task.get("children", ())),
         reads=[file["name"] for file, link in files if link == "input"],
         writes={
-            file["name"]: int(file.get("sizeInBytes", file.get("size", 0)))
+            file["name"]: int(file.get("sizeInBytes") or file.get("size") or 0)
             for file, link in files
             if link != "input"
         },
@@ -114,9 +119,11 @@ def document(jobs: Iterable[Job], ref: str, title: str, scale: float) -> dict[st
     writers = {file: job.id for job in reversed(jobs) for file in job.writes}
     for job in jobs:
         if not needs[job.id]:
-            found = (writers.get(file) for file in job.reads)
-            needs[job.id] = {writer: None for writer in found if writer is not None and writer != job.id}
-    last = [job.id for job in jobs if all(job.id not in before for before in needs.values())]
+            found = {writers[file] for file in job.reads if file in writers}
+            # A file that is changed in place has writers after those who read it first.
+            needs[job.id] = dict.fromkeys(sorted(found - _after(job.id, needs)) if found else ())
+    followed = {parent for before in needs.values() for parent in before}
+    last = [job.id for job in jobs if job.id not in followed][-LAST:]
     return {
         "workflow": ref,
         "description": title,
@@ -126,7 +133,8 @@ def document(jobs: Iterable[Job], ref: str, title: str, scale: float) -> dict[st
                 "input": {
                     "program": job.name,
                     "seconds": round(max(0.0, job.seconds) * scale, 6),
-                    "writes": job.writes,
+                    "files": len(job.writes),
+                    "bytes": sum(job.writes.values()),
                 },
                 "needs": [names[id] for id in needs[job.id]],
             }
@@ -142,15 +150,30 @@ def document(jobs: Iterable[Job], ref: str, title: str, scale: float) -> dict[st
 def _names(jobs: Iterable[Job]) -> dict[str, str]:
     """A name for each task, which has to be a word."""
     names: dict[str, str] = {}
-    taken: set[str] = set()
+    taken: Counter[str] = Counter()
     for job in jobs:
         name = word = _word(job.name)
-        number = 2
         while name in taken:
-            name, number = f"{word}_{number}", number + 1
-        taken.add(name)
+            taken[word] += 1
+            name = f"{word}_{taken[word]}"
+        taken[name] = 1
         names[job.id] = name
     return names
+
+
+def _after(id: str, needs: Mapping[str, Iterable[str]]) -> set[str]:
+    """The task itself, and all that come after it."""
+    children: dict[str, list[str]] = {}
+    for child, parents in needs.items():
+        for parent in parents:
+            children.setdefault(parent, []).append(child)
+    found, left = {id}, [id]
+    while left:
+        for child in children.get(left.pop(), ()):
+            if child not in found:
+                found.add(child)
+                left.append(child)
+    return found
 
 
 def _word(text: str) -> str:

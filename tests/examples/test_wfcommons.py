@@ -13,6 +13,8 @@ import pytest
 from penstock.errors import DefinitionError
 from penstock.workflows.graph import Graph
 from penstock.workflows.reading import from_yaml, to_yaml
+from tests.examples.wfcommons import instances
+from tests.flows.installation import Installation
 from tests.penstock_executor.workflow.world import World
 
 HERE = Path(__file__).parent
@@ -44,7 +46,8 @@ def test_tasks_come_after_their_parents_or_after_who_writes_what_they_read(wfcom
     assert graph[graph.index["weigh_3"]].step.input == {
         "program": "weigh",
         "seconds": 0.1625,
-        "writes": {"weight-3.txt": 8},
+        "files": 1,
+        "bytes": 8,
     }
 
 
@@ -62,13 +65,51 @@ def test_an_instance_runs_to_its_end(wfcommons: ModuleType) -> None:
     assert from_yaml(to_yaml(workflow)).digest == workflow.digest
     world = World(workflow).begin()
     while world.open:
-        world.finish(*((key, world.input(key[0])["writes"]) for key in world.open))
+        world.finish(*((key, world.input(key[0])["bytes"]) for key in world.open))
     assert world.final is not None
-    assert world.final.output == {"tasks": 6, "last": {"plot": {"harvest.png": 30000}}}
+    assert world.final.output == {"tasks": 6, "last": {"plot": 30000}}
 
 
-async def test_the_action_gives_the_sizes_of_what_it_wrote(wfcommons: ModuleType) -> None:
-    assert await wfcommons.work(program="x", seconds=0.0, writes={"f": 1}) == {"f": 1}
+@pytest.mark.parametrize("shape", ["montage", "epigenomics"])
+async def test_an_instance_of_a_thousand_tasks_runs_unchanged(
+    wfcommons: ModuleType, database: str, tmp_path: Path, shape: str
+) -> None:
+    instance = getattr(instances, shape)()
+    file = tmp_path / f"{shape}-large-001.json"
+    file.write_text(json.dumps(instance))
+    workflow = wfcommons.load(file, scale=0.0001)
+    async with Installation(database, None) as house:
+        await house.start(wfcommons.work, workflow, concurrency=200)
+        output = await house.client.result(await house.client.start(workflow.ref), timeout=60)
+        rows = await house.rows(
+            "select task, created_at, finished_at from execution where parent is not null"
+        )
+        await house.sound()
+    tasks = {task["name"]: task for task in instances.tasks(instance)}
+    ran = {row["task"]: row for row in rows}
+    assert ran.keys() == tasks.keys()
+    assert output["tasks"] == len(tasks) == len(rows) > 950
+    for name, task in tasks.items():
+        for parent in task["parents"]:
+            assert ran[parent]["finished_at"] <= ran[name]["created_at"]
+
+
+def test_a_file_that_is_changed_in_place_does_not_lead_round_in_a_circle(wfcommons: ModuleType) -> None:
+    jobs = [
+        wfcommons.Job(id="read", name="read", reads=["state"], children=["write"]),
+        wfcommons.Job(id="write", name="write", writes={"state": 1}),
+        wfcommons.Job(id="look", name="look", reads=["state"]),
+    ]
+    tasks = wfcommons.document(jobs, "w.w", "", 1.0)["tasks"]
+    assert {name: task["needs"] for name, task in tasks.items()} == {
+        "read": [],
+        "write": ["read"],
+        "look": ["write"],
+    }
+
+
+async def test_the_action_says_how_much_it_wrote(wfcommons: ModuleType) -> None:
+    assert await wfcommons.work(program="x", seconds=0.0, files=2, bytes=7) == {"files": 2, "bytes": 7}
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"workflow": {"tasks": [{}]}}', "no json"])
