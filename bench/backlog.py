@@ -104,7 +104,7 @@ async def turnover(desk: Desk, meter: Meter) -> Cost:
 
 async def measure(server: Postgres, sizes: list[int], customers: int | None) -> None:
     limits = (HOT, EACH) if customers else (HOT,)
-    name = f"backlog_{customers}"
+    name = "backlog_control" if customers is None else f"backlog_{customers}"
     await server.execute(f"create database {name}")
     settings = Settings(database_url=SecretStr(server.url(name)))
     await migrate.upgrade(settings)

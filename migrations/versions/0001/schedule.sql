@@ -10,19 +10,13 @@ declare
     v_size integer;
     v_moved uuid[];
     v_limited uuid[];
+    v_count integer := 0;
 begin
     if exists (select from paused_workflow) then
         p_ids := hold_paused(p_ids);
     end if;
-    -- Rows first, and keys when all of them are locked.
-    if exists (select from concurrency_limit) then
-        select array_agg(x.id) into v_limited from (
-            select e.id from execution e join namespace n on n.id = e.namespace_id
-            where e.id = any (p_ids) and e.status = 'requested' and n.limits <> '{}'
-                and (e.not_before is null or e.not_before <= clock_timestamp())
-            order by e.id for no key update of e) x;
-    end if;
-    if v_limited is null or cardinality(v_limited) < cardinality(p_ids) then
+    -- Looks no further than the first one without limits.
+    if exists (select from execution e join namespace n on n.id = e.namespace_id where e.id = any (p_ids) and n.limits = '{}') then
         for v_queue, v_size, v_moved in
             with moved as (
                 update execution e
@@ -35,6 +29,7 @@ begin
             )
             select queue, envelope, array_agg(id order by id) from moved group by queue, envelope
         loop
+            v_count := v_count + cardinality(v_moved);
             if v_queue = 'waiting' then
                 return query select * from begin_waits(v_moved);
             else
@@ -42,7 +37,16 @@ begin
             end if;
         end loop;
     end if;
-    if v_limited is not null then
-        return query select * from admit_executions(v_limited);
+
+    if v_count < cardinality(p_ids) then
+        -- Their rows are locked before their keys.
+        select array_agg(x.id) into v_limited from (
+            select e.id from execution e join namespace n on n.id = e.namespace_id
+            where e.id = any (p_ids) and e.status = 'requested' and n.limits <> '{}'
+                and (e.not_before is null or e.not_before <= clock_timestamp())
+            order by e.id for no key update of e) x;
+        if v_limited is not null then
+            return query select * from admit_executions(v_limited);
+        end if;
     end if;
 end $$;

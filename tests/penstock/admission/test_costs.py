@@ -48,8 +48,14 @@ async def turnover(desk: Desk) -> int:
     return await buffers(desk, FINISH, *((desk.worker, sorted(pair), [1, 1]) for pair in (ids[:2], ids[2:])))
 
 
-@pytest.mark.parametrize("limits", [(HOT,), (HOT, EACH)], ids=["one limit", "two limits, hundreds of lines"])
-async def test_letting_one_in_costs_the_same_however_many_wait(desk: Desk, limits: tuple[Limit, ...]) -> None:
+@pytest.mark.parametrize(
+    ("limits", "more"),
+    [((HOT,), 12), ((HOT, EACH), 60)],
+    ids=["one limit", "two limits, hundreds of lines"],
+)
+async def test_letting_one_in_costs_the_same_however_many_wait(
+    desk: Desk, limits: tuple[Limit, ...], more: int
+) -> None:
     await desk.open(*limits)
     ids = await wait(desk, 40, 500)
     await desk.claim(ids)
@@ -57,8 +63,9 @@ async def test_letting_one_in_costs_the_same_however_many_wait(desk: Desk, limit
     few = await turnover(desk)
     await wait(desk, 1500, 500)
     many = await turnover(desk)
-    # An index may have become a level deeper; and a line that goes on has its next one looked up, not only dropped.
-    assert many <= few + 60, (few, many)
+    # An index may have become a level deeper. With hundreds of lines, one that goes on has its next one looked up and goes
+    # to stand elsewhere, where the first few, of one each, were only dropped.
+    assert many <= few + more, (few, many)
     await desk.sound()
 
 
