@@ -1,3 +1,6 @@
+-- A row is looked up for each that is named (`offset 0`): these functions are planned while tables are empty, and a join
+-- would then read the whole table for each of them later.
+
 -- Locks workflows until the transaction ends, and reads those of them that run as the last holder of the lock left
 -- them. With p_create, those that start get their row first. Parameters come along where they are small: most tasks
 -- read them.
@@ -15,8 +18,8 @@ begin
         select e.id, e.definition_id, split_part(n.name, '::', 1), coalesce((p.origin ->> 'depth')::smallint, 0),
             case when p.origin ? 'rerun_of' then p.origin end
         from execution e
-        join namespace n on n.id = e.namespace_id
-        join payload p on p.execution_id = e.id
+        cross join lateral (select n.name, n.queue from namespace n where n.id = e.namespace_id offset 0) n
+        cross join lateral (select p.origin from payload p where p.execution_id = e.id offset 0) p
         where e.id = any (p_ids) and e.status = 'running' and n.queue = 'workflow.started'
         on conflict do nothing;
     end if;
@@ -26,8 +29,8 @@ begin
             case when pg_column_size(p.params) < 2000 then p.params::text end,
             case when pg_column_size(p.params) < 2000 then (p.options -> 'context')::text end
         from workflow w
-        join execution e on e.id = w.execution_id
-        join payload p on p.execution_id = w.execution_id
+        cross join lateral (select e.status, e.created_at from execution e where e.id = w.execution_id offset 0) e
+        cross join lateral (select p.params, p.options from payload p where p.execution_id = w.execution_id offset 0) p
         where w.execution_id = any (p_ids) and e.status = 'running';
 end $$;
 
@@ -55,7 +58,7 @@ begin
             d.body ?| array['on_success', 'on_failure'] and e.id = any (v_told),
             null::uuid, null::integer, null::smallint, null::text, null::text, null::text, null::smallint,
             null::text, null::text, null::timestamptz, null::text, null::text
-        from execution e join definition d on d.id = e.definition_id
+        from execution e cross join lateral (select d.body from definition d where d.id = e.definition_id offset 0) d
         where e.id = any (p_ids) and e.finished_at is not null
             and (e.parent is not null or d.body ?| array['on_success', 'on_failure'] and e.id = any (v_told))
         order by e.parent, e.finished_at, e.id;
@@ -78,7 +81,7 @@ begin
     return query
         select t.execution_id, t.task, t.record::text
         from unnest(p_ids, p_tasks) as x (id, task)
-        join workflow_task t on t.execution_id = x.id and t.task = x.task;
+        cross join lateral (select * from workflow_task w where w.execution_id = x.id and w.task = x.task offset 0) t;
 end $$;
 
 -- Writes what was decided: the state of workflows, of their tasks, and what was published. The caller holds the locks.
@@ -88,10 +91,11 @@ create function write_workflows(
     p_by uuid[], p_writers integer[], p_names text[], p_values text[]
 ) returns void
 language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = on set enable_mergejoin = off set enable_nestloop = off
 as $$
 begin
-    update workflow w set head = x.head::jsonb from unnest(p_ids, p_heads) as x (id, head) where w.execution_id = x.id;
+    update workflow w set head = x.head::jsonb from unnest(p_ids, p_heads) as x (id, head)
+    where w.execution_id = any (p_ids) and w.execution_id = x.id;
     if p_of <> '{}' then
         insert into workflow_task as t (execution_id, task, failing, record)
         select x.id, x.task, x.failing, x.record::jsonb
