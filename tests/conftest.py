@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from penstock import migrate
 from penstock.settings import Settings
-from tests.crash.points.replay import Zygote
+from tests.crash.points.replay import Zygotes
 from tests.flows.installation import Installation
 from tests.interleavings import explore
 from tests.servers import choose, databases
@@ -157,9 +157,9 @@ def make_house(database: str, broker: str | None) -> Callable[..., Installation]
 
 
 @pytest.fixture(scope="session")
-def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    """Forks processes that are to be killed at a point of theirs."""
-    made = Zygote(tmp_path_factory.mktemp("points"))
+def zygotes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygotes]:
+    """Fork processes that are to be killed at a point of theirs."""
+    made = Zygotes(tmp_path_factory.mktemp("points"))
     yield made
     made.close()
 

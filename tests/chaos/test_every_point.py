@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.crash.points.replay import Tally, Zygote, replays
+from tests.crash.points.replay import Tally, Zygotes, replays
 from tests.crash.points.scenarios import SCENARIOS
 from tests.servers import databases
 from tests.servers.postgres import Postgres
 from tests.servers.rabbitmq import RabbitMQ
 
-ON_BROKER = ("event", "cancel", "poison", "drain")
+ON_BROKER = ("event", "cancel", "poison", "drain", "left behind")
 """Of these the points that a broker adds: publish, confirm, ack, dead letter, broadcast, relay."""
 NO_CUT = ("Heartbeat._beat#4",)
 """Said on the way out: nobody is left to find out."""
@@ -29,20 +29,18 @@ def tally(request: pytest.FixtureRequest) -> Iterator[Tally]:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_killed_at_each_of_its_points_it_is_done_all_the_same(
-    zygote: Zygote, postgres_server: Postgres, template: str, tally: Tally, name: str
+    zygotes: Zygotes, postgres_server: Postgres, template: str, tally: Tally, name: str
 ) -> None:
     before = len(tally.broken)
-    async with replays(zygote, postgres_server, template, name, None, tally) as scenario:
-        for point in await scenario.record():
-            await scenario.kill(point)
-            if "(commit) committed" in point and not any(one in point for one in NO_CUT):
-                await scenario.cut(point)
+    async with replays(zygotes, postgres_server, template, name, None, tally) as scenario:
+        points = await scenario.record()
+        await scenario.each([point for point in points if SCENARIOS[name].only in point], NO_CUT)
     assert tally.broken[before:] == []
 
 
 @pytest.mark.parametrize("name", ON_BROKER)
 async def test_killed_at_each_of_its_points_on_a_broker_it_is_done_all_the_same(
-    zygote: Zygote,
+    zygotes: Zygotes,
     postgres_server: Postgres,
     rabbitmq_server: RabbitMQ,
     template: str,
@@ -53,10 +51,10 @@ async def test_killed_at_each_of_its_points_on_a_broker_it_is_done_all_the_same(
     vhost = databases.new_name()
     url = rabbitmq_server.add_vhost(vhost)
     try:
-        async with replays(zygote, postgres_server, template, name, url, tally) as scenario:
-            for point in await scenario.record():
-                if "(commit)" not in point or "relay" in point:
-                    await scenario.kill(point)
+        async with replays(zygotes, postgres_server, template, name, url, tally) as scenario:
+            points = [point for point in await scenario.record() if SCENARIOS[name].only in point]
+            added = [point for point in points if "(commit)" not in point or "relay" in point]
+            await scenario.each(added, uncut=("",))
     finally:
         rabbitmq_server.drop_vhost(vhost)
     assert tally.broken[before:] == []

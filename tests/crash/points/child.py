@@ -109,12 +109,12 @@ def _who() -> str:
 
 def _shared(make: Callable[..., Session]) -> Callable[..., Session]:
     """Few sessions for each part of a process: to open forty is most of what so short a life would cost."""
-    known: dict[tuple[int, bool], Session] = {}
+    known: dict[tuple[Database, bool], Session] = {}
 
     def session(database: Database, *, relaxed: bool = False, most: float | None = None) -> Session:
-        if (id(database), relaxed) not in known:
-            known[id(database), relaxed] = make(database, relaxed=relaxed, most=most)
-        return known[id(database), relaxed]
+        if (database, relaxed) not in known:
+            known[database, relaxed] = make(database, relaxed=relaxed, most=most)
+        return known[database, relaxed]
 
     return session
 

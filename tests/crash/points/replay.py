@@ -7,7 +7,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ from tests.crash.points.scenarios import SCENARIOS, Scenario
 from tests.crash.points.sites import ROOT, Site, sites
 from tests.servers import databases
 from tests.servers.postgres import Postgres
+
+LANES = 3
 
 
 @dataclass
@@ -61,14 +64,14 @@ class Replays:
 
     def __init__(
         self,
-        zygote: Zygote,
+        zygotes: Zygotes,
         server: Postgres,
         template: str,
         scenario: Scenario,
         broker: str | None,
         tally: Tally,
     ) -> None:
-        self._zygote, self._server, self._template = zygote, server, template
+        self._zygotes, self._server, self._template = zygotes, server, template
         self._scenario, self._broker, self._tally = scenario, broker, tally
 
     async def record(self) -> dict[str, int]:
@@ -82,6 +85,20 @@ class Replays:
         for point, count in passed.items():
             self._tally.passed[point] = self._tally.passed.get(point, 0) + count
         return passed
+
+    async def each(self, points: Iterable[str], uncut: Sequence[str] = ()) -> None:
+        """Kill at each of these; and lose the connection at those that have sent a commit, but at the `uncut`. On a broker
+        one after the other: they share its queues."""
+        left = deque(points)
+
+        async def lane() -> None:
+            while left:
+                point = left.popleft()
+                await self.kill(point)
+                if "(commit) committed" in point and not any(one in point for one in uncut):
+                    await self.cut(point)
+
+        await asyncio.gather(*(lane() for _ in range(1 if self._broker else LANES)))
 
     async def kill(self, point: str, hit: int = 1) -> None:
         async with self._database() as database:
@@ -104,7 +121,7 @@ class Replays:
             self._tally.broken.append(f"{self._scenario.name}, {point}: {broken}")
 
     async def _job(self, database: str, **more: Any) -> dict[str, Any]:
-        return await self._zygote.do(Job(self._scenario.name, database, self._broker, **more))
+        return await self._zygotes.do(Job(self._scenario.name, database, self._broker, **more))
 
     @asynccontextmanager
     async def _database(self) -> AsyncIterator[str]:
@@ -115,10 +132,31 @@ class Replays:
             await databases.drop(self._server, name)
 
 
-class Zygote:
-    """The process that forks those that are killed."""
+class Zygotes:
+    """So many processes that fork those that are killed: while one life waits for something, others go on."""
 
+    def __init__(self, folder: Path, count: int = LANES) -> None:
+        folders = [folder / str(number) for number in range(count)]
+        self._all = [_Zygote(one) for one in folders]
+        self._free = deque(self._all)
+        self._room = asyncio.Semaphore(count)
+
+    async def do(self, job: Job) -> dict[str, Any]:
+        async with self._room:
+            zygote = self._free.popleft()
+            try:
+                return await asyncio.to_thread(zygote.do, job)
+            finally:
+                self._free.append(zygote)
+
+    def close(self) -> None:
+        for zygote in self._all:
+            zygote.close()
+
+
+class _Zygote:
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / "children.log"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
         with self.log.open("ab") as log:
@@ -132,10 +170,7 @@ class Zygote:
                 text=True,
             )
 
-    async def do(self, job: Job) -> dict[str, Any]:
-        return await asyncio.to_thread(self._do, job)
-
-    def _do(self, job: Job) -> dict[str, Any]:
+    def do(self, job: Job) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asdict(job)) + "\n")
@@ -156,7 +191,7 @@ def _paths() -> Sequence[str]:
 
 @asynccontextmanager
 async def replays(
-    zygote: Zygote, server: Postgres, migrated: str, name: str, broker: str | None, tally: Tally
+    zygotes: Zygotes, server: Postgres, migrated: str, name: str, broker: str | None, tally: Tally
 ) -> AsyncIterator[Replays]:
     """A scenario, with what it defines applied to the database that its replays begin with."""
     template = databases.new_name()
@@ -169,6 +204,6 @@ async def replays(
         await connection.execute(scenario.before)
         await connection.close()
         await home.close()
-        yield Replays(zygote, server, template, scenario, broker, tally)
+        yield Replays(zygotes, server, template, scenario, broker, tally)
     finally:
         await databases.drop(server, template)

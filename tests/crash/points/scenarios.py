@@ -11,15 +11,11 @@ from typing import Any
 
 import pika
 
-from penstock import Limit, dead_letters, messages
-from penstock.apply import register
-from penstock.definitions import Definitions
+from penstock import messages
 from penstock.errors import Conflict
-from penstock.limit_desk import Limits
-from penstock.repair import repair
-from penstock.store import polls, processes
+from penstock.store import polls
 from penstock.transports import Message
-from tests.crash.points import works
+from tests.crash.points import operating, works
 from tests.crash.points.world import World, again
 
 Drive = Callable[[World], Awaitable[None]]
@@ -35,6 +31,8 @@ class Scenario:
     settings: dict[str, Any] = field(default_factory=dict)
     before: str = "select"
     """SQL, run once what is defined has been applied."""
+    only: str = ""
+    """It is killed at those of its points that say this; the others are those of other scenarios."""
 
 
 async def event(world: World) -> None:
@@ -179,12 +177,13 @@ async def all_is_done(world: World) -> None:
 POISONED = """
 update definition set body = body - 'tasks' where ref = 'pt.napping';
 alter table fire add constraint odd check (schedule <> 'pt.odd');
+alter table event add constraint odd check (trigger <> 'pt.odd_letters');
 update schedule set since = since - interval '2 hours', next_due = clock_timestamp() where ref = 'pt.odd'
 """
 
 
 async def poison(world: World) -> None:
-    """Messages that nobody can read, a workflow that nobody can run, and a schedule that the database refuses."""
+    """Messages that nobody can read, a workflow that nobody can run, and a schedule and a poll that the database refuses."""
     for queue in (messages.EXECUTION_REQUESTED, "work.default"):
         garbage = Message(queue=queue, body=b"garbage", id=f"garbage-{queue}", type="?")
         while not (await again(lambda garbage=garbage: world.parts.transport.publish([garbage])))[0]:  # type: ignore[misc]
@@ -192,6 +191,9 @@ async def poison(world: World) -> None:
     await world.start("pt.napping", "poison")
     await world.until("select 1 from dead_letter having count(*) >= 3")
     await world.until("select 1 from schedule where ref = 'pt.odd' and error is not null")
+    await world.until("select 1 from poll where error is not null")
+    await again(lambda: polls.enable(world.session, "pt.odd_letters", False))
+    await world.until("select 1 from poll where running is null")
     await world.rows(
         "select * from end_executions(array(select id from execution), '{running}', 'failed', 'x', null)"
     )
@@ -201,78 +203,6 @@ async def it_is_kept_with_its_reason(world: World) -> None:
     rows = await world.rows("select queue, reason from dead_letter where octet_length(body) > 0")
     assert {row["queue"] for row in rows} >= {"execution.requested", "work.default", "workflow.started"}, rows
     assert all(row["reason"] for row in rows)
-
-
-async def operator(world: World) -> None:
-    """What people do to a system that runs: each may be done again, and the last one counts."""
-    await again(
-        lambda: register(world.session, Definitions([Limit(2, ref="pt.one", scope="pt.one_at_a_time")]))
-    )
-    limits = Limits(world.session, world.parts.publisher)
-    await again(lambda: limits.set("pt.one", max=3))
-    await again(lambda: limits.remove("pt.one"))
-    await world.until("select 1 from process where kind = 'worker' and state = 'active'")
-    [[name]] = await world.rows("select name from process where kind = 'worker' and state <> 'dead' limit 1")
-    await again(lambda: processes.cordon(world.session, [name]))
-    await again(lambda: processes.uncordon(world.session, [name]))
-    flow = await world.start("pt.napping", "paused")
-    await world.reached(flow, "running")
-    for command in ("pause", "resume"):
-        with contextlib.suppress(Conflict):
-            await again(lambda command=command: world.client.command(flow, command, by="ada"))  # type: ignore[misc]
-    letter = """insert into dead_letter (id, queue, reason, body, fingerprint)
-        values (gen_random_uuid(), 'execution.requested', 'x', convert_to($1, 'utf8'), $1) on conflict do nothing"""
-    charge = await world.start("pt.charge", "charge", {"order": 4})
-    await world.rows(letter, messages.encode("execution.requested", [charge]).decode())
-    for row in await world.rows("select id from dead_letter"):
-        await again(lambda row=row: dead_letters.replay(world.client, row["id"]))  # type: ignore[misc]
-    await again(lambda: world.client.cancel(flow))
-    await world.ended(flow, charge)
-    if world.first:
-        await again(lambda: world.client.rerun(charge, by="ada"))
-
-
-async def the_last_word_counts(world: World) -> None:
-    assert await world.value("select max from concurrency_limit where ref = 'pt.one'") == 2
-    assert set(await world.results("pt.charge")) == {"4"}
-    assert await world.value("select count(*) from dead_letter") == 0
-    assert await world.value("select count(*) from process where state = 'cordoned'") == 0
-
-
-OLD = "create table history_20200101 partition of history for values from ('2020-01-01') to ('2020-01-02')"
-
-
-async def upkeep(world: World) -> None:
-    """One turn of every loop, after work whose message was lost, and a subscription that gives back what it holds."""
-    from penstock_executor.loops import LOOPS
-
-    lost = await world.start("pt.unserved", "lost")
-    await world.reached(lost, "scheduled")
-    await world.rows("delete from outbox where queue = 'work.nowhere'")
-    await world.rows("delete from live where execution_id = $1", lost)
-    await again(lambda: repair(world.parts, apply=True, only=["I10a"]))
-    await world.ended(await world.start("pt.nap", "long", {"seconds": 1.1}))
-    await world.ended(await world.start("pt.charge", "done", {"order": 1}))
-    late = Message(
-        messages.ENFORCEMENT_CREATED, messages.encode(messages.ENFORCEMENT_CREATED, [lost]), "late", "?"
-    )
-    await again(lambda: world.parts.transport.publish([late]))
-    for loop in LOOPS:
-        await again(lambda loop=loop: loop.turn(world.parts, world.session))  # type: ignore[misc]
-    if world.first:
-        await world.until("select 1 from outbox where queue = 'work.nowhere'")
-        subscription = await again(lambda: world.parts.transport.subscribe("work.nowhere", 1))
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(1):
-                await subscription.receive(1)
-        await subscription.close()
-    await again(lambda: world.client.cancel(lost))
-    await world.ended(lost)
-
-
-async def nothing_was_lost(world: World) -> None:
-    archived = await world.rows("select result #>> '{}' from archive where status = 'completed'")
-    assert [row[0] for row in archived] + await world.results("pt.charge") == ["1"]
 
 
 async def polling(world: World) -> None:
@@ -299,8 +229,37 @@ SCENARIOS = {
         Scenario("polls", polling, every_letter_came_once, (works.sort, works.letters, works.on_letter)),
         Scenario("cancel", cancel, all_are_cancelled),
         Scenario("drain", drain, all_is_done),
-        Scenario("poison", poison, it_is_kept_with_its_reason, (*works.ALL, works.odd), before=POISONED),
-        Scenario("operator", operator, the_last_word_counts),
-        Scenario("upkeep", upkeep, nothing_was_lost, settings={"archive_after": 0.2}, before=OLD),
+        Scenario(
+            "poison",
+            poison,
+            it_is_kept_with_its_reason,
+            (*works.ALL, works.odd, works.odd_letters),
+            before=POISONED,
+        ),
+        Scenario("operator", operating.operator, operating.the_last_word_counts),
+        Scenario(
+            "operator behind a pooler",
+            operating.operator,
+            operating.the_last_word_counts,
+            settings={"database_pooler": True},
+            only="Limits._fill",
+        ),
+        Scenario("commands", operating.commands, operating.each_was_obeyed, only=f"@ {operating.COMMANDS}"),
+        Scenario(
+            "upkeep",
+            operating.upkeep,
+            operating.nothing_was_lost,
+            settings={"archive_after": 0.2},
+            before=operating.OLD,
+        ),
+        Scenario(
+            "upkeep behind a pooler",
+            operating.upkeep,
+            operating.nothing_was_lost,
+            settings={"archive_after": 0.2, "database_pooler": True},
+            before=operating.OLD,
+            only="restage.py:_unseen",
+        ),
+        Scenario("left behind", operating.left_behind, operating.it_went_out_or_was_kept, only="relay"),
     )
 }

@@ -179,7 +179,7 @@ def site_of(frame: FrameType | None, what: str) -> Site | None:
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith(_PREFIX):
-            for site in _by_file().get(name[len(_PREFIX) :], ()):
+            for site in by_file().get(name[len(_PREFIX) :], ()):
                 if site.does == does and site.first <= frame.f_lineno <= site.last:
                     return site
         frame = frame.f_back
@@ -197,7 +197,7 @@ _PREFIX = f"{ROOT}/"
 
 
 @cache
-def _by_file() -> dict[str, tuple[Site, ...]]:
+def by_file() -> dict[str, tuple[Site, ...]]:
     grouped: dict[str, list[Site]] = {}
     for site in sites():
         grouped.setdefault(site.file, []).append(site)

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.crash.points.replay import Tally, Zygote, replays
+from tests.crash.points.replay import Tally, Zygotes, replays
 from tests.crash.points.scenarios import SCENARIOS
 from tests.crash.points.sites import ROOT, sites
 from tests.servers.postgres import Postgres
@@ -17,7 +17,7 @@ AROUND = {
     "common/penstock/migrate.py": "an operator's, not a service's",
     "common/penstock/transports/rabbitmq/consumer.py": "the transport's own ack",
 }
-SHORT = {"event": 5, "admission": 2, "workflow": 3, "inquiry": 2}
+SHORT = {"event": 5, "admission": 2, "workflow": 3, "inquiry": 2, "commands": 2, "upkeep": 2}
 """Of these so many points, spread over what they pass."""
 
 
@@ -56,13 +56,13 @@ def test_the_sites_are_those_that_the_source_has() -> None:
 
 @pytest.mark.parametrize("name", SHORT)
 async def test_killed_at_some_of_its_points_it_is_done_all_the_same(
-    zygote: Zygote, postgres_server: Postgres, template: str, name: str
+    zygotes: Zygotes, postgres_server: Postgres, template: str, name: str
 ) -> None:
     tally = Tally()
-    async with replays(zygote, postgres_server, template, name, None, tally) as scenario:
+    async with replays(zygotes, postgres_server, template, name, None, tally) as scenario:
         points = list(await scenario.record())
-        for point in points[1 :: max(1, len(points) // SHORT[name])]:
-            await scenario.kill(point)
+        some = [point for point in points if SCENARIOS[name].only in point]
+        await scenario.each(some[1 :: max(1, len(some) // SHORT[name])], uncut=("",))
         decisive = next(
             point for point in points if "handle" in point or "_finish#1 (commit) committed" in point
         )
@@ -73,9 +73,9 @@ async def test_killed_at_some_of_its_points_it_is_done_all_the_same(
 
 
 async def test_the_order_of_the_points_is_that_of_the_promises(
-    zygote: Zygote, postgres_server: Postgres, template: str
+    zygotes: Zygotes, postgres_server: Postgres, template: str
 ) -> None:
-    async with replays(zygote, postgres_server, template, "event", None, Tally()) as scenario:
+    async with replays(zygotes, postgres_server, template, "event", None, Tally()) as scenario:
         points = list(await scenario.record())
 
     def first(words: str) -> int:

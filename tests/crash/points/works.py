@@ -75,6 +75,12 @@ async def letters(state: dict[str, Any]) -> list[dict[str, int]]:
     return [{"n": state["n"]}] if state["n"] > done else []
 
 
+@trigger(pack="pt", every=0.2)
+async def odd_letters(state: dict[str, Any]) -> list[dict[str, int]]:
+    """Finds one each time, which the database refuses."""
+    return [{"n": 1}]
+
+
 on_letter = Rule("pt.on_letter", trigger="pt.letters", action=sort, params={"n": "{{ payload.n }}"})
 on_placed = Rule(
     "pt.on_placed",

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.points.child import PATIENCE, Job, run
+from tests.crash.points.sites import by_file
 
 
 def main() -> None:
     folder = Path(sys.argv[1])
+    by_file()  # the sources are read once, not by each child
     for line in sys.stdin:
         print(json.dumps(_forked(Job(**json.loads(line)), folder / "report.json")), flush=True)
 
@@ -29,6 +31,7 @@ def _forked(job: Job, path: Path) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
         status = 1
+        os.dup2(2, 1)  # what a command prints is no answer of ours
         try:
             path.write_text(json.dumps(asdict(run(job))))
             status = 0
