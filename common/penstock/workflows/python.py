@@ -119,7 +119,7 @@ def _of_function(
     if output is not None:
         body["output"] = template(output)
     if recorder.exit is not None:
-        body["on_exit"] = recorder.exit
+        body["on_exit"] = recorder.exit_step()
     lines: dict[tuple[str | int, ...], int] = {
         ("tasks", n): draft.source.line
         for n, draft in enumerate(recorder.drafts)

@@ -22,7 +22,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.drafts: list[Draft] = []
-        self.exit: dict[str, Any] | None = None
+        self.exit: Draft | None = None
 
     def called(self, callee: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Recorded:
         """An action or a workflow was called."""
@@ -40,11 +40,19 @@ class Recorder:
         self.drafts.append(draft)
         return Recorded(draft)
 
-    def at_exit(self, options: dict[str, Any], source: Source) -> None:
+    def at_exit(self, draft: Draft, source: Source) -> None:
+        """This one, perhaps recorded as a task before, is the exit task."""
         if self.exit is not None:
             raise source.wrong("on_exit is called twice", "One task is run at the end; let it be a workflow.")
-        self._fan_out(options, source)
-        self.exit = _stored(options)
+        if draft in self.drafts:
+            self.drafts.remove(draft)
+        else:
+            self._fan_out(draft.options, source)
+        self.exit = draft
+
+    def exit_step(self) -> dict[str, Any] | None:
+        """The exit task as it is stored."""
+        return None if self.exit is None else _stored(self.exit.options)
 
     def tasks(self) -> list[dict[str, Any]]:
         """The tasks as they are stored, each with the needs that follow from what it uses."""

@@ -9,7 +9,7 @@ from penstock.definitions.refs import named
 from penstock.sources import Source, caller, of_frame
 from penstock.workflows.context_tasks import ContextTask, context_task
 from penstock.workflows.model import FAIL, NOOP, Workflow
-from penstock.workflows.recorded import Recorded
+from penstock.workflows.recorded import Draft, Recorded, draft_of
 from penstock.workflows.recorder import Recorder, recording
 
 
@@ -86,10 +86,14 @@ def fail(message: Any, **options: Any) -> Recorded:
 
 
 def on_exit(called: Any, /, **input: Any) -> None:
-    """What runs when all tasks have ended, however they ended."""
+    """What runs when all tasks have ended, however they ended: an action or a workflow with its input, or a task with
+    its options, as `on_exit(release(order=order).set(retry={"max_attempts": 3}))`."""
     recorder, source = _here("on_exit")
+    if isinstance(called, Recorded) and not input:
+        recorder.at_exit(draft_of(called), source)
+        return
     kind = "workflow" if isinstance(called, Workflow) else "action"
-    recorder.at_exit({kind: named(called), "input": input}, source)
+    recorder.at_exit(Draft("", {kind: named(called), "input": input}, source), source)
 
 
 def _here(name: str) -> tuple[Recorder, Source]:
