@@ -343,31 +343,3 @@ def test_a_context_knows_what_changed_and_keeps_what_was_put_in() -> None:
         del values["a"]
     with pytest.raises(TypeError, match="a name in the context is text"):
         values[1] = 2  # type: ignore[index]
-
-
-def test_the_exit_task_may_have_all_options_that_it_has_in_yaml() -> None:
-    @workflow(pack="shop")
-    def closing(order: dict[str, Any]) -> None:
-        reserve(order=order)
-        on_exit(release(order=order, how=system.status).set(retry={"max_attempts": 3}, allow_failure=True))
-
-    in_yaml = from_yaml("""
-        workflow: shop.closing
-        parameters: {order: {type: object, required: true}}
-        tasks:
-          reserve: {action: shop.reserve, input: {order: "{{ parameters.order }}"}}
-        on_exit:
-          action: shop.release
-          input: {order: "{{ parameters.order }}", how: "{{ system.status }}"}
-          retry: {max_attempts: 3}
-          allow_failure: true
-    """)
-    assert closing.on_exit == in_yaml.on_exit
-    assert [task.name for task in closing.tasks] == ["reserve"]
-
-    def in_place() -> None:
-        first = reserve(order={})
-        on_exit(inquiry("Well?").after(first))
-
-    with pytest.raises(DefinitionError, match="needs"):
-        workflow(pack="shop")(in_place)
