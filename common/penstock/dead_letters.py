@@ -19,6 +19,7 @@ from penstock.client import Client
 from penstock.database import Row, Session, Transaction
 from penstock.errors import Conflict, NotFound, Undecodable
 from penstock.ids import new_id
+from penstock.schemas.values import storable
 from penstock.store import executions
 from penstock.transports import Delivery
 
@@ -29,6 +30,8 @@ APP = "x-penstock-app"
 
 LARGEST = 1024 * 1024
 """Bytes of a body that are kept."""
+LONGEST = 2000
+"""Characters of a reason that are kept."""
 KEEP = """
 insert into dead_letter (id, queue, reason, type, message_id, body, headers, fingerprint)
 values ($1, $2, $3, $4, $5, $6, $7::jsonb, $8)
@@ -68,13 +71,13 @@ async def keep(tx: Transaction, letter: Letter) -> None:
     await tx.fetch(
         KEEP,
         new_id(),
-        letter.queue,
-        letter.reason,
-        letter.type,
-        letter.message_id,
+        storable(letter.queue),
+        storable(letter.reason[:LONGEST]),
+        storable(letter.type),
+        storable(letter.message_id),
         body,
-        orjson.dumps(dict(letter.headers), default=str).decode(),
-        hashlib.sha256(same.encode() + b"\0" + body).hexdigest(),
+        orjson.dumps(storable(letter.headers)).decode(),
+        hashlib.sha256(same.encode(errors="replace") + b"\0" + body).hexdigest(),
     )
 
 

@@ -14,6 +14,7 @@ from penstock.service import Parts
 
 PATIENCE = 5.0
 """Seconds that a request may take to arrive, and its answer to leave."""
+METHODS = (b"GET", b"HEAD")
 Answer = tuple[int, str, bytes]
 """Status, content type, body."""
 
@@ -45,10 +46,13 @@ async def serve_health(parts: Parts) -> Health:
         return _text(404, "try /live, /ready or /metrics")
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, TimeoutError):
+        try:
             async with asyncio.timeout(PATIENCE):
                 await _serve(reader, writer, respond)
-        writer.close()
+        except (OSError, TimeoutError):
+            pass  # whoever asked is gone, or sends nothing
+        finally:
+            writer.close()
 
     parts.metrics.show(gauges={"ready": lambda: float(parts.transport.healthy)})
     return Health(await asyncio.start_server(serve, parts.settings.host, parts.settings.port))
@@ -59,6 +63,7 @@ async def _serve(
 ) -> None:
     """One request, then the connection ends."""
     connection = h11.Connection(h11.SERVER)
+    bodiless, allow = False, []
     try:
         while (event := connection.next_event()) is h11.NEED_DATA:
             connection.receive_data(await reader.read(4096))
@@ -67,13 +72,15 @@ async def _serve(
     else:
         if not isinstance(event, h11.Request):  # closed without a word
             return
-        status, kind, body = respond(event.target.decode("latin-1").split("?", 1)[0])
-    headers = [("content-type", kind), ("content-length", str(len(body))), ("connection", "close")]
-    for part in (
-        h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase),
-        h11.Data(body),
-        h11.EndOfMessage(),
-    ):
+        bodiless = event.method == b"HEAD"
+        if event.method in METHODS:
+            status, kind, body = respond(event.target.decode("latin-1").split("?", 1)[0])
+        else:
+            status, kind, body = _text(405, "only GET and HEAD")
+            allow = [("allow", "GET, HEAD")]
+    headers = [("content-type", kind), ("content-length", str(len(body))), ("connection", "close"), *allow]
+    answer = h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase)
+    for part in (answer, h11.Data(b"" if bodiless else body), h11.EndOfMessage()):
         writer.write(connection.send(part) or b"")
     await writer.drain()
 

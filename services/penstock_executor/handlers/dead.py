@@ -77,8 +77,9 @@ def origin(delivery: Delivery) -> tuple[str, str]:
     headers: Mapping[str, Any] = delivery.headers
     reason = headers.get("x-penstock-reason")
     queue = headers.get("x-penstock-queue")
-    deaths = headers.get("x-death") or []
-    if deaths and not reason:
+    deaths = headers.get("x-death")
+    # Anybody may have written these headers.
+    if isinstance(deaths, list) and deaths and isinstance(deaths[-1], Mapping) and not reason:
         first = deaths[-1]
         reason = str(first.get("reason", "rejected"))
         queue = str(first.get("queue", "")).split(".", 1)[-1]
