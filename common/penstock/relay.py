@@ -36,7 +36,7 @@ select queue from found where queue is not null
 """The queues that have messages: as many steps in the index as there are queues, however many messages wait."""
 LEASE = f"""
 with old as (
-    select o.id from ({WAITING}) q
+    select o.id from (select * from ({WAITING}) w where $4::text[] is null or queue ^@ any($4)) q
     cross join lateral (
         select id from outbox
         where queue = q.queue and due_at <= clock_timestamp() - make_interval(secs => $1)
@@ -68,12 +68,20 @@ limit $2
 """
 
 
-async def relay(transport: Transport, session: Session, age: float, limit: int = 200) -> int:
-    """Publish what is older than `age` seconds. A row that the broker does not take is tried later and later, and in the
-    end is a dead letter; while there is no broker nothing is held against it. Returns how many were settled."""
-    if getattr(transport, "stores", False):
+async def relay(
+    transport: Transport,
+    session: Session,
+    age: float,
+    *,
+    only: Sequence[str] | None = None,
+    limit: int = 200,
+) -> int:
+    """Publish what is older than `age` seconds, `only` of queues that begin so. A row that the broker does not take is tried
+    later and later, and in the end is a dead letter; while there is no broker nothing is held against it. Returns how many
+    were settled."""
+    if only is None and getattr(transport, "stores", False):
         return await _clear(session, age, limit)
-    rows = await session.fetch(LEASE, age, limit, LEASED)
+    rows = await session.fetch(LEASE, age, limit, LEASED, only)
     if not rows:
         return 0
     try:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli import (
+    announcing,
     dead_letters,
     definitions,
     demo,
@@ -42,7 +43,7 @@ PARTS = {
     "Run Penstock": (demo, services),
     "Say what is to be done": (definitions, schedules, polls, workflows),
     "Start work, and see what happens": (events, starting, executions, runs, waiting, inquiries),
-    "Look after it": (limits, operations, doctor, dead_letters),
+    "Look after it": (limits, operations, announcing, doctor, dead_letters),
 }
 for panel, parts in PARTS.items():
     commands, groups = len(app.registered_commands), len(app.registered_groups)

@@ -54,6 +54,7 @@ cluster = Table(
     Column(
         "resumed_at", INSTANT, nullable=False, server_default=text("'-infinity'::timestamp with time zone")
     ),
+    Column("announced", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
 )
 
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-STATUS = ("execution.status.", "inquiry.created")
+MOVED = "execution.status."
+STATUS = (MOVED, "inquiry.created")
 """A message to a queue that begins so tells whoever listens what happened. Nobody listening is fine."""
 
 REASON_HEADER = "x-penstock-reason"

@@ -21,10 +21,11 @@ create table catalog (
 );
 create index catalog_trigger on catalog (trigger) where trigger is not null;
 
--- One row: what concerns all processes.
+-- One row: what concerns all processes. `announced`: the statuses that whoever listens is told of.
 create table cluster (
     id integer primary key default 1 check (id = 1),
-    resumed_at timestamptz not null default '-infinity'
+    resumed_at timestamptz not null default '-infinity',
+    announced text[] not null default '{}'
 );
 insert into cluster default values;
 

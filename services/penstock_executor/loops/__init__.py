@@ -7,6 +7,7 @@ number of replicas may run it at the same time.
 from __future__ import annotations
 
 from penstock_executor.loops import (
+    announce,
     archive,
     overdue,
     partitions,
@@ -28,6 +29,7 @@ LOOPS: tuple[Loop, ...] = (
     schedule_figures.LOOP,
     polls.LOOP,
     relay.LOOP,
+    announce.LOOP,
     sweep.LOOP,
     unclaimed.LOOP,
     overdue.LOOP,

@@ -27,6 +27,11 @@ from penstock.transports.postgres.listener import Listener
 from penstock.transports.postgres.subscription import Subscription
 
 CHANNEL = "penstock"
+STATUS_CHANNEL = "penstock.status"
+"""Whoever listens there is told what goes to the status exchange of a broker: the same bodies."""
+NOTIFIED = 7900
+"""Bytes that NOTIFY carries, nearly."""
+TELL = "select pg_notify($1, body) from unnest($2::text[]) body"
 TOLD = 1.0
 """Seconds that telling others may take while the transport closes. They poll, too."""
 PUT = """
@@ -116,6 +121,9 @@ class PostgresTransport:
                 [orjson.dumps(dict(m.headers)).decode() for m in fresh],
             )
         self.wake({m.queue for m, ok in zip(messages, known, strict=True) if ok})
+        told = [m.body.decode() for m in messages if m.queue.startswith(STATUS) and len(m.body) < NOTIFIED]
+        if told:
+            await self._wake.fetch(TELL, STATUS_CHANNEL, told)
         points.at("published")
         return [ok or m.queue.startswith(STATUS) for m, ok in zip(messages, known, strict=True)]
 
@@ -214,7 +222,7 @@ class PostgresTransport:
         return int((await self._put.fetch(DEPTH, queue))[0][0])
 
     async def broadcast(self, body: bytes) -> None:
-        if len(body) < 7900:  # what NOTIFY carries; a broadcast is best effort
+        if len(body) < NOTIFIED:  # what NOTIFY carries; a broadcast is best effort
             points.at("broadcasting")
             await self._wake.fetch("select pg_notify($1, $2)", CHANNEL, "!" + body.decode())
             points.at("told")

@@ -1,0 +1,29 @@
+"""Which status moves are announced to whoever listens. None are until somebody asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.database import Session
+from penstock.errors import InvalidInput
+from penstock.moves import STATUSES
+
+READ = "select announced from cluster"
+SET = "update cluster set announced = $1"
+
+
+async def announced(session: Session) -> list[str]:
+    """The statuses whose moves are announced."""
+    found: list[str] = (await session.fetch(READ))[0]["announced"]
+    return found
+
+
+async def announce(session: Session, statuses: Sequence[str]) -> list[str]:
+    """Announce moves to these statuses from now on, and to no others. Returns them. Raises InvalidInput."""
+    if unknown := sorted(set(statuses) - set(STATUSES)):
+        raise InvalidInput(
+            f"there is no status {', '.join(unknown)}", hint=f"There are {', '.join(STATUSES)}."
+        )
+    chosen = [status for status in STATUSES if status in statuses]
+    await session.fetch(SET, chosen)
+    return chosen
