@@ -11,7 +11,7 @@ import structlog
 
 from penstock import dead_letters, messages
 from penstock.database import Row, Session, is_transient
-from penstock.transports import STATUS, Transport
+from penstock.transports import MOVED, STATUS, Transport
 
 log = structlog.get_logger()
 
@@ -63,7 +63,7 @@ cross join lateral (
         and due_at <= clock_timestamp() - make_interval(secs => case when q.queue ^@ any($4::text[]) then $1 else {STRAYS} end)
     order by due_at limit $2 for update skip locked
 ) o
-where q.queue <> all($3::text[]) and q.queue not like 'work.%'
+where q.queue <> all($3::text[]) and q.queue not like 'work.%' and q.queue not like '{MOVED}%'
 limit $2
 """
 
@@ -112,7 +112,7 @@ def _hopeless(row: Row) -> bool:
 
 async def _clear(session: Session, age: float, limit: int) -> int:
     """Where the outbox is the queue: what nobody consumes. What was for whoever listened is told by now, or whoever
-    should have told it died: there is nobody to tell it later."""
+    should have told it died: there is nobody to tell it later. (Status moves have a loop of their own.)"""
     async with session.transaction() as tx:
         rows = await tx.fetch(STRAY, age, limit, list(messages.QUEUES), list(STATUS))
         for row in rows:

@@ -12,7 +12,7 @@ import pytest
 
 from penstock import Limit, action, dead_letters, messages
 from penstock.relay import RETURNS, relay
-from penstock.transports import Message
+from penstock.transports import MOVED, Message
 from penstock.workflows import from_yaml
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -216,7 +216,8 @@ async def test_what_tells_whoever_listens_does_not_stay(house: Installation) -> 
         "from unnest(array['inquiry.created', 'execution.status.failed', 'nobody.knows']) q returning 1"
     )
     parts = await house.parts()
-    await relay(parts.transport, parts.database.session(), 0.0)
+    for only in (None, [MOVED]):
+        await relay(parts.transport, parts.database.session(), 0.0, only=only)
     assert [row["queue"] for row in await house.rows("select queue from outbox")] == ["nobody.knows"]
     assert not await house.rows("select 1 from dead_letter")
 
