@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from bench.figures import Measured
 from bench.meters import between, transactions
@@ -13,12 +15,23 @@ LATE = 11.0
 """Seconds until every idle session has handed in its counts."""
 
 
+@asynccontextmanager
+async def _no_upkeep(session: Session) -> AsyncIterator[None]:
+    await session.postgres.execute("alter system set autovacuum = off")
+    await session.postgres.execute("select pg_reload_conf()")
+    yield
+    await session.postgres.execute("alter system reset autovacuum")
+    await session.postgres.execute("select pg_reload_conf()")
+
+
 async def idle(session: Session, effort: Effort) -> Measured:
-    """Transactions a second on its database, and how much of a core its processes (not the client) use."""
-    await asyncio.sleep(LATE)
-    before, began = await session.read(), await transactions(session.database, session.postgres)
-    await asyncio.sleep(effort.window)
-    committed = await transactions(session.database, session.postgres) - began
+    """Transactions a second on its database, and how much of a core its processes (not the client) use. PostgreSQL's own
+    upkeep, which counts as transactions too, stays off meanwhile."""
+    async with _no_upkeep(session):
+        await asyncio.sleep(LATE)
+        before, began = await session.read(), await transactions(session.database, session.postgres)
+        await asyncio.sleep(effort.window)
+        committed = await transactions(session.database, session.postgres) - began
     cost = between(before, await session.read())
     own = sum(seconds for name, seconds in cost.cpu.items() if name in session.processes)
     return {

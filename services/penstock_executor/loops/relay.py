@@ -12,4 +12,10 @@ async def turn(parts: Parts, session: Session) -> bool:
     return await relay(parts.transport, session, parts.settings.relay_age) > 0
 
 
-LOOP = Loop("relay", lambda settings: settings.relay_interval, turn)
+IDLE = 6
+"""Times as long between two turns where the outbox is the queue: then there is nothing to publish, only to clear."""
+LOOP = Loop(
+    "relay",
+    lambda settings: settings.relay_interval * (IDLE if settings.transport == "postgres" else 1),
+    turn,
+)
