@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import os
 
 import pytest
 
@@ -11,6 +12,7 @@ from penstock.testing.scenarios import ScenarioAction
 from penstock_worker.executors import EXECUTORS, build, chosen, executors
 from penstock_worker.executors.thread import ThreadExecutor
 from tests.penstock_worker.executors.runs import run_of
+from tests.penstock_worker.executors.victims import own_pid
 
 
 async def test_a_worker_s_executors_are_open_and_capture_what_is_printed() -> None:
@@ -66,3 +68,12 @@ def test_names_are_given_once() -> None:
     names = [name for name, _ in EXECUTORS]
     assert len(set(names)) == len(names)
     assert [executor.name for executor in build(1, {"kubernetes": {}}).values()] == names
+
+
+async def test_a_worker_may_run_elsewhere_what_asks_for_no_executor() -> None:
+    process = "penstock_worker.executors.process:ProcessExecutor"
+    async with executors(Settings(), {"thread": {"class": process}}) as found:
+        run, _ = run_of(own_pid)
+        outcome = await attempt(chosen(found, run.action), run)
+    assert outcome.result_json is not None
+    assert int(outcome.result_json) != os.getpid()
