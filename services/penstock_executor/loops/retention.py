@@ -18,6 +18,8 @@ from penstock_executor.loops.loop import Loop
 log = structlog.get_logger()
 
 OLD = "select * from old_partitions($1, make_interval(days => $2))"
+# Two that drop one table at once can end in an internal error of PostgreSQL: the second one looks when the first is done.
+ALONE = "select pg_advisory_xact_lock(7, -3)"
 # Whoever waits for this lock keeps everybody else waiting too, so it does not wait for long: it comes again.
 PATIENCE = "set local lock_timeout = '200ms'"
 DROP = 'drop table if exists "{name}"'
@@ -87,6 +89,7 @@ async def drop(session: Session, name: str, settings: Settings) -> bool:
         log.info("retention.exported", partition=name, file=str(file))
     try:
         async with session.transaction() as tx:
+            await tx.fetch(ALONE)
             await tx.execute(PATIENCE)
             await tx.execute(DROP.format(name=name))
     except asyncpg.LockNotAvailableError:
