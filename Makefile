@@ -17,7 +17,7 @@ demo: .venv/.runtime ## See events become results: no server, no Docker, one min
 	@$(BIN)/penstock demo
 
 test: .venv/.dev ## Run all tests, against a real PostgreSQL and a real RabbitMQ
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: .venv/.dev ## Lint, check formats, types and the rules of the house
 	@$(BIN)/ruff check .

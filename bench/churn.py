@@ -1,6 +1,6 @@
 """Whether work costs the same on a database that is full, beside somebody who reads for minutes, as on an empty one.
 
-    python -m bench.churn                # 5 million archived executions, 20 million moves, 1 million of churn: an hour
+    python -m bench.churn                # 5 million archived executions, 20 million moves, 1 million of churn: ten minutes
     python -m bench.churn --scale 0.2 --count 100000
 
 An executor and a worker run no-ops, on a database that is empty and on one that was filled with years of them. Measured for
@@ -25,20 +25,24 @@ import asyncpg
 from pydantic import SecretStr
 
 from bench import meters
+from bench.marks import VARIABLE, Marks
 from bench.servers import Servers, started
 from bench.systems import command
-from bench.ticking import tick
+from bench.workloads import noop
 from penstock import Client, Definitions, migrate
 from penstock.apply import apply
 from penstock.database import Database
 from penstock.settings import Settings
 from penstock.store import executions
+from tests.servers import reaper
 
 DATABASE = "churn"
 DAYS = 20
 """Over which the filling is spread."""
 OPEN = 5_000
 """Executions that are under way at the most."""
+LOOK_EVERY = 10.0
+"""Seconds. Looking reads what is dead as well."""
 HANDED_IN = 11.0
 """Seconds until idle sessions have handed in their counts."""
 SMALL = ("outbox", "live", "claim", "timer")
@@ -57,8 +61,8 @@ ID = """
 ARCHIVE = f"""
 insert into archive (id, finished_at, status, action, namespace, root, created_at, attempt, failures, recoveries, priority,
     definition_id, params, result)
-select id, at, 'completed', 'ticking.tick', 'public::ticking::tick', id, at, 1, 0, 0, 0, 1,
-    jsonb_build_object('number', n), to_jsonb(n)
+select id, at, 'completed', 'bench.noop', 'public::bench::noop', id, at, 1, 0, 0, 0, 1,
+    jsonb_build_object('index', n), to_jsonb(n)
 from (select {ID} as id, at, n from (
     select $1::timestamptz + interval '1 day' * (n::float8 / $2) as at, n from generate_series(0, $2 - 1) n) y) x
 """
@@ -98,13 +102,15 @@ def running(environment: dict[str, str], log: str) -> Iterator[dict[str, list[in
     """An executor and a worker; their process ids by group."""
     commands = {
         "executor": command("penstock", "executor"),
-        "worker": command("penstock", "worker", "--module", "bench/ticking.py", "--concurrency", "200"),
+        "worker": command("penstock", "worker", "--module", "bench/workloads.py", "--concurrency", "200"),
     }
     with open(log, "ab") as output:
         processes = {
             name: subprocess.Popen(words, env=environment, stdout=output, stderr=output)
             for name, words in commands.items()
         }
+    for process in processes.values():
+        reaper.watch_process(process.pid)
     try:
         yield {name: [process.pid] for name, process in processes.items()}
     finally:
@@ -118,30 +124,39 @@ def running(environment: dict[str, str], log: str) -> Iterator[dict[str, list[in
                 process.wait()
 
 
-async def churn(
-    client: Client, count: int, watch: asyncpg.Connection, phase_most: dict[str, int]
-) -> list[float]:
-    """Start `count`, a hundred a call, with a bounded number under way, and wait for the last. Returns what pages took."""
-    pages = []
-    for first in range(0, count, 1000):
+async def churn(client: Client, board: Marks, first: int, count: int) -> list[float]:
+    """Start `count` no-ops, a hundred a call, with a bounded number under way, and wait until the last has run. Returns what
+    pages took. How far they are is read off the marks: to count rows would cost more than the work, beside a reader."""
+    pages: list[float] = []
+    done, end = first, first + count
+    for begun in range(first, end, 1000):
+        submitted = min(begun + 1000, end)
         await asyncio.gather(
             *(
-                client.start_many("ticking.tick", [{"number": n} for n in range(start, start + 100)])
-                for start in range(first, min(first + 1000, count), 100)
+                client.start_many("bench.noop", [{"index": n} for n in range(start, min(start + 100, end))])
+                for start in range(begun, submitted, 100)
             )
         )
         while True:
-            seen = await watch.fetchrow(WATCHED)
-            for table in SMALL:
-                phase_most[table] = max(phase_most.get(table, 0), seen[table])
-            if seen["live"] < OPEN and (first + 1000 < count or not seen["live"]):
+            waiting = board.ended(done, submitted - done)
+            done += next((n for n, at in enumerate(waiting) if not at), len(waiting))
+            if submitted - done < OPEN and (submitted < end or done == end):
                 break
-            await asyncio.sleep(0.05)
-        if first % 5000 == 0:
+            await asyncio.sleep(0.02)
+        if (begun - first) % 5000 == 0:
             began = time.perf_counter()
             await executions.page(client.session)
             pages.append(time.perf_counter() - began)
     return pages
+
+
+async def look(watch: asyncpg.Connection, most: dict[str, int]) -> None:
+    """Count the rows of the small tables now and then, for ever."""
+    while True:
+        seen = await watch.fetchrow(WATCHED)
+        for table in SMALL:
+            most[table] = max(most.get(table, 0), seen[table])
+        await asyncio.sleep(LOOK_EVERY)
 
 
 async def measured(
@@ -150,12 +165,14 @@ async def measured(
     """One phase: processes up, warmed, churned, settled."""
     url = servers.postgres.url(DATABASE)
     meter, watch = await asyncpg.connect(servers.postgres.url()), await asyncpg.connect(url)
-    with running(environment, str(servers.folder / "churn.log")) as groups:
+    file = servers.memory / "marks"
+    board = Marks(file, create=True)
+    with running({**environment, VARIABLE: str(file)}, str(servers.folder / "churn.log")) as groups:
         async with Client.connect(settings) as client:
             everything = {**groups, "postgres": [servers.postgres.pid], "client": [os.getpid()]}
             if servers.rabbitmq is not None:
                 everything["rabbitmq"] = [servers.rabbitmq.pid]
-            await churn(client, warm, watch, {})
+            await churn(client, board, 0, warm)
             await asyncio.sleep(HANDED_IN)
             before, buffers, began = (
                 await meters.read(everything, meter),
@@ -163,8 +180,10 @@ async def measured(
                 time.monotonic(),
             )
             most: dict[str, int] = {}
-            pages = await churn(client, count, watch, most)
+            looking = asyncio.create_task(look(await asyncpg.connect(url), most))
+            pages = await churn(client, board, warm, count)
             seconds = time.monotonic() - began
+            looking.cancel()
             await asyncio.sleep(HANDED_IN)
             cost = meters.between(before, await meters.read(everything, meter))
             touched = await watch.fetchval(BUFFERS) - buffers
@@ -233,7 +252,7 @@ async def anew(servers: Servers, settings: Settings) -> None:
     )
     await migrate.upgrade(settings)
     database = Database(settings, role="bench")
-    await apply(database.session(), Definitions([tick]).documents())
+    await apply(database.session(), Definitions([noop]).documents())
     await database.close()
 
 

@@ -28,6 +28,7 @@ from penstock import Definitions, Schedule, migrate
 from penstock.apply import apply
 from penstock.database import Database
 from penstock.settings import Settings
+from tests.servers import reaper
 
 DATABASE = "schedules"
 REPLICAS = 3
@@ -67,12 +68,14 @@ class Replicas:
 
     def start(self, *arguments: str, name: str) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command("penstock", *arguments),
                 env={**self.environment, "PENSTOCK_NAME": name},
                 stdout=log,
                 stderr=log,
             )
+        reaper.watch_process(process.pid)
+        return process
 
     def replace(self, turn: int) -> None:
         """Kill the executor whose turn it is, and start another."""

@@ -7,6 +7,7 @@ for where the servers come from, and `servers/reaper.py` for runs that are kille
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -28,6 +29,17 @@ from tests.servers.rabbitmq import RabbitMQ
 # How fast a busy machine makes up examples says nothing about the code.
 settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("penstock")
+
+
+LONG = {"crash", "interleavings", "servers"}
+"""Folders whose files take a minute with a few tests."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, so that the processes that share them end together."""
+    size = Counter(item.path for item in items)
+    items.sort(key=lambda item: (LONG.isdisjoint(item.path.parts), -size[item.path]))
 
 
 @pytest.fixture(autouse=True)

@@ -19,9 +19,11 @@ LATE = 11.0
 async def _no_upkeep(session: Session) -> AsyncIterator[None]:
     await session.postgres.execute("alter system set autovacuum = off")
     await session.postgres.execute("select pg_reload_conf()")
-    yield
-    await session.postgres.execute("alter system reset autovacuum")
-    await session.postgres.execute("select pg_reload_conf()")
+    try:
+        yield
+    finally:
+        await session.postgres.execute("alter system reset autovacuum")
+        await session.postgres.execute("select pg_reload_conf()")
 
 
 async def idle(session: Session, effort: Effort) -> Measured:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import orjson
 
 from penstock import limits, placement, routing
-from penstock.database import Row, Session, Transaction, backoff
+from penstock.database import Row, Session, Transaction, backoff, retried
 from penstock.definitions import Definitions
 from penstock.errors import DefinitionError
 from penstock.scheduling import changes as schedules
@@ -104,7 +104,7 @@ async def apply(session: Session, documents: Sequence[Document]) -> list[Change]
             async with session.transaction() as tx:
                 await tx.fetch(placement.ALONE)
                 changes = await _apply(tx, documents)
-    await session.fetch(placement.NOTICE)
+    await retried(lambda: session.fetch(placement.NOTICE), deadline=30)
     session.cache.clear()
     return changes
 

@@ -120,6 +120,7 @@ class Consumer:
             except Exception as error:
                 await self._split(good, error)
                 return
+        await asyncio.sleep(0)  # what was staged is on its way before the ack is: others wait for it
         await self._subscription.ack(good)
 
     async def _decode(self, deliveries: Sequence[Delivery]) -> tuple[list[Delivery], list[UUID]]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from penstock import limits, placement
-from penstock.database import Row, Session, Transaction, backoff
+from penstock.database import Row, Session, Transaction, backoff, retried
 from penstock.definitions.limit import EVERYTHING, Limit
 from penstock.definitions.refs import is_ref
 from penstock.errors import InvalidInput, NotFound
@@ -43,7 +43,7 @@ REFS = "select distinct ref from catalog where kind in ('limit', 'limit_by_hand'
 
 async def in_force(session: Session, ref: str | None = None) -> list[Row]:
     """All limits that are in force, or this one. For the columns see `Limits`."""
-    return await session.fetch(LIST, ref)
+    return await retried(lambda: session.fetch(LIST, ref), deadline=30)
 
 
 class Limits:
@@ -108,8 +108,8 @@ class Limits:
                     await tx.fetch(placement.ALONE)
                     stored = await change(tx)
                     await limits.regroup(tx, stored, await placement.replace_all(tx))
-        await self._session.fetch(placement.NOTICE)
-        await self._fill()
+        await retried(lambda: self._session.fetch(placement.NOTICE), deadline=30)
+        await retried(self._fill, deadline=30)
 
     async def _fill(self) -> None:
         """Start what has room now, and do not wait until a replica comes to it."""

@@ -23,7 +23,6 @@ from penstock_worker.conceal import worth_hiding
 log = structlog.get_logger()
 
 CLAIM = "select * from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[])"
-NAMESPACES = "select id, name from namespace where id = any($1::integer[])"
 CARRIED = """
 select distinct on (execution_id) execution_id, error::text as carry from attempt
 where execution_id = any($1::uuid[]) and outcome = 'requested' and error ? 'carry'
@@ -77,7 +76,6 @@ class Claims:
         self._plans: dict[int, Plan] = {}
         self._lacking: set[int] = set()
         self._known: list[int] = []
-        self._namespaces: dict[int, str] = {}
 
     async def claim(self, queue: str, ids: Sequence[UUID], take: int) -> tuple[list[Claimed], list[Row]]:
         """Claim at most `take` of `ids`. Returns them, and what was staged to go back on its route."""
@@ -107,10 +105,6 @@ class Claims:
         )
 
     async def _read(self, claim: UUID, rows: Sequence[Row]) -> list[Claimed]:
-        missing = {row["namespace_id"] for row in rows} - self._namespaces.keys()
-        if missing:
-            for row in await self._session.fetch(NAMESPACES, list(missing)):
-                self._namespaces[row["id"]] = row["name"]
         again = [row["execution_id"] for row in rows if row["attempt"] > 1]
         carried: dict[UUID, Any] = {}
         if again:
@@ -130,7 +124,7 @@ class Claims:
                 execution_id=row["execution_id"],
                 attempt=row["attempt"],
                 max_attempts=plan.retry.max_attempts,
-                namespace=self._namespaces[row["namespace_id"]],
+                namespace=row["namespace"],
                 action=plan.action.ref,
             ),
             plan=plan,

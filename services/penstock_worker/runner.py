@@ -164,6 +164,7 @@ class Runner:
                 waits.observe(one.waited)
                 self._start(one)
         self._parts.publisher.publish(staged)
+        await asyncio.sleep(0)  # the work begins before the ack is written
         await subscription.ack(good)
 
     def _start(self, claimed: Claimed) -> None:

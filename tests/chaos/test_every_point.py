@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.crash.points.replay import Tally, Zygotes, replays
@@ -19,12 +17,8 @@ NO_CUT = ("Heartbeat._beat#4",)
 
 
 @pytest.fixture(scope="module")
-def tally(request: pytest.FixtureRequest) -> Iterator[Tally]:
-    found = Tally()
-    yield found
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:
-        reporter.write_line("\n" + found.report())
+def tally() -> Tally:
+    return Tally()
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -60,6 +54,10 @@ async def test_killed_at_each_of_its_points_on_a_broker_it_is_done_all_the_same(
     assert tally.broken[before:] == []
 
 
-def test_every_call_site_was_a_point_and_a_process_ended_at_it(tally: Tally) -> None:
+def test_every_call_site_was_a_point_and_a_process_ended_at_it(
+    tally: Tally, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with capsys.disabled():
+        print("\n" + tally.report())
     assert tally.missed() == []
     assert tally.not_ended() == []

@@ -118,6 +118,21 @@ async def test_a_task_completes_with_the_event_that_it_waits_for(house: Installa
     await house.sound()
 
 
+async def test_a_workflow_that_runs_for_the_first_time_places_its_later_tasks_too(
+    house: Installation,
+) -> None:
+    await house.start(*ALL)
+    await waiting(house, await house.client.start("wf.order", {"order": 1}))
+    placed = await house.rows(
+        "select name, queue from namespace where name like 'public::wf::order::%' order by 1"
+    )
+    assert [tuple(row) for row in placed] == [
+        ("public::wf::order::after", "work.default"),
+        ("public::wf::order::before", "work.default"),
+        ("public::wf::order::payment", "waiting"),
+    ]
+
+
 async def test_every_wait_that_an_event_fits_is_met_by_it(house: Installation) -> None:
     await house.start(*ALL)
     runs = [await house.client.start("wf.order", {"order": 1}) for _ in range(10)]

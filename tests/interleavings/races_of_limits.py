@@ -8,6 +8,7 @@ from penstock import Limit
 from penstock.database import Session
 from penstock.definitions import Definitions
 from penstock.ids import new_id
+from penstock.limit_desk import Limits
 from penstock.messages import EXECUTION_REQUESTED
 from penstock.service import Parts
 from penstock.store import executions
@@ -80,6 +81,22 @@ async def the_limit_changes(scene: Scene) -> Sequence[Work]:
 
 async def restore_the_limit(scene: Scene) -> None:
     await scene.apply(ONE)
+
+
+async def the_limit_goes(scene: Scene) -> Sequence[Work]:
+    ids = await scene.request(2)
+
+    async def remove(session: Session) -> None:
+        await Limits(session, scene.parts.publisher).remove("shop.one")
+
+    return [scene.handles(EXECUTION_REQUESTED, ids), remove]
+
+
+async def nobody_was_left(scene: Scene) -> None:
+    """Who is asked for is scheduled or in line, without a loop that finds him."""
+    left = await scene.session.fetch("select id from execution where status = 'requested'")
+    assert not left
+    await restore_the_limit(scene)
 
 
 async def newer_ones_replace(scene: Scene) -> Sequence[Work]:
@@ -164,6 +181,7 @@ CASES = (
     Case("two finish and one admits", two_finish_and_one_admits, each_ran_once, (*ACTIONS, TWO)),
     Case("both limits", both_limits, completed_once, (*LIMITED, ALL)),
     Case("the limit changes", the_limit_changes, completed_once, LIMITED, restore_the_limit),
+    Case("the limit goes", the_limit_goes, each_ran_once, LIMITED, nobody_was_left),
     Case("newer ones replace", newer_ones_replace, completed_once, (*ACTIONS, NEWEST)),
     Case("lost workers give back", lost_workers_give_back, completed_once, LIMITED),
     Case("unclaimed and claim", unclaimed_and_claim, completed_once, LIMITED, workers_are_back),

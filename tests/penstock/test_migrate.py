@@ -53,6 +53,19 @@ async def test_partitions_are_made_ahead_and_found_when_they_are_old(database: s
     await home.close()
 
 
+async def test_two_replicas_that_make_the_same_partitions_take_turns(database: str) -> None:
+    home = Database(settings(database), role="test")
+    first, second = home.session(), home.session()
+    async with first.transaction() as tx:
+        assert (await tx.fetch("select make_partitions(9)"))[0][0] > 0
+        late = asyncio.create_task(second.fetch("select make_partitions(9)"))
+        waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+        while not (await tx.fetch(waits))[0][0]:
+            assert not late.done(), "it waits for the first"
+    assert (await late)[0][0] == 0
+    await home.close()
+
+
 def test_migrations_import_no_live_code() -> None:
     for path in migrate.folder().rglob("*.py"):
         assert "penstock" not in Path(path).read_text().replace("penstock_migration", "").replace(

@@ -41,7 +41,15 @@ class RabbitMQ(Protocol):
 
 
 def find_script() -> Path | None:
-    """The script that runs a RabbitMQ as whoever calls it, or None where RabbitMQ is not installed."""
+    """The script that runs a RabbitMQ as whoever calls it, or None where RabbitMQ is not installed.
+
+    PENSTOCK_TEST_RABBITMQ_SCRIPT names another one, to try another version.
+    """
+    named = os.environ.get("PENSTOCK_TEST_RABBITMQ_SCRIPT")
+    if named is not None:
+        if not os.access(named, os.X_OK):
+            raise CannotHere(f"PENSTOCK_TEST_RABBITMQ_SCRIPT={named} is no program")
+        return Path(named)
     found = next((path for path in SCRIPTS if Path(path).exists()), None) or shutil.which("rabbitmq-server")
     return Path(found) if found and find_epmd() else None
 

@@ -13,6 +13,8 @@ import asyncpg
 import psutil
 import pytest
 
+from tests.servers import rabbitmq
+from tests.servers.errors import CannotHere
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
 from tests.servers.process import free_port
@@ -124,3 +126,11 @@ async def test_a_killed_run_leaves_no_server_and_no_folder() -> None:
 
 def test_free_ports_differ_from_one_another() -> None:
     assert len({free_port() for _ in range(20)}) == 20
+
+
+def test_another_rabbitmq_is_named_and_never_silently_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_TEST_RABBITMQ_SCRIPT", sys.executable)
+    assert str(rabbitmq.find_script()) == sys.executable
+    monkeypatch.setenv("PENSTOCK_TEST_RABBITMQ_SCRIPT", f"{sys.executable}-of-another-version")
+    with pytest.raises(CannotHere, match="PENSTOCK_TEST_RABBITMQ_SCRIPT"):
+        rabbitmq.find_script()

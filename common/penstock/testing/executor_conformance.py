@@ -16,6 +16,7 @@ It needs pytest and pytest-asyncio in its auto mode (`asyncio_mode = "auto"`).
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -44,7 +45,7 @@ QUIET = 0.25
 Lines = list[tuple[str, str]]
 
 
-class ExecutorConformance:
+class ExecutorConformance(ABC):
     """Subclass it as `Test...`; say how to make the executor and what it runs."""
 
     ends_work = True
@@ -53,13 +54,13 @@ class ExecutorConformance:
     ends_work_at_once = True
     """False where the work is somewhere else and is told to end, as with HTTP: it may end a moment later."""
 
+    @abstractmethod
     def make(self, capacity: int) -> TaskExecutor:
         """An executor that runs `capacity` attempts at a time, not opened yet."""
-        raise NotImplementedError("Your subclass of ExecutorConformance says how to make the executor.")
 
+    @abstractmethod
     def action(self, scenario: str) -> RunnableAction:
         """The action for a scenario; see `penstock.testing.scenarios`."""
-        raise NotImplementedError("Your subclass of ExecutorConformance says what the executor runs.")
 
     async def test_it_has_a_name(self) -> None:
         assert self.make(1).name

@@ -27,7 +27,7 @@ begin
         on conflict (id) do nothing
         returning keys
     )
-    select array_agg(distinct k) into v_new from made, unnest(keys) k;
+    select array_agg(distinct x.k) into v_new from (select unnest(keys) as k from made) x;
     update lane l
     set rank = o.rank, turn = o.turn, ready_at = o.ready_at, execution_id = o.execution_id
     from unnest(v_first) o
@@ -83,7 +83,7 @@ begin
         into v_behind, v_wanted from unnest(v_wanted) w;
         perform queue_rows(v_behind);
     end if;
-    v_keys := array(select distinct k from unnest(v_behind || v_wanted) w, unnest(w.keys) k);
+    v_keys := array(select distinct unnest(w.keys) from unnest(v_behind || v_wanted) w);
     perform lock_keys(v_keys);
 
     if v_wanted is not null then
@@ -117,8 +117,8 @@ language plpgsql
 set enable_nestloop = off set enable_hashjoin = on
 as $$
 declare
-    v_mixed text[] := array(select distinct k from unnest(p_wanted) w, unnest(w.keys) k where cardinality(w.keys) > 1
-                            union select k from unnest(p_behind) w, unnest(w.keys) k);
+    v_mixed text[] := array(select unnest(w.keys) from unnest(p_wanted) w where cardinality(w.keys) > 1
+                            union select unnest(w.keys) from unnest(p_behind) w);
     v_keys text[];
     v_chosen chosen[];
 begin

@@ -6,9 +6,8 @@ create function claim_executions(
     p_worker uuid, p_claim uuid, p_ids uuid[], p_take integer, p_queue text, p_definitions integer[],
     p_lacking integer[]
 ) returns table (
-    execution_id uuid, attempt smallint, failures smallint, recoveries smallint, child boolean,
-    namespace_id integer, definition_id integer, waited double precision, params text, options text,
-    outbox_id bigint, queue text, ids uuid[]
+    execution_id uuid, attempt smallint, failures smallint, namespace text, definition_id integer, waited double precision,
+    params text, options text, outbox_id bigint, queue text, ids uuid[]
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
@@ -29,14 +28,14 @@ begin
             from namespace n
             where e.id = any (p_ids[1:p_take]) and e.status = 'scheduled' and n.id = e.namespace_id
                 and n.queue = p_queue and e.definition_id = any (p_definitions)
-            returning e.id, e.attempt, e.failures, e.recoveries, e.parent is not null as child,
-                e.namespace_id, e.definition_id, extract(epoch from clock_timestamp() - e.ready_at)::float8 as waited
+            returning e.id, e.attempt, e.failures, n.name, e.definition_id,
+                extract(epoch from clock_timestamp() - e.ready_at)::float8 as waited
         ), held as (
             insert into claim (id, worker, executions)
             select p_claim, p_worker, array_agg(id) from moved having count(*) > 0
         )
-        select m.id, m.attempt, m.failures, m.recoveries, m.child, m.namespace_id, m.definition_id,
-            m.waited, p.params::text, p.options::text, null::bigint, null::text, null::uuid[]
+        select m.id, m.attempt, m.failures, m.name, m.definition_id, m.waited,
+            p.params::text, p.options::text, null::bigint, null::text, null::uuid[]
         from moved m join payload p on p.execution_id = m.id;
         get diagnostics v_count = row_count;
     end if;
@@ -50,8 +49,7 @@ begin
     where e.id = any (p_ids[1:p_take]) and e.status = 'scheduled' and n.queue = p_queue
         and e.definition_id <> all (p_definitions) and e.definition_id <> all (p_lacking);
     if v_unknown is not null then
-        return query select null::uuid, null::smallint, null::smallint, null::smallint, null::boolean,
-            null::integer, d, null::float8, null::text, null::text, null::bigint, null::text, null::uuid[]
+        return query select null::uuid, null::smallint, null::smallint, null::text, d, null::float8, null::text, null::text, null::bigint, null::text, null::uuid[]
         from unnest(v_unknown) d;
     end if;
 
@@ -62,8 +60,7 @@ begin
             and e.definition_id <> all (p_lacking)
         group by n.queue, n.envelope
     loop
-        return query select null::uuid, null::smallint, null::smallint, null::smallint, null::boolean,
-            null::integer, null::integer, null::float8, null::text, null::text, s.*
+        return query select null::uuid, null::smallint, null::smallint, null::text, null::integer, null::float8, null::text, null::text, s.*
         from stage(v_queue, v_ids, v_size) s;
     end loop;
 

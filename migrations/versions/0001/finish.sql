@@ -70,8 +70,8 @@ begin
         array_agg(id) filter (where parent is null and status not in ('requested', 'waiting')),
         array_agg(id) filter (where status not in ('requested', 'waiting')
                               and (parent is not null or id = any (p_followed))),
-        (select array_agg((id, k)::held) from moved m cross join unnest(m.keys) k
-         where m.status <> 'waiting' or not keeps_slots(m.keys))
+        (select array_agg((x.id, x.key)::held)
+         from (select m.id, unnest(m.keys) as key from moved m where m.status <> 'waiting' or not keeps_slots(m.keys)) x)
     into v_moved, v_final, v_again, v_roots, v_follow, v_held
     from moved;
 

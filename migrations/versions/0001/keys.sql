@@ -1,6 +1,6 @@
 -- Where several limits meet, everybody takes their locks in this order: rows of executions, the placement, the keys.
 -- Whoever holds keys never waits for a row: it skips those that others hold. So nobody waits in a circle.
--- Advisory locks of class 7: -1 is the placement, -2 the workers, the others are keys.
+-- Advisory locks of class 7: -1 is the placement, -2 the workers, -3 the partitions, the others are keys.
 
 -- No limit is added, removed or grouped anew until the transaction ends. `penstock apply` takes the same lock alone.
 create function lock_placement() returns void

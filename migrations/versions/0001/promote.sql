@@ -70,7 +70,7 @@ declare
     v_skipped uuid[];
     v_lanes text[];
 begin
-    select array_agg(k), bool_or(k like 'worker:%' or exists (
+    select array_agg(distinct k), bool_or(k like 'worker:%' or exists (
         select from lane l where l.gate = k and cardinality(l.keys) > 1))
     into v_gates, v_shared
     from unnest(p_keys) k where exists (select from lane l where l.gate = k);

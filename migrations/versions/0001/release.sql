@@ -44,8 +44,8 @@ declare
     v_held held[];
     v_lanes text[];
 begin
-    select array_agg((e.id, k)::held order by k) into v_held
-    from execution e cross join unnest(e.keys) k where e.id = any (p_ids);
+    select array_agg((x.id, x.key)::held order by x.key) into v_held
+    from (select e.id, unnest(e.keys) as key from execution e where e.id = any (p_ids)) x;
     if v_held is null then
         return;
     end if;

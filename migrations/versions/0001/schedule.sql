@@ -39,12 +39,11 @@ begin
     end if;
 
     if v_count < cardinality(p_ids) then
-        -- Their rows are locked before their keys.
+        -- Their rows are locked before their keys. Also those that lost their limits since they were looked at above.
         select array_agg(x.id) into v_limited from (
-            select e.id from execution e join namespace n on n.id = e.namespace_id
-            where e.id = any (p_ids) and e.status = 'requested' and n.limits <> '{}'
-                and (e.not_before is null or e.not_before <= clock_timestamp())
-            order by e.id for no key update of e) x;
+            select id from execution
+            where id = any (p_ids) and status = 'requested' and (not_before is null or not_before <= clock_timestamp())
+            order by id for no key update) x;
         if v_limited is not null then
             return query select * from admit_executions(v_limited);
         end if;

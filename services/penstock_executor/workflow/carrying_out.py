@@ -61,6 +61,8 @@ update workflow_command c set obeyed_at = clock_timestamp(), error = x.error
 from unnest($1::bigint[], $2::text[]) as x (id, error) where c.id = x.id
 """
 NEVER = datetime.fromisoformat("9000-01-01T00:00:00+00:00")
+AHEAD = 200
+"""Tasks after one that is placed for the first time which are placed with it: six round trips for all, not for each."""
 
 
 Started = tuple[Run, Start]
@@ -193,7 +195,7 @@ async def _unneeded(tx: Transaction, runs: Sequence[Run]) -> list[UUID]:
 async def _start(tx: Transaction, runs: Sequence[Run], starts: Sequence[Started]) -> None:
     if not starts:
         return
-    refs = sorted({target_of(start) for _, start in starts})
+    refs = sorted({target_of(start.step) for _, start in starts})
     targets = await known_targets(tx, refs)
     if not await _start_as(tx, runs, starts, targets, remembered(targets)):
         await _start_as(tx, runs, starts, await current_targets(tx, refs), {})
@@ -208,7 +210,7 @@ async def _start_as(
 ) -> bool:
     """Create the executions, as these targets. False, and nothing done, if one that was `remembered` has changed."""
     schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
-    spaces = await placement.places(tx, {_space(run, start): target_of(start) for run, start in starts})
+    spaces = await _places(tx, starts)
     now: datetime | None = None
     if any(start.delay for _, start in starts):
         now = (await tx.fetch(NOW))[0][0]
@@ -219,7 +221,7 @@ async def _start_as(
         for run in runs
     }
     for run, start in starts:
-        target, parent = targets.get(target_of(start)), run.id
+        target, parent = targets.get(target_of(start.step)), run.id
         id = new_id()
         params, error = params_of(
             start, target, schemas, run.row["depth"] + 2, tx.settings.max_workflow_depth
@@ -229,7 +231,7 @@ async def _start_as(
         options = policies_of(start.step)
         children.add(
             id,
-            spaces[_space(run, start)],
+            spaces[_space(run, start.name, start.route)],
             target.definition if target is not None else run.row["definition_id"],
             params,
             orjson.dumps(options).decode() if options else None,
@@ -252,6 +254,22 @@ async def _start_as(
     return True
 
 
-def _space(run: Run, start: Start) -> str:
-    name = placement.child_name(run.row["tenant"], run.plan.workflow.ref, start.name)
-    return f"{name}@{start.route}" if start.route else name
+async def _places(tx: Transaction, starts: Sequence[Started]) -> dict[str, int]:
+    """The namespaces of what starts, by name."""
+    names: dict[str, str] = {}
+    for run, start in starts:
+        name = _space(run, start.name, start.route)
+        if name in names:
+            continue
+        names[name] = target_of(start.step)
+        if ("namespace", name) not in tx.cache:
+            graph = run.plan.graph
+            for node in map(graph.__getitem__, range(start.task, min(start.task + AHEAD, len(graph)))):
+                if node.step.route is None:  # others may be known only once they start
+                    names.setdefault(_space(run, node.name, None), target_of(node.step))
+    return await placement.places(tx, names)
+
+
+def _space(run: Run, task: str, route: str | None) -> str:
+    name = placement.child_name(run.row["tenant"], run.plan.workflow.ref, task)
+    return f"{name}@{route}" if route else name

@@ -13,6 +13,7 @@ from penstock.errors import InvalidInput, PenstockError
 from penstock.schemas import Schema
 from penstock.store import catalog
 from penstock.waiting import INQUIRY, WAIT_FOR_EVENT, WAITS
+from penstock.workflows.model import Step
 from penstock_executor.workflow.decision import Start
 
 WAIT_DEFINITIONS = "select id, ref from definition where kind = 'wait'"
@@ -27,9 +28,8 @@ class Target:
     enabled: bool = True
 
 
-def target_of(start: Start) -> str:
+def target_of(step: Step) -> str:
     """The ref of what a task runs, or what it waits for."""
-    step = start.step
     if step.wait_for_event is not None:
         return WAIT_FOR_EVENT
     return INQUIRY if step.inquiry is not None else step.action or step.workflow or ""
@@ -74,10 +74,13 @@ def params_of(
     """What an execution is given, as JSON; or nothing, and the reason why the task fails. `depth` is that of a workflow
     if it is one."""
     if target is None or not target.enabled:
-        return "{}", {"type": "NotFound", "message": f"{target_of(start)} is not registered, or is disabled"}
+        return "{}", {
+            "type": "NotFound",
+            "message": f"{target_of(start.step)} is not registered, or is disabled",
+        }
     if target.kind == "workflow" and depth > deepest:
         message = (
-            f"{target_of(start)} would be the workflow number {depth} inside one another, and "
+            f"{target_of(start.step)} would be the workflow number {depth} inside one another, and "
             f"max_workflow_depth is {deepest}"
         )
         return "{}", {"type": "WorkflowTooDeep", "message": message}

@@ -142,6 +142,7 @@ async def commands(world: World) -> None:
     await typed(world, "limit", "set", "pt.one", 2)
     await typed(world, "limit", "rm", "pt.one")
     await typed(world, "schedule", "disable", "pt.twice")
+    await typed(world, "announce", "failed")
     ids: dict[str, UUID] = {
         row["action"]: row["id"]
         for row in await world.until(
@@ -171,6 +172,7 @@ async def each_was_obeyed(world: World) -> None:
     )
     assert await world.value("select count(*) from dead_letter") == 0
     assert await world.value("select count(*) from schedule where ref = 'pt.twice' and not enabled") == 1
+    assert await world.value("select announced from cluster") == ["failed"]
     assert await world.value("select count(*) from concurrency_limit where ref = 'pt.one' and max <> 1") == 0
 
 

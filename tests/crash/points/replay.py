@@ -112,7 +112,8 @@ class Replays:
         """The connection is lost once COMMIT was sent: the process lives on, and does not know."""
         async with self._database() as database:
             said = await self._job(database, point=point, hit=hit, how="cut")
-        self._note(self._tally.cut if said.get("cut") else {}, point, said)
+            after = await self._job(database, first=False) if said.get("left") else said
+        self._note(self._tally.cut if said.get("cut") else {}, point, after)
 
     def _note(self, where: dict[str, int], point: str, said: dict[str, Any]) -> None:
         where[point] = where.get(point, 0) + 1

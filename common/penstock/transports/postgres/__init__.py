@@ -120,7 +120,10 @@ class PostgresTransport:
                 [m.type for m in fresh],
                 [orjson.dumps(dict(m.headers)).decode() for m in fresh],
             )
-        self.wake({m.queue for m, ok in zip(messages, known, strict=True) if ok})
+        # Nobody consumes what is only told.
+        self.wake(
+            {m.queue for m, ok in zip(messages, known, strict=True) if ok and not m.queue.startswith(STATUS)}
+        )
         told = [m.body.decode() for m in messages if m.queue.startswith(STATUS) and len(m.body) < NOTIFIED]
         if told:
             await self._wake.fetch(TELL, STATUS_CHANNEL, told)
