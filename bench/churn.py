@@ -98,8 +98,8 @@ class Phase:
 
 
 @contextmanager
-def running(environment: dict[str, str], log: str) -> Iterator[dict[str, list[int]]]:
-    """An executor and a worker; their process ids by group."""
+def running(environment: dict[str, str], log: str) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """An executor and a worker, by group."""
     commands = {
         "executor": command("penstock", "executor"),
         "worker": command("penstock", "worker", "--module", "bench/workloads.py", "--concurrency", "200"),
@@ -112,7 +112,7 @@ def running(environment: dict[str, str], log: str) -> Iterator[dict[str, list[in
     for process in processes.values():
         reaper.watch_process(process.pid)
     try:
-        yield {name: [process.pid] for name, process in processes.items()}
+        yield processes
     finally:
         for process in processes.values():
             process.send_signal(signal.SIGTERM)
@@ -124,7 +124,9 @@ def running(environment: dict[str, str], log: str) -> Iterator[dict[str, list[in
                 process.wait()
 
 
-async def churn(client: Client, board: Marks, first: int, count: int) -> list[float]:
+async def churn(
+    client: Client, board: Marks, processes: dict[str, subprocess.Popen[bytes]], first: int, count: int
+) -> list[float]:
     """Start `count` no-ops, a hundred a call, with a bounded number under way, and wait until the last has run. Returns what
     pages took. How far they are is read off the marks: to count rows would cost more than the work, beside a reader."""
     pages: list[float] = []
@@ -142,6 +144,8 @@ async def churn(client: Client, board: Marks, first: int, count: int) -> list[fl
             done += next((n for n, at in enumerate(waiting) if not at), len(waiting))
             if submitted - done < OPEN and (submitted < end or done == end):
                 break
+            if gone := [name for name, process in processes.items() if process.poll() is not None]:
+                raise RuntimeError(f"{', '.join(gone)} ended; its log says why")
             await asyncio.sleep(0.02)
         if (begun - first) % 5000 == 0:
             began = time.perf_counter()
@@ -167,12 +171,13 @@ async def measured(
     meter, watch = await asyncpg.connect(servers.postgres.url()), await asyncpg.connect(url)
     file = servers.memory / "marks"
     board = Marks(file, create=True)
-    with running({**environment, VARIABLE: str(file)}, str(servers.folder / "churn.log")) as groups:
+    with running({**environment, VARIABLE: str(file)}, str(servers.folder / "churn.log")) as processes:
         async with Client.connect(settings) as client:
+            groups = {name: [process.pid] for name, process in processes.items()}
             everything = {**groups, "postgres": [servers.postgres.pid], "client": [os.getpid()]}
             if servers.rabbitmq is not None:
                 everything["rabbitmq"] = [servers.rabbitmq.pid]
-            await churn(client, board, 0, warm)
+            await churn(client, board, processes, 0, warm)
             await asyncio.sleep(HANDED_IN)
             before, buffers, began = (
                 await meters.read(everything, meter),
@@ -181,7 +186,7 @@ async def measured(
             )
             most: dict[str, int] = {}
             looking = asyncio.create_task(look(await asyncpg.connect(url), most))
-            pages = await churn(client, board, warm, count)
+            pages = await churn(client, board, processes, warm, count)
             seconds = time.monotonic() - began
             looking.cancel()
             await asyncio.sleep(HANDED_IN)

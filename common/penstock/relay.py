@@ -5,12 +5,14 @@ Every replica does it. Rows are leased, so that relays share the work and answer
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import structlog
 
 from penstock import dead_letters, messages
 from penstock.database import Row, Session, is_transient
+from penstock.floor import floor
 from penstock.transports import MOVED, STATUS, Transport
 
 log = structlog.get_logger()
@@ -24,11 +26,17 @@ UNROUTABLE = "unroutable"
 STRAYS = 60.0
 """PostgreSQL transport, where the outbox is the queue: seconds after which what nobody consumes is a dead letter."""
 
-WAITING = """
+LONG_AGO = -1e9
+"""A time of this process's clock before all that is looked for."""
+SLACK = 10.0
+"""Seconds that a transaction has to commit what it staged, so that it is not first found when all is looked at again."""
+
+SINCE = "due_at >= now() - make_interval(secs => $3)"
+WAITING = f"""
 with recursive found (queue) as (
-    (select queue from outbox order by queue limit 1)
+    (select queue from outbox where {SINCE} order by queue limit 1)
     union all
-    select (select o.queue from outbox o where o.queue > f.queue order by o.queue limit 1) from found f
+    select (select queue from outbox where queue > f.queue and {SINCE} order by queue limit 1) from found f
     where f.queue is not null
 )
 select queue from found where queue is not null
@@ -36,15 +44,15 @@ select queue from found where queue is not null
 """The queues that have messages: as many steps in the index as there are queues, however many messages wait."""
 LEASE = f"""
 with old as (
-    select o.id from (select * from ({WAITING}) w where $4::text[] is null or queue ^@ any($4)) q
+    select o.id from (select * from ({WAITING}) w where $5::text[] is null or queue ^@ any($5)) q
     cross join lateral (
         select id from outbox
-        where queue = q.queue and due_at <= clock_timestamp() - make_interval(secs => $1)
+        where queue = q.queue and {SINCE} and due_at <= now() - make_interval(secs => $1)
         order by due_at limit $2 for update skip locked
     ) o
     limit $2
 )
-update outbox o set due_at = clock_timestamp() + make_interval(secs => $3)
+update outbox o set due_at = clock_timestamp() + make_interval(secs => $4)
 from old where o.id = old.id
 returning o.id as outbox_id, o.queue, o.ids, o.tries, o.body, o.message_id
 """
@@ -59,11 +67,11 @@ STRAY = f"""
 select o.id as outbox_id, o.queue, o.ids, o.body, o.message_id from ({WAITING}) q
 cross join lateral (
     select * from outbox
-    where queue = q.queue
-        and due_at <= clock_timestamp() - make_interval(secs => case when q.queue ^@ any($4::text[]) then $1 else {STRAYS} end)
+    where queue = q.queue and {SINCE}
+        and due_at <= now() - make_interval(secs => case when q.queue ^@ any($5::text[]) then $1 else {STRAYS} end)
     order by due_at limit $2 for update skip locked
 ) o
-where q.queue <> all($3::text[]) and q.queue not like 'work.%' and q.queue not like '{MOVED}%'
+where q.queue <> all($4::text[]) and q.queue not like 'work.%' and q.queue not like '{MOVED}%'
 limit $2
 """
 
@@ -81,8 +89,10 @@ async def relay(
     were settled."""
     if only is None and getattr(transport, "stores", False):
         return await _clear(session, age, limit)
-    rows = await session.fetch(LEASE, age, limit, LEASED, only)
+    since, now = floor(session, f"relay {only}", LONG_AGO), time.monotonic()
+    rows = await session.fetch(LEASE, age, limit, now - since.place, LEASED, only)
     if not rows:
+        since.rise(now - age - SLACK)
         return 0
     try:
         confirmed = await transport.publish(
@@ -113,13 +123,16 @@ def _hopeless(row: Row) -> bool:
 async def _clear(session: Session, age: float, limit: int) -> int:
     """Where the outbox is the queue: what nobody consumes. What was for whoever listened is told by now, or whoever
     should have told it died: there is nobody to tell it later. (Status moves have a loop of their own.)"""
+    since, now = floor(session, "strays", LONG_AGO), time.monotonic()
     async with session.transaction() as tx:
-        rows = await tx.fetch(STRAY, age, limit, list(messages.QUEUES), list(STATUS))
+        rows = await tx.fetch(STRAY, age, limit, now - since.place, list(messages.QUEUES), list(STATUS))
         for row in rows:
             if not row["queue"].startswith(STATUS):
                 await dead_letters.keep(tx, _letter(row))
         if rows:
             await tx.fetch(DELETE, _ids(rows))
+    if not rows:
+        since.rise(now - max(age, STRAYS) - SLACK)
     return len(rows)
 
 

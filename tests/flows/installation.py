@@ -36,6 +36,15 @@ QUICK: dict[str, Any] = {
 }
 """Thresholds in tenths of seconds, so that recovery can be watched."""
 
+STANDS = """
+select 'event' as what, null as name, null as detail, count(*) as count from event
+union all select 'enforcement', rule, status, count(*) from enforcement group by 2, 3
+union all select 'execution', task, status || coalesce(' ' || reason, ''), count(*) from execution group by 2, 3
+union all select 'letter', queue, reason, count(*) from dead_letter group by 2, 3
+union all select 'outbox', queue, null, count(*) from outbox group by 2
+"""
+"""What a test waited for in vain is told by what there was instead."""
+
 
 class Installation:
     """Starts what a test asks for, and stops it at the end."""
@@ -124,10 +133,14 @@ class Installation:
         return await self.session.fetch(sql, *args)
 
     async def until(self, sql: str, *args: Any, seconds: float = 20) -> list[Row]:
-        """Wait until a query gives rows."""
-        async with asyncio.timeout(seconds):
-            while not (rows := await self.session.fetch(sql, *args)):
-                await asyncio.sleep(0.03)
+        """Wait until a query gives rows. Raises TimeoutError, with what there is instead."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not (rows := await self.session.fetch(sql, *args)):
+                    await asyncio.sleep(0.03)
+        except TimeoutError as error:
+            stands = [tuple(row) for row in await self.session.fetch(STANDS)]
+            raise TimeoutError(f"in vain: {sql}\nthere is: {stands}") from error
         return rows
 
     async def quiet(self, seconds: float = 30) -> None:

@@ -108,6 +108,7 @@ async def test_any_amqp_client_can_publish_an_event(house: Installation, broker:
     def publish() -> None:
         connection = pika.BlockingConnection(pika.URLParameters(broker))
         channel = connection.channel()
+        channel.confirm_delivery()
         for body, key, id in [
             (b'{"id": 1, "amount": 500}', "shop.order_placed", "m-1"),
             (b'{"id": 1, "amount": 500}', "shop.order_placed", "m-1"),
@@ -118,7 +119,9 @@ async def test_any_amqp_client_can_publish_an_event(house: Installation, broker:
             (b'{"id": 2, "amount": 500, "note": "\\u0000"}', "shop.order_placed", "m-5"),
             (b'{"id": 3, "amount": 500}', "shop.order_placed", None),
         ]:
-            channel.basic_publish("penstock.events", key, body, pika.BasicProperties(message_id=id))
+            channel.basic_publish(
+                "penstock.events", key, body, pika.BasicProperties(message_id=id), mandatory=True
+            )
         connection.close()
 
     await asyncio.to_thread(publish)

@@ -127,14 +127,14 @@ async def test_a_rerun_of_a_rerun_keeps_what_both_did_archived_or_not(
     HEALTH["well"] = False
     if archived:
         await house.until("select 1 where not exists (select from outbox)")
-        await house.rows("select archive_finished(interval '0', 100)")
+        await house.rows("select * from archive_finished(interval '0', 100)")
     second = await house.client.rerun(first, from_failed=True, by="ada")
     with pytest.raises(ExecutionFailed):
         await house.client.result(second, timeout=30)
     HEALTH["well"] = True
     if archived:
         await house.until("select 1 where not exists (select from outbox)")
-        await house.rows("select archive_finished(interval '0', 100)")
+        await house.rows("select * from archive_finished(interval '0', 100)")
         assert not await house.rows("select 1 from execution")
     third = await house.client.rerun(second, from_failed=True, by="ada")
     assert await house.client.result(third, timeout=30) == 150

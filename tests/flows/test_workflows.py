@@ -205,7 +205,7 @@ async def test_a_finished_workflow_is_archived_whole_and_can_still_be_seen(house
     id = await house.client.start("wf.fan", {"numbers": [1, 2, 3]})
     await house.client.result(id, timeout=30)
     await house.quiet()
-    assert (await house.rows("select archive_finished(interval '0', 100) as n"))[0]["n"] == 5
+    assert (await house.rows("select moved as n from archive_finished(interval '0', 100)"))[0]["n"] == 5
     assert not await house.rows("select 1 from execution")
     for table in ("workflow", "workflow_task", "workflow_variable", "workflow_item", "payload", "result"):
         assert not await house.rows(f"select 1 from {table}"), table

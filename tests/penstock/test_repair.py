@@ -295,7 +295,7 @@ async def test_what_ended_goes_to_the_archive(house: Installation, parts: Parts)
     await house.rows("delete from untold")  # nobody is there to take note of it
     await house.rows("delete from finished returning 1")
     await mend(house, parts, "I10f")
-    assert (await house.rows("select archive_finished(interval '-1 second', 20)"))[0][0] == 1
+    assert (await house.rows("select * from archive_finished(interval '-1 second', 20)"))[0][0] == 1
     assert (await house.client.get(id))["status"] == "cancelled"
     await house.sound()
 

@@ -177,7 +177,7 @@ async def test_attempts_go_to_the_archive_with_their_execution(house: Installati
     before = [dict(row) for row in await executions.attempts(house.session, id)]
     assert [row["attempt"] for row in before] == [1, 2]
     await house.quiet()
-    assert (await house.rows("select archive_finished(interval '-1 second', 20)"))[0][0] == 1
+    assert (await house.rows("select * from archive_finished(interval '-1 second', 20)"))[0][0] == 1
     assert not await house.rows("select 1 from attempt")
     after = [dict(row) for row in await executions.attempts(house.session, id)]
     for one, other in zip(before, after, strict=True):

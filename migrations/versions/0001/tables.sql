@@ -43,7 +43,8 @@ create table namespace (
 );
 
 -- The hot row of an execution. `keys` are those of its limits, as of when it was last admitted or put in line.
--- Narrow, and no index names a column that a move changes, so updates stay HOT.
+-- Narrow, and no index names a column that a move changes, and its page has room for all the versions of a row that an
+-- older snapshot keeps: so updates stay HOT.
 create table execution (
     id uuid primary key,
     status text not null,
@@ -63,7 +64,7 @@ create table execution (
     task text,
     reason text,
     keys text[]
-) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_threshold = 500);
+) with (fillfactor = 25, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_threshold = 500);
 create unique index execution_child on execution (parent, task, item) where parent is not null;
 
 -- What an execution was given. Insert only.

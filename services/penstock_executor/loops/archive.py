@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from penstock.database import Session
+from penstock.floor import floor
 from penstock.service import Parts
 from penstock_executor.loops.loop import Loop
 
-ARCHIVE = "select archive_finished(make_interval(secs => $1), 20)"
+ARCHIVE = "select moved, last from archive_finished(make_interval(secs => $1), 20, $2)"
 
 
 async def turn(parts: Parts, session: Session) -> bool:
-    moved = (await session.fetch(ARCHIVE, parts.settings.archive_after))[0][0]
+    begin = floor(session, "archive", 0)
+    [(moved, last)] = await session.fetch(ARCHIVE, parts.settings.archive_after, begin.place)
+    if last is not None:
+        begin.rise(last)
     return bool(moved)
 
 

@@ -71,7 +71,7 @@ async def test_a_run_is_shown_as_a_tree_with_the_path_that_took_the_time(house: 
     assert 'fillcolor="#b7e1cd"' in (await penstock("show", id, "--dot")).out
     assert "class t_quick" in (await penstock("show", id, "--mermaid")).out
     await house.quiet()
-    await house.rows("select archive_finished(interval '0', 100)")
+    await house.rows("select * from archive_finished(interval '0', 100)")
     archived = await told("show", id)
     assert archived["critical_path"] == shown["critical_path"]
     assert [task["status"] for task in archived["tasks"]] == [task["status"] for task in shown["tasks"]]

@@ -47,7 +47,7 @@ async def test_a_run_that_was_archived_before_anybody_looked_is_settled_too(hous
     await one_fire(house)
     await house.end()
     await house.rows("insert into finished (ids) select array_agg(id) from execution")
-    await house.rows("select archive_finished(interval '0', 10)")
+    await house.rows("select * from archive_finished(interval '0', 10)")
     assert await house.statuses() == {}
     assert await settle(house) == (0, 0)
     [fire] = await house.fires(REF)
