@@ -6,7 +6,7 @@ BIN := .venv/bin
 # More arguments for pytest or the benchmark: make test ARGS="tests/servers -x"
 ARGS ?=
 # Processes that share the tests; each starts servers of its own.
-JOBS ?= 2
+JOBS ?= 3
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,7 +17,7 @@ demo: .venv/.runtime ## See events become results: no server, no Docker, one min
 	@$(BIN)/penstock demo
 
 test: .venv/.dev ## Run all tests, against a real PostgreSQL and a real RabbitMQ
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@TMPDIR=$$(.ci/scratch) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: .venv/.dev ## Lint, check formats, types and the rules of the house
 	@$(BIN)/ruff check .
