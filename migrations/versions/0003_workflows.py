@@ -46,6 +46,7 @@ def downgrade() -> None:
         "task_records",
         "open_parents",
         "open_workflows",
+        "make_workflows",
         "lock_workflows",
     ):
         op.execute(f"drop function {name}")

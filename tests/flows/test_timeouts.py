@@ -70,6 +70,29 @@ async def test_a_workflow_that_takes_too_long_is_ended_with_all_its_tasks(house:
     assert await house.rows("select 1 from execution where task = 'nap' and status = 'cancelled'")
 
 
+@pytest.mark.parametrize("status", ["timeout", "cancelled"])
+async def test_a_workflow_ends_as_it_was_asked_to_before_it_had_begun(
+    house: Installation, status: str
+) -> None:
+    await house.apply(*shop.ALL, SLOW)
+    id = await house.client.start("late.flow")
+    await house.rows("select * from schedule_executions(array[$1::uuid])", id)
+    assert await house.statuses() == {"running": 1}  # and its message is not handled yet
+    if status == "timeout":
+        await house.rows("update timer set due_at = clock_timestamp() where execution_id = $1", id)
+        await house.rows("select * from fire_timers(100)")
+    else:
+        await house.client.cancel(id)
+    await house.executor()
+    await house.worker(*shop.ALL)
+    await house.until("select 1 from execution where id = $1 and status = $2", id, status)
+    await house.quiet()
+    assert not await house.rows("select 1 from execution where parent = $1 and attempt > 0", id), (
+        "nothing of it ran"
+    )
+    await house.sound()
+
+
 async def test_an_attempt_that_its_worker_forgot_is_recovered(house: Installation) -> None:
     await house.start(*shop.ALL, shop.sturdy)
     [worker] = await house.until("select id from process where kind = 'worker'")

@@ -61,6 +61,7 @@ create function lock_runs(p_ids uuid[]) returns void
 language plpgsql
 as $$
 begin
+    perform make_workflows(p_ids); -- what is asked of one that has not begun is noted there too
     perform from workflow where execution_id = any (p_ids) order by execution_id for no key update;
     perform from execution where id = any (p_ids) and finished_at is null order by id for no key update;
 end $$;

@@ -25,6 +25,11 @@ create function keys_around(p_keys text[]) returns text[]
 language plpgsql stable
 as $$
 begin
+    -- Most lanes need one key: nothing is looked at where no lane needs another one.
+    if not exists (select from unnest(p_keys) g where g like 'worker:%' or exists (
+            select from lane l where l.gate = g and cardinality(l.keys) > 1)) then
+        return p_keys;
+    end if;
     return array(
         select k from unnest(p_keys) k
         union
@@ -60,8 +65,28 @@ begin
     return case when octet_length(v_group) <= 64 then v_group else left(v_group, 16) || '~' || md5(v_group) end;
 end $$;
 
--- A key is a limit's id and, where the limit is grouped, the values of its parameters. A workflow that runs inside
--- another one needs no slot of a limit that the other one holds a slot of: it would wait for its own parent.
+-- The keys of an execution whose namespace has several limits, or that is a workflow inside another one. A workflow that
+-- runs inside another one needs no slot of a limit that the other one holds a slot of: it would wait for its own parent.
+create function several_keys(p_id uuid, p_limits integer[], p_inside uuid) returns text[]
+language sql stable
+as $$
+    select array_agg(k.key order by k.key)
+    from (
+        select l.id || ':' || case when l.by = '{}' then ''
+            else group_of(l.by, (select p.params from payload p where p.execution_id = p_id)) end as key
+        from concurrency_limit l
+        where l.id = any (p_limits) and (p_inside is null or not exists (
+            with recursive above as (
+                select p_inside as id
+                union all
+                select x.parent from above join execution x on x.id = above.id where x.parent is not null
+            )
+            select from above join execution x on x.id = above.id cross join unnest(x.keys) held
+            where split_part(held, ':', 1)::integer = l.id))
+    ) k
+$$;
+
+-- A key is a limit's id and, where the limit is grouped, the values of its parameters. Most need one.
 create function wanted_keys(p_ids uuid[]) returns setof wanted
 language sql stable
 as $$
@@ -72,27 +97,21 @@ as $$
                then f.key || group_of(f.fair, (select p.params from payload p where p.execution_id = e.id)) end
     from execution e
     join namespace n on n.id = e.namespace_id
+    left join concurrency_limit o on o.id = n.limits[1] and cardinality(n.limits) = 1
+        and (e.parent is null or n.queue like 'work.%')
     cross join lateral (
-        select array_agg(g.key order by g.key) as keys, min(g.id) filter (where g.fair <> '{}') as fair_id
-        from (
-            select l.id, l.fair, l.id || ':' || case when l.by = '{}' then ''
-                else group_of(l.by, (select p.params from payload p where p.execution_id = e.id)) end as key
-            from unnest(n.limits) a (id) join concurrency_limit l on l.id = a.id
-            where e.parent is null or n.queue like 'work.%' or not exists (
-                with recursive above as (
-                    select e.parent as id
-                    union all
-                    select x.parent from above join execution x on x.id = above.id where x.parent is not null
-                )
-                select from above join execution x on x.id = above.id cross join unnest(x.keys) held
-                where split_part(held, ':', 1)::integer = l.id
-            )
-        ) g
+        select case
+            when o.by = '{}' then array[o.id || ':']
+            when o.id is not null
+                then array[o.id || ':' || group_of(o.by, (select p.params from payload p where p.execution_id = e.id))]
+            else several_keys(e.id, n.limits, case when n.queue not like 'work.%' then e.parent end) end as keys
+        offset 0
     ) k
     left join lateral (
-        select l.fair, held as key from concurrency_limit l cross join unnest(k.keys) held
-        where l.id = k.fair_id and split_part(held, ':', 1)::integer = l.id
-    ) f on k.fair_id is not null
+        select l.fair, held as key from concurrency_limit l join unnest(k.keys) held on l.id = split_part(held, ':', 1)::integer
+        where (o.id is null or o.fair <> '{}') and l.id = any (n.limits) and l.fair <> '{}'
+        order by l.id limit 1
+    ) f on true
     where e.id = any (p_ids)
 $$;
 
@@ -109,13 +128,23 @@ declare
     v_next timestamptz;
     v_free integer;
 begin
+    return query
+    select k.key, s.held, l.max, false, greatest(l.max - s.held, 0)
+    from unnest(p_keys) k (key) join concurrency_limit l on l.id = split_part(k.key, ':', 1)::integer
+    cross join lateral (select count(*)::integer as held from slot s where s.key = k.key) s
+    where l.rate_count is null;
+    if not exists (select from concurrency_limit l where l.rate_count is not null) then
+        return;
+    end if;
+
     for r in
         select k.key, l.max, l.rate_count, l.rate_seconds,
             case when l.max = 2147483647 then 0 else (select count(*) from slot s where s.key = k.key) end::integer as held
         from unnest(p_keys) k (key) join concurrency_limit l on l.id = split_part(k.key, ':', 1)::integer
+        where l.rate_count is not null
     loop
         v_free := greatest(r.max - r.held, 0);
-        if r.rate_count is not null and v_free > 0 then
+        if v_free > 0 then
             if exists (select from wake w where w.key = r.key and w.at > v_now) then
                 v_free := 0;
             else
@@ -129,6 +158,6 @@ begin
                 end if;
             end if;
         end if;
-        return next (r.key, r.held, r.max, r.rate_count is not null, v_free)::room;
+        return next (r.key, r.held, r.max, true, v_free)::room;
     end loop;
 end $$;

@@ -1,6 +1,22 @@
 -- A row is looked up for each that is named (`offset 0`): these functions are planned while tables are empty, and a join
 -- would then read the whole table for each of them later.
 
+-- Those of these workflows that run get their row, if they have none yet.
+create function make_workflows(p_ids uuid[]) returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
+as $$
+begin
+    insert into workflow (execution_id, definition_id, tenant, depth, rerun)
+    select e.id, e.definition_id, split_part(n.name, '::', 1), coalesce((p.origin ->> 'depth')::smallint, 0),
+        case when p.origin ? 'rerun_of' then p.origin end
+    from execution e
+    cross join lateral (select n.name, n.queue from namespace n where n.id = e.namespace_id offset 0) n
+    cross join lateral (select p.origin from payload p where p.execution_id = e.id offset 0) p
+    where e.id = any (p_ids) and e.status = 'running' and n.queue = 'workflow.started'
+    on conflict do nothing;
+end $$;
+
 -- Locks workflows until the transaction ends, and reads those of them that run as the last holder of the lock left
 -- them. With p_create, those that start get their row first. Parameters come along where they are small: most tasks
 -- read them.
@@ -14,14 +30,7 @@ as $$
 begin
     perform lock_workflows(p_ids);
     if p_create then
-        insert into workflow (execution_id, definition_id, tenant, depth, rerun)
-        select e.id, e.definition_id, split_part(n.name, '::', 1), coalesce((p.origin ->> 'depth')::smallint, 0),
-            case when p.origin ? 'rerun_of' then p.origin end
-        from execution e
-        cross join lateral (select n.name, n.queue from namespace n where n.id = e.namespace_id offset 0) n
-        cross join lateral (select p.origin from payload p where p.execution_id = e.id offset 0) p
-        where e.id = any (p_ids) and e.status = 'running' and n.queue = 'workflow.started'
-        on conflict do nothing;
+        perform make_workflows(p_ids);
     end if;
     return query
         select w.execution_id, w.definition_id, w.depth, w.tenant, w.head::text, w.rerun::text, w.stops,

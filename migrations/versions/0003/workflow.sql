@@ -120,6 +120,7 @@ as $$
 declare
     v_asked uuid[];
 begin
+    perform make_workflows(p_ids); -- some may have started to run since they were locked
     with asked as (
         update workflow w set stop_status = coalesce(w.stop_status, p_status), stop_reason = coalesce(w.stop_reason, p_reason),
             stops = w.stops + 1
