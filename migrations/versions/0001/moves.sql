@@ -21,6 +21,7 @@ set enable_nestloop = off set enable_hashjoin = on set enable_seqscan = on
 as $$
 declare
     v_illegal text;
+    v_announced boolean;
 begin
     with moved as materialized (
         select n.id, o.status as was, n.status as becomes, n.attempt, n.reason
@@ -30,13 +31,14 @@ begin
         insert into history (execution_id, at, old, new, attempt, actor, reason)
         select id, clock_timestamp(), was, becomes, attempt, current_setting('application_name'), reason from moved
     )
-    select string_agg(format('%s: %s -> %s', id, was, becomes), ', ') into v_illegal
+    select string_agg(format('%s: %s -> %s', id, was, becomes), ', '), (select announced <> '{}' from cluster)
+    into v_illegal, v_announced
     from moved m
     where not exists (select from legal_move l where l.old = m.was and l.new = m.becomes);
     if v_illegal is not null then
         raise exception 'illegal move %', v_illegal using errcode = 'PN001';
     end if;
-    if exists (select from cluster where announced <> '{}') then
+    if v_announced then
         perform announce_moves(array_agg(n.id), array_agg(n.status))
         from old_rows o join new_rows n using (id) where o.status <> n.status;
     end if;

@@ -15,28 +15,25 @@ begin
     if exists (select from paused_workflow) then
         p_ids := hold_paused(p_ids);
     end if;
-    -- Looks no further than the first one without limits.
-    if exists (select from execution e join namespace n on n.id = e.namespace_id where e.id = any (p_ids) and n.limits = '{}') then
-        for v_queue, v_size, v_moved in
-            with moved as (
-                update execution e
-                set status = case when n.queue like 'work.%' then 'scheduled' when n.queue = 'waiting' then 'waiting'
-                             else 'running' end
-                from namespace n
-                where e.id = any (p_ids) and e.status = 'requested' and n.id = e.namespace_id and n.limits = '{}'
-                    and (e.not_before is null or e.not_before <= clock_timestamp())
-                returning e.id, n.queue, n.envelope
-            )
-            select queue, envelope, array_agg(id order by id) from moved group by queue, envelope
-        loop
-            v_count := v_count + cardinality(v_moved);
-            if v_queue = 'waiting' then
-                return query select * from begin_waits(v_moved);
-            else
-                return query select * from stage(v_queue, v_moved, v_size);
-            end if;
-        end loop;
-    end if;
+    for v_queue, v_size, v_moved in
+        with moved as (
+            update execution e
+            set status = case when n.queue like 'work.%' then 'scheduled' when n.queue = 'waiting' then 'waiting'
+                         else 'running' end
+            from namespace n
+            where e.id = any (p_ids) and e.status = 'requested' and n.id = e.namespace_id and n.limits = '{}'
+                and (e.not_before is null or e.not_before <= clock_timestamp())
+            returning e.id, n.queue, n.envelope
+        )
+        select queue, envelope, array_agg(id order by id) from moved group by queue, envelope
+    loop
+        v_count := v_count + cardinality(v_moved);
+        if v_queue = 'waiting' then
+            return query select * from begin_waits(v_moved);
+        else
+            return query select * from stage(v_queue, v_moved, v_size);
+        end if;
+    end loop;
 
     if v_count < cardinality(p_ids) then
         -- Their rows are locked before their keys. Also those that lost their limits since they were looked at above.

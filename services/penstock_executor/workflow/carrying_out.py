@@ -43,6 +43,15 @@ START = """
 select * from start_children($1::text[], $2::integer[], $3::uuid[], $4::integer[], $5::integer[], $6::text[], $7::text[],
     $8::text[], $9::timestamptz[], $10::uuid[], $11::text[], $12::integer[])
 """
+WRITE_AND_START = """
+select s.* from (
+    select count(*) as n from write_workflows($13::uuid[], $14::text[], $15::uuid[], $16::integer[], $17::boolean[], $18::text[],
+        $19::uuid[], $20::integer[], $21::text[], $22::text[])
+) w
+cross join lateral start_children(case when w.n = 1 then $1::text[] end, $2::integer[], $3::uuid[], $4::integer[],
+    $5::integer[], $6::text[], $7::text[], $8::text[], $9::timestamptz[], $10::uuid[], $11::text[], $12::integer[]) s
+"""
+"""Both in one round trip, in this order: rows of workflows are locked before keys."""
 FINISH = "select * from finish_workflows($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[])"
 OPEN = """
 select id from execution where parent = $1 and finished_at is null and ($2::text[] is null or task = any($2::text[]))
@@ -81,16 +90,20 @@ class Children:
 
 async def carry_out(tx: Transaction, runs: Sequence[Run]) -> None:
     """Write everything that was decided. Call it in the transaction that holds the locks."""
-    await _write_state(tx, runs)
+    before, after = _starts(runs)
+    state = _state(runs)
+    together = bool(after) and _only_starts(tx, runs, after)
+    if not together:
+        await tx.fetch(WRITE, *state)
+    await _keep_items(tx, runs)
     await _forget(tx, runs)
     await _hold_or_release(tx, runs)
-    before, after = _starts(runs)
     if before:  # rows are locked before keys, and starting takes keys
         await tx.fetch(LOCK, await _unneeded(tx, runs))
         await _start(tx, runs, before)
     if unneeded := await _unneeded(tx, runs):
         await executions.cancel(tx, unneeded, "its workflow does not need it any more")
-    await _start(tx, runs, after)
+    await _start(tx, runs, after, state if together else None)
     finals = [(run, d.final) for run in runs for d in run.decisions if d.final is not None]
     if finals:
         await tx.stage(
@@ -109,7 +122,18 @@ async def carry_out(tx: Transaction, runs: Sequence[Run]) -> None:
         await tx.stage(AGAIN, WORKFLOW_STARTED, again)
 
 
-async def _write_state(tx: Transaction, runs: Sequence[Run]) -> None:
+def _only_starts(tx: Transaction, runs: Sequence[Run], starts: Sequence[Started]) -> bool:
+    """Whether nothing comes between what is written and what is started, as in most steps."""
+    return all(
+        ("namespace", _space(run, start.name, start.route)) in tx.cache for run, start in starts
+    ) and not any(
+        run.commands or any(d.cancel_all or d.cancel or d.forget or d.keep_items for d in run.decisions)
+        for run in runs
+    )
+
+
+def _state(runs: Sequence[Run]) -> list[list[Any]]:
+    """What `write_workflows` is given."""
     decided = [run for run in runs if run.decisions]
     records = {
         (run.id, task): record for run in decided for d in run.decisions for task, record in d.records.items()
@@ -117,8 +141,7 @@ async def _write_state(tx: Transaction, runs: Sequence[Run]) -> None:
     published = {
         (run.id, p.writer, p.name): p.value for run in decided for d in run.decisions for p in d.published
     }
-    await tx.fetch(
-        WRITE,
+    return [
         [run.id for run in decided],
         [head_json(run.decisions[-1].head) for run in decided],
         [id for id, _ in records],
@@ -129,10 +152,13 @@ async def _write_state(tx: Transaction, runs: Sequence[Run]) -> None:
         [writer for _, writer, _ in published],
         [name for _, _, name in published],
         [orjson.dumps(value).decode() for value in published.values()],
-    )
+    ]
+
+
+async def _keep_items(tx: Transaction, runs: Sequence[Run]) -> None:
     items = [
         (run.id, task, number, value)
-        for run in decided
+        for run in runs
         for d in run.decisions
         for task, values in d.keep_items.items()
         for number, value in enumerate(values)
@@ -192,12 +218,15 @@ async def _unneeded(tx: Transaction, runs: Sequence[Run]) -> list[UUID]:
     return found
 
 
-async def _start(tx: Transaction, runs: Sequence[Run], starts: Sequence[Started]) -> None:
+async def _start(
+    tx: Transaction, runs: Sequence[Run], starts: Sequence[Started], state: list[list[Any]] | None = None
+) -> None:
+    """Start these; and write this state before that, if it is not written yet."""
     if not starts:
         return
     refs = sorted({target_of(start.step) for _, start in starts})
     targets = await known_targets(tx, refs)
-    if not await _start_as(tx, runs, starts, targets, remembered(targets)):
+    if not await _start_as(tx, runs, starts, targets, remembered(targets), state):
         await _start_as(tx, runs, starts, await current_targets(tx, refs), {})
 
 
@@ -207,8 +236,9 @@ async def _start_as(
     starts: Sequence[Started],
     targets: Mapping[str, Target],
     remembered: Mapping[str, int],
+    state: list[list[Any]] | None = None,
 ) -> bool:
-    """Create the executions, as these targets. False, and nothing done, if one that was `remembered` has changed."""
+    """Create the executions, as these targets. False, and none created, if one that was `remembered` has changed."""
     schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
     spaces = await _places(tx, starts)
     now: datetime | None = None
@@ -246,7 +276,10 @@ async def _start_as(
             start.name,
             -1 if start.item is None else start.item,
         )
-    rows = await tx.stage(START, list(remembered), list(remembered.values()), *children.columns)
+    start_children = [list(remembered), list(remembered.values()), *children.columns]
+    rows = await (
+        tx.stage(WRITE_AND_START, *start_children, *state) if state else tx.stage(START, *start_children)
+    )
     if any(row["queue"] == "stale" for row in rows):
         return False
     for why, ids in refused.items():
