@@ -56,7 +56,11 @@ class Publisher:
                 return
         if self._stores:  # the rows are the queue; only what nobody consumes has been told by now
             confirmed = [row["queue"].startswith(STATUS) for row in staged]
-        self._confirmed += [row["outbox_id"] for row, ok in zip(staged, confirmed, strict=True) if ok]
+        self.settle([row for row, ok in zip(staged, confirmed, strict=True) if ok])
+
+    def settle(self, done: Sequence[Row]) -> None:
+        """These are published, or need not be any more: they leave the outbox soon."""
+        self._confirmed += [row["outbox_id"] for row in done]
         if self._confirmed and (self._deleting is None or self._deleting.done()):
             self._deleting = asyncio.create_task(self._delete(), name="outbox.delete")
 

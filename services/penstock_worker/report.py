@@ -12,7 +12,6 @@ import structlog
 
 from penstock.database import Row, Session, retried
 from penstock.moves import FAILED, REQUESTED, WAITING
-from penstock.outbox import Publisher
 from penstock.wake import Teller
 from penstock_worker.claims import Claimed
 from penstock_worker.decide import Ending
@@ -30,23 +29,24 @@ select id from execution where id = any($1::uuid[]) and claim = $2 and finished_
 
 
 class Reports:
-    """Takes endings, writes them. `settled` is called with each attempt once it is written or known to be lost."""
+    """Takes endings, writes them. `settled` is called with each attempt once it is written or known to be lost; `staged`
+    then with what the endings brought about: messages to publish."""
 
     def __init__(
         self,
         session: Session,
         worker: UUID,
-        publisher: Publisher,
         timers: Teller,
         settled: Callable[[Claimed], None],
+        staged: Callable[[list[Row]], None],
         *,
         batch: int = 500,
     ) -> None:
         self._session = session
         self._worker = worker
-        self._publisher = publisher
         self._timers = timers
         self._settled = settled
+        self._staged = staged
         self._batch = batch
         self._pending: deque[tuple[Claimed, Ending]] = deque()
         self._arrived = asyncio.Event()
@@ -120,7 +120,6 @@ class Reports:
         except Exception as error:
             await self._split(batch, claims, error)
             return
-        self._publisher.publish([row for row in rows if row["outbox_id"] is not None])
         if any(ending.status in (REQUESTED, WAITING) for _, ending in batch):
             self._timers.tell()  # of when they are tried again, or were not answered
         moved = {id for row in rows if row["queue"] == "moved" for id in row["ids"]}
@@ -128,6 +127,7 @@ class Reports:
             await self._account(batch, moved, unknown=tries > 1)
         for claimed, _ in batch:
             self._settled(claimed)
+        self._staged([row for row in rows if row["outbox_id"] is not None])
 
     async def _finish(self, batch: list[tuple[Claimed, Ending]], claims: list[UUID]) -> list[Row]:
         return await self._session.fetch(

@@ -13,6 +13,7 @@ from uuid import UUID
 import structlog
 
 from penstock import messages
+from penstock.database import Row
 from penstock.errors import NoCapacity, Undecodable
 from penstock.heartbeat import Identity, Pulse
 from penstock.moves import CANCELLED, REQUESTED
@@ -67,7 +68,7 @@ class Runner:
         self._sink = sink
         self._claims = Claims(parts.database.session(), worker, actions)
         self._reports = Reports(
-            parts.database.session(), worker.id, parts.publisher, Teller(parts.transport), self._settled
+            parts.database.session(), worker.id, Teller(parts.transport), self._settled, self._pass_on
         )
         self.slots = parts.settings.concurrency
         self.running: dict[UUID, Running] = {}
@@ -77,6 +78,8 @@ class Runner:
         self._idle = asyncio.Event()
         self._idle.set()
         self._claiming = asyncio.Lock()
+        self._queues: set[str] = set()
+        self._taking: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
         self._cordoned = False
         self._metrics = parts.metrics
@@ -102,6 +105,7 @@ class Runner:
         prefetch = max(1, self.slots // ENVELOPE)
         subscription = await self._parts.transport.subscribe(queue, prefetch)
         await self._claims.called(queue)
+        self._queues.add(queue)
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
             while not self._stopping.is_set():
@@ -111,6 +115,7 @@ class Runner:
                 if deliveries:
                     await self._take(queue, subscription, deliveries)
         finally:
+            self._queues.discard(queue)
             stop.cancel()
             await subscription.close()
 
@@ -152,8 +157,14 @@ class Runner:
                 await subscription.dead_letter([delivery], f"Undecodable: {error.message}")
         if not good:
             return
+        await self._claim(queue, list(ids))
+        await asyncio.sleep(0)  # the work begins before the ack is written
+        await subscription.ack(good)
+
+    async def _claim(self, queue: str, ids: Sequence[UUID]) -> None:
+        """Start those that are ours; what there is no slot for goes back on its route."""
         async with self._claiming:  # two routes must not fill the same slots
-            claimed, staged = await self._claims.claim(queue, list(ids), self.free)
+            claimed, staged = await self._claims.claim(queue, ids, self.free)
             sizes: dict[UUID, int] = {}
             for one in claimed:
                 sizes[one.claim] = sizes.get(one.claim, 0) + 1
@@ -164,8 +175,33 @@ class Runner:
                 waits.observe(one.waited)
                 self._start(one)
         self._parts.publisher.publish(staged)
-        await asyncio.sleep(0)  # the work begins before the ack is written
-        await subscription.ack(good)
+
+    def _pass_on(self, staged: list[Row]) -> None:
+        """Publish what our endings brought about. Work on a route of ours that they let in is taken here, as far as there are
+        free slots: it need not go round by the broker."""
+        room = 0 if self._stopping.is_set() else self.free
+        here: dict[str, list[Row]] = {}
+        others = []
+        for row in staged:
+            if row["queue"] in self._queues and len(row["ids"]) <= room:
+                room -= len(row["ids"])
+                here.setdefault(row["queue"], []).append(row)
+            else:
+                others.append(row)
+        self._parts.publisher.publish(others)
+        for queue, rows in here.items():
+            task = asyncio.create_task(self._take_here(queue, rows), name=f"take {queue}")
+            self._taking.add(task)
+            task.add_done_callback(self._taking.discard)
+
+    async def _take_here(self, queue: str, rows: Sequence[Row]) -> None:
+        try:
+            await self._claim(queue, [id for row in rows for id in row["ids"]])
+        except Exception:
+            log.exception("worker.not_taken")
+            self._parts.publisher.publish(rows)
+            return
+        self._parts.publisher.settle(rows)
 
     def _start(self, claimed: Claimed) -> None:
         id = claimed.event.execution_id
@@ -281,6 +317,7 @@ class Runner:
 
     async def drain(self, grace: float, at_once: asyncio.Event) -> None:
         """Let what runs finish within `grace` seconds, hand back the rest."""
+        await asyncio.gather(*self._taking)
         waits = [asyncio.ensure_future(self._idle.wait()), asyncio.ensure_future(at_once.wait())]
         await asyncio.wait(waits, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:

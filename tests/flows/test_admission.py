@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
+
+import pytest
 
 from penstock import Limit, RetryPolicy, action
+from penstock.database import Row
+from penstock.outbox import Publisher
 from penstock.outcomes import Defer
 from penstock.workflows import Workflow, from_body, from_yaml
+from penstock_worker.claims import Claims
 from tests.flows.installation import Installation
 
 AGAIN = "select s.* from stage('execution.requested', $1::uuid[], 50) s"
@@ -207,4 +214,46 @@ async def test_why_follows_a_workflow_to_what_its_tasks_wait_for(house: Installa
     await house.quiet()
     assert (await house.client.why(id)).because == "ended"
     assert "completed" in (await house.client.why(id, "third")).says
+    await house.sound()
+
+
+async def test_what_a_worker_lets_in_it_takes_itself_and_nothing_is_left_over(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published: list[str] = []
+    publish = Publisher.publish
+
+    def noted(self: Publisher, staged: Sequence[Row]) -> None:
+        published.extend(row["queue"] for row in staged)
+        publish(self, staged)
+
+    monkeypatch.setattr(Publisher, "publish", noted)
+    await house.start(*ACTIONS)
+    ids = await house.client.start_many("mill.grind", [{"n": n} for n in range(30)])
+    assert [await house.client.result(id, timeout=20) for id in ids] == list(range(30))
+    assert 1 <= published.count("work.default") <= 3, "the first went round by the broker, no other"
+    assert most["grind"] <= 3
+    await house.quiet()
+    await house.sound()
+
+
+async def test_work_that_was_let_in_is_not_lost_with_the_claim_that_fails(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = 0
+    claim = Claims.claim
+
+    async def fails(self: Claims, queue: str, ids: Sequence[UUID], take: int) -> Any:
+        nonlocal failed
+        if asyncio.current_task().get_name().startswith("take ") and failed < 3:  # type: ignore[union-attr]
+            failed += 1
+            raise RuntimeError("as planned")
+        return await claim(self, queue, ids, take)
+
+    monkeypatch.setattr(Claims, "claim", fails)
+    await house.start(*ACTIONS)
+    ids = await house.client.start_many("mill.grind", [{"n": n} for n in range(12)])
+    assert [await house.client.result(id, timeout=20) for id in ids] == list(range(12))
+    assert failed == 3
+    await house.quiet()
     await house.sound()
