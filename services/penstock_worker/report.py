@@ -30,7 +30,7 @@ select id from execution where id = any($1::uuid[]) and claim = $2 and finished_
 
 class Reports:
     """Takes endings, writes them. `settled` is called with each attempt once it is written or known to be lost; `staged`
-    then with what the endings brought about: messages to publish."""
+    then with what the endings brought about, messages to publish, and how many endings these were."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Reports:
         worker: UUID,
         timers: Teller,
         settled: Callable[[Claimed], None],
-        staged: Callable[[list[Row]], None],
+        staged: Callable[[list[Row], int], None],
         *,
         batch: int = 500,
     ) -> None:
@@ -127,7 +127,7 @@ class Reports:
             await self._account(batch, moved, unknown=tries > 1)
         for claimed, _ in batch:
             self._settled(claimed)
-        self._staged([row for row in rows if row["outbox_id"] is not None])
+        self._staged([row for row in rows if row["outbox_id"] is not None], len(batch))
 
     async def _finish(self, batch: list[tuple[Claimed, Ending]], claims: list[UUID]) -> list[Row]:
         return await self._session.fetch(

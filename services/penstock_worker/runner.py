@@ -176,10 +176,11 @@ class Runner:
                 self._start(one)
         self._parts.publisher.publish(staged)
 
-    def _pass_on(self, staged: list[Row]) -> None:
-        """Publish what our endings brought about. Work on a route of ours that they let in is taken here, as far as there are
-        free slots: it need not go round by the broker."""
-        room = 0 if self._stopping.is_set() else self.free
+    def _pass_on(self, staged: list[Row], ended: int) -> None:
+        """Publish what so many endings brought about. Work on a route of ours that they let in is taken here, as far as there
+        are free slots: it need not go round by the broker. Not where all slots were taken: then other work may wait on the
+        route, and comes first."""
+        room = self.free if self.free > ended and not self._stopping.is_set() else 0
         here: dict[str, list[Row]] = {}
         others = []
         for row in staged:

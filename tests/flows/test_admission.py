@@ -60,6 +60,10 @@ async def jam(seconds: float = 60) -> None:
     await busy("jam", seconds)
 
 
+@action(pack="mill")
+async def other() -> None: ...
+
+
 ACTIONS = (grind, sieve, break_down, jam)
 FIRST_COME = """
 select 1 from (select seq, lag((ready_at, execution_id)) over (order by seq) > (ready_at, execution_id) as wrong,
@@ -257,3 +261,16 @@ async def test_work_that_was_let_in_is_not_lost_with_the_claim_that_fails(
     assert failed == 3
     await house.quiet()
     await house.sound()
+
+
+async def test_a_line_before_a_limit_does_not_keep_other_work_from_a_worker_that_is_full(
+    house: Installation,
+) -> None:
+    await house.apply(*ACTIONS, other)
+    await house.executor()
+    await house.worker(*ACTIONS, other, concurrency=2)
+    ids = await house.client.start_many("mill.grind", [{"n": n} for n in range(300)])
+    await house.client.result(ids[10], timeout=20)
+    await house.client.run("mill.other", timeout=20)
+    assert await house.rows("select 1 from execution where finished_at is null and status = 'queued'")
+    await house.quiet()
