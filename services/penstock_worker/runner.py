@@ -227,7 +227,7 @@ class Runner:
         )
         began = time.monotonic()
         try:
-            outcome = await attempt(self._executor(plan.action), run)
+            outcome = await attempt(chosen(self._executors, plan.action), run)
         except asyncio.CancelledError:
             self._cancelled(claimed)
             return
@@ -244,9 +244,6 @@ class Runner:
         else:
             outcome = concealed_outcome(outcome, claimed.hidden)
             self._report(claimed, decide(outcome, plan.retry, claimed.failures))
-
-    def _executor(self, action: RunnableAction) -> TaskExecutor:
-        return chosen(self._executors, action)
 
     def _cancelled(self, claimed: Claimed) -> None:
         mine = self.running.pop(claimed.event.execution_id)
@@ -318,17 +315,25 @@ class Runner:
 
     async def drain(self, grace: float, at_once: asyncio.Event) -> None:
         """Let what runs finish within `grace` seconds, hand back the rest."""
-        await asyncio.gather(*self._taking)
-        waits = [asyncio.ensure_future(self._idle.wait()), asyncio.ensure_future(at_once.wait())]
+        waits = [asyncio.ensure_future(self._nothing_left()), asyncio.ensure_future(at_once.wait())]
         await asyncio.wait(waits, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
+        for (
+            taking
+        ) in self._taking:  # the database is away: what they would take stays in the outbox, for a relay
+            taking.cancel()
         for running in list(self.running.values()):
             running.task.cancel()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._settings.grace):
                 await self._idle.wait()
                 await self._reports.drained()
+
+    async def _nothing_left(self) -> None:
+        while self._taking:
+            await asyncio.wait(self._taking)
+        await self._idle.wait()
 
 
 async def _receive(subscription: Subscription, limit: int, stop: asyncio.Future[Any]) -> Sequence[Delivery]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import asyncpg
 
@@ -20,21 +22,24 @@ select current_setting('data_directory') like '/dev/shm/%' and current_setting('
 """Whether files are copied sooner than pages are logged: in memory, where a checkpoint costs nothing."""
 
 
-async def create(server: Postgres, name: str, *, template: str = "template1") -> str:
-    """Create a database as a copy of `template`, to which nobody may be connected; returns its address."""
+@asynccontextmanager
+async def _connected(server: Postgres) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
     connection = await asyncpg.connect(server.dsn())
     try:
-        strategy = "STRATEGY file_copy" if await connection.fetchval(COPY) else ""
-        await connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {strategy}')
+        yield connection
     finally:
         await connection.close()
+
+
+async def create(server: Postgres, name: str, *, template: str = "template1") -> str:
+    """Create a database as a copy of `template`, to which nobody may be connected; returns its address."""
+    async with _connected(server) as connection:
+        strategy = "STRATEGY file_copy" if await connection.fetchval(COPY) else ""
+        await connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {strategy}')
     return server.dsn(name)
 
 
 async def drop(server: Postgres, name: str) -> None:
     """Drop a database, ending whatever is still connected to it."""
-    connection = await asyncpg.connect(server.dsn())
-    try:
+    async with _connected(server) as connection:
         await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-    finally:
-        await connection.close()
