@@ -13,7 +13,7 @@ down_revision = "0003"
 branch_labels = None
 depends_on = None
 
-FILES = ("poll", "repair")
+FILES = ("poll", "repair", "plans")
 
 
 def upgrade() -> None:

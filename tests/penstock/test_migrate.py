@@ -38,6 +38,17 @@ async def test_the_database_holds_the_declared_moves(database: str) -> None:
     await home.close()
 
 
+async def test_no_function_that_chooses_how_it_is_planned_is_compiled(database: str) -> None:
+    home = Database(settings(database), role="test")
+    rows = await home.session().fetch(
+        "select proname, proconfig from pg_proc where pronamespace = 'public'::regnamespace and proconfig is not null"
+    )
+    planned = {row["proname"]: row["proconfig"] for row in rows if "enable_" in str(row["proconfig"])}
+    assert len(planned) > 10
+    assert [name for name, chosen in planned.items() if "jit=off" not in chosen] == []
+    await home.close()
+
+
 async def test_partitions_are_made_ahead_and_found_when_they_are_old(database: str) -> None:
     home = Database(settings(database), role="test")
     session = home.session()
