@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +26,7 @@ from penstock.errors import ConnectionFailed
 from penstock.settings import Settings
 from penstock.transports import STATUS, Message
 from penstock.transports.postgres.listener import Listener
+from penstock.transports.postgres.look_back import ALL_AGAIN, EVERYTHING, FAR
 from penstock.transports.postgres.subscription import Subscription
 
 CHANNEL = "penstock"
@@ -40,8 +43,9 @@ select q, '{}', b, m, t, h::jsonb from unnest($1::text[], $2::bytea[], $3::text[
     as x (q, b, m, t, h)
 """
 WAITING = """
-select q from unnest($1::text[]) q
-where exists (select from outbox where queue = q and due_at <= clock_timestamp())
+select q from unnest($1::text[], $2::float8[]) as x (q, reach)
+where exists (select from outbox where queue = q
+              and due_at between statement_timestamp() - make_interval(secs => reach) and statement_timestamp())
 """
 DEPTH = "select count(*) from outbox where queue = $1 and due_at <= clock_timestamp()"
 
@@ -156,19 +160,29 @@ class PostgresTransport:
         """Look now and then, in one statement for all queues, for what no wake-up told of: leases that ran out,
         messages that were delayed, and everything where there is no LISTEN."""
         most = 1.0 if self._settings.database_pooler else self._settings.poll_interval
+        all_at = -math.inf
         while True:
             await asyncio.sleep(most * random.uniform(0.8, 1.2))
-            queues = [queue for queue, subscriptions in self._subscriptions.items() if subscriptions]
-            if not queues:
+            now = time.monotonic()
+            everything = now >= all_at + ALL_AGAIN
+            reach = {
+                queue: EVERYTHING if everything else max(s.look.before(FAR) for s in subscriptions)
+                for queue, subscriptions in self._subscriptions.items()
+                if subscriptions
+            }
+            if not reach:
                 continue
             try:
-                rows = await self._wake.fetch(WAITING, queues)
+                rows = await self._wake.fetch(WAITING, list(reach), list(reach.values()))
             except Exception as error:
                 if not is_transient(error):
                     raise
                 continue
+            if everything:
+                all_at = now
             for row in rows:
                 for subscription in self._subscriptions.get(row["q"], ()):
+                    subscription.look.again(everything=everything)
                     subscription.wake.set()
 
     async def _listen_for_wakes(self) -> None:

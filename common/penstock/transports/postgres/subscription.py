@@ -15,15 +15,18 @@ from penstock import messages, points
 from penstock.database import Row, Session, backoff, is_transient, retried
 from penstock.settings import Settings
 from penstock.transports import QUEUE_HEADER, REASON_HEADER, Delivery
+from penstock.transports.postgres.look_back import LookBack
 
 TAKE = """
 with taken as (
-    select id from outbox where queue = $1 and due_at <= clock_timestamp()
+    select id, due_at from outbox where queue = $1
+        and due_at between statement_timestamp() - make_interval(secs => $4) and statement_timestamp()
     order by due_at, id limit $2 for update skip locked
 )
 update outbox o set due_at = clock_timestamp() + make_interval(secs => $3), tries = tries + 1
 from taken t where o.id = t.id
-returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries
+returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries,
+    extract(epoch from statement_timestamp() - t.due_at)::float8 as age
 """
 SETTLE = "delete from outbox where id = any($1::bigint[])"
 GIVE_BACK = "update outbox set due_at = clock_timestamp() where id = any($1::bigint[])"
@@ -48,6 +51,7 @@ class Subscription:
         self.queue = queue
         self.wake = asyncio.Event()
         self.wake.set()
+        self.look = LookBack()
         self._forget = forget
         self._wake_others = wake
         self._prefetch = prefetch
@@ -74,18 +78,24 @@ class Subscription:
                     self.wake.set()  # there may be more
                 self._unsettled |= {row["id"] for row in rows}
                 return [self._delivery(row) for row in sorted(rows, key=_by_id)]
-            await self.wake.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.look.rest()):
+                    await self.wake.wait()
         return []
 
     async def _take_rows(self, limit: int) -> list[Row]:
         while True:
             try:
-                rows = await self._session.fetch(TAKE, self.queue, limit, self._settings.lease)
+                rows = await self._session.fetch(
+                    TAKE, self.queue, limit, self._settings.lease, self.look.reach()
+                )
             except Exception as error:
                 if not is_transient(error):
                     raise
+                self.look.again(everything=True)
                 await asyncio.sleep(random.uniform(0.1, 0.5))
                 continue
+            self.look.saw(max(row["age"] for row in rows) if len(rows) == limit else 0.0)
             over = [row for row in rows if row["tries"] > self._settings.delivery_limit + 1]
             if over:
                 await self.dead_letter([self._delivery(row) for row in over], "delivery_limit")
