@@ -1,4 +1,4 @@
--- Puts executions in line. With `fair`, the first of a group that has none waiting joins the round that is on, and each
+-- Puts executions in line; p_wanted tells in which. With `fair`, the first of a group that has none waiting joins the round that is on, and each
 -- further one the round after its group's last; so however many one group has, others have their turn. Returns the keys of
 -- lanes that are new, which nobody has looked at yet: the caller promotes there.
 create function enqueue(p_wanted wanted[]) returns text[]
@@ -50,99 +50,96 @@ begin
                   where l.fair = p_fair), 0));
 end $$;
 
--- requested -> scheduled for executions under limits, as far as there is room and nobody waits; -> queued for the others,
--- unless a limit refuses them or makes older ones give way. The caller has locked these rows as requested.
+-- requested -> scheduled for executions under limits if before each of their keys there is room for all who come now, so
+-- that it does not matter who of them is first; -> queued for the others, unless a limit refuses them or makes older ones
+-- give way. The caller has locked these rows as requested.
 create function admit_executions(p_ids uuid[]) returns setof staged
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
 as $$
 declare
+    v_free uuid[];
     v_wanted wanted[];
     v_behind wanted[];
-    v_lanes text[];
     v_keys text[];
-    v_free uuid[];
-    v_started uuid[] := '{}';
+    v_counts integer[];
+    v_rooms room[];
     v_new text[];
-    r record;
 begin
     perform lock_placement();
-    select array_agg(w) filter (where w.keys is not null), array_agg(w.id) filter (where w.keys is null)
-    into v_wanted, v_free from wanted_keys(p_ids) w;
+    select array_agg(w.id) filter (where w.keys is null), array_agg(w) filter (where w.keys is not null)
+    into v_free, v_wanted from wanted_keys(p_ids) w;
     if v_free is not null then
         return query select * from start_unlimited(v_free, 'requested');
         if v_wanted is null then
             return;
         end if;
     end if;
+    select array_agg(k), array_agg(n) into v_keys, v_counts
+    from (select k, count(*)::integer as n from (select unnest(w.keys) as k from unnest(v_wanted) w) x group by k) y;
 
-    -- Who has others before him will wait: what can be written down before the keys are locked is.
-    v_lanes := array(select l.id from lane l where l.id = any (array(select distinct w.lane from unnest(v_wanted) w)));
-    if v_lanes <> '{}' then
-        select array_agg(w) filter (where w.lane = any (v_lanes)), array_agg(w) filter (where w.lane <> all (v_lanes))
-        into v_behind, v_wanted from unnest(v_wanted) w;
-        perform queue_rows(v_behind);
-    end if;
-    v_keys := array(select distinct unnest(w.keys) from unnest(v_behind || v_wanted) w);
+    -- Of those that are sure to wait most is written down before the keys are locked, on which others wait. For a key for
+    -- which one comes it is not worth the look.
+    select * into v_wanted, v_behind from send_to_line(v_wanted, v_behind, array(
+        select c.k from unnest(v_keys, v_counts) c (k, n)
+        where n > 1 and exists (select from lane l where l.gate = c.k)));
     perform lock_keys(v_keys);
-
     if v_wanted is not null then
-        for r in select * from admit_alone(v_wanted, v_behind) loop
-            if r.queue = 'admitted' then
-                v_started := v_started || r.ids;
-            else
-                return next r;
-            end if;
-        end loop;
-        if cardinality(v_started) < cardinality(v_wanted) then
-            v_wanted := array(select w from unnest(v_wanted) w where w.id <> all (v_started));
-            perform queue_rows(v_wanted);
-            v_behind := v_behind || v_wanted;
-        end if;
+        v_rooms := rooms_left(v_keys, v_counts);
+        select * into v_wanted, v_behind from send_to_line(v_wanted, v_behind, array(
+            select m.key from unnest(v_rooms) m where m.free < 0
+            union all
+            select 'worker:' || n.id from (select distinct w.namespace_id as id, w.away from unnest(v_wanted) w) n
+            where n.away or exists (select from lane l where l.gate = 'worker:' || n.id)
+                or exists (select from lane l where l.gate = 'regroup' and l.namespace_id = n.id)));
+    end if;
+    if v_wanted is not null then
+        return query select s.* from start_admitted(array(
+            select (null, w.rank, 0, w.ready_at, w.id, null, w.keys, null, null, w.queue, w.envelope)::chosen
+            from unnest(v_wanted) w), v_rooms, 'requested') s where s.queue <> 'admitted';
     end if;
     if v_behind is not null then
         v_new := enqueue(v_behind);
         if v_new is not null then
             return query select * from promote(v_new);
         end if;
-        return query select * from turn_away(v_behind, v_keys);
+        return query select * from turn_away(v_behind);
     end if;
 end $$;
 
--- Those that need one key alone start at once where nobody stands before it, and none comes now who needs it too and
--- either has others before him (p_behind) or needs another key as well. The caller holds the keys' locks. Returns what it
--- staged and, as `admitted`, who was started.
-create function admit_alone(p_wanted wanted[], p_behind wanted[]) returns setof staged
+-- The room that is left before these keys when all who come now have started, so many for each: below 0 where they are too
+-- many, or others stand there. The caller holds the keys' locks.
+create function rooms_left(p_keys text[], p_counts integer[]) returns room[]
+language plpgsql
+set enable_nestloop = off set enable_hashjoin = on
+as $$
+begin
+    return array(
+        select (m.key, m.held, m.allowed, m.rated,
+            case when exists (select from lane l where l.gate = m.key) then -1 else m.free - c.n end)::room
+        from key_room(p_keys) m join unnest(p_keys, p_counts) as c (k, n) on c.k = m.key);
+end $$;
+
+-- requested -> queued for those of p_wanted that need one of these keys, or are of a namespace of which some stand before
+-- `worker:<namespace>` or are about to be sorted anew; they go over to p_behind.
+create function send_to_line(inout p_wanted wanted[], inout p_behind wanted[], p_closed text[])
 language plpgsql
 set enable_nestloop = off set enable_hashjoin = on
 as $$
 declare
-    v_mixed text[] := array(select unnest(w.keys) from unnest(p_wanted) w where cardinality(w.keys) > 1
-                            union select unnest(w.keys) from unnest(p_behind) w);
-    v_keys text[];
-    v_chosen chosen[];
+    v_closed wanted[];
 begin
-    v_keys := array(
-        select k from (select distinct w.keys[1] as k from unnest(p_wanted) w where cardinality(w.keys) = 1 and not w.away) x
-        where k <> all (v_mixed) and (select l.gate from lane l where l.gate = k limit 1) is null);
-    if v_keys = '{}' then
+    if p_closed = '{}' then
         return;
     end if;
-    with alone as (
-        select w.*, row_number() over (partition by w.keys[1], w.fair_group order by w.rank, w.ready_at, w.id) as turn
-        from unnest(p_wanted) w
-        where cardinality(w.keys) = 1 and not w.away
-    ), numbered as (
-        select a.*, m.held, m.allowed, m.rated, m.free, row_number() over (
-            partition by m.key order by a.rank, case when a.fair is null then 0 else a.turn end, a.ready_at, a.id)::integer as n
-        from key_room(v_keys) m join alone a on a.keys[1] = m.key
-    )
-    select array_agg((lane, rank, 0, ready_at, id, clock_timestamp(), keys, fair, keys[1], array[held + n],
-        array[allowed], array[rated], queue, envelope)::chosen)
-    into v_chosen from numbered where n <= free;
-    if v_chosen is not null then
-        return query select * from start_admitted(v_chosen, 'requested');
-    end if;
+    select array_agg(w) filter (where x.id is null), array_agg(w) filter (where x.id is not null) into p_wanted, v_closed
+    from unnest(p_wanted) w left join (
+        select distinct y.id
+        from (select w.id, unnest(w.keys || ('worker:' || w.namespace_id)) as k from unnest(p_wanted) w) y
+        join unnest(p_closed) c on c = y.k
+    ) x on x.id = w.id;
+    perform queue_rows(v_closed);
+    p_behind := p_behind || in_line(v_closed);
 end $$;
 
 -- requested -> queued.
@@ -169,7 +166,8 @@ begin
     for v_queue, v_size, v_moved in
         with moved as (
             update execution e
-            set status = case when n.queue like 'work.%' then 'scheduled' else 'running' end, keys = null
+            set status = case when n.queue like 'work.%' then 'scheduled' when n.queue = 'waiting' then 'waiting'
+                         else 'running' end, keys = null
             from namespace n
             where e.id = any (p_ids) and e.status = p_from and n.id = e.namespace_id
             returning e.id, e.ready_at, n.queue, n.envelope
@@ -177,22 +175,27 @@ begin
         select queue, envelope, array_agg(id order by ready_at, id) from moved group by queue, envelope
     loop
         insert into live (execution_id) select unnest(v_moved) where p_from = 'queued';
-        return query select * from stage(v_queue, v_moved, v_size);
+        if v_queue = 'waiting' then
+            return query select * from begin_waits(v_moved);
+        else
+            return query select * from stage(v_queue, v_moved, v_size);
+        end if;
     end loop;
 end $$;
 
 -- Of those that came and have to wait, the ones that a limit does not let wait. Only what never ran is turned away:
 -- a retry has its place.
-create function turn_away(p_wanted wanted[], p_keys text[]) returns setof staged
+create function turn_away(p_wanted wanted[]) returns setof staged
 language plpgsql
 as $$
 declare
     v_new uuid[];
     r record;
+    v_free integer;
     v_excess integer;
 begin
     if not exists (select from concurrency_limit l
-                   where l.id = any (array(select split_part(k, ':', 1)::integer from unnest(p_keys) k))
+                   where l.id = any (array(select split_part(unnest(w.keys), ':', 1)::integer from unnest(p_wanted) w))
                        and (l.when_full <> 'enqueue' or l.max_waiting is not null)) then
         return;
     end if;
@@ -207,16 +210,18 @@ begin
         having c.when_full <> 'enqueue' or c.max_waiting is not null
         order by l.gate
     loop
+        -- For very many there is room that is given away bit by bit.
+        v_free := (select m.free from key_room(array[r.key]) m);
         if r.when_full = 'cancel_new' then
-            return query select * from end_executions(r.ids, array['queued'], 'cancelled',
+            return query select * from end_executions(r.ids[v_free + 1:], array['queued'], 'cancelled',
                 format('refused: the limit %s is full', r.ref), null);
             continue;
         end if;
         if r.max_waiting is not null then
             -- Counted no further than it takes to know how many are too many.
-            select count(*) - r.max_waiting into v_excess
+            select count(*) - r.max_waiting - v_free into v_excess
             from (select from lane l join waiter w on w.lane = l.id where l.gate = r.key
-                  limit r.max_waiting::bigint + cardinality(r.ids)) x;
+                  limit r.max_waiting::bigint + v_free + cardinality(r.ids)) x;
             if v_excess > 0 then
                 return query select * from end_executions(r.ids[cardinality(r.ids) - v_excess + 1:], array['queued'],
                     'cancelled', format('refused: %s already wait for the limit %s', r.max_waiting, r.ref), null);

@@ -30,7 +30,7 @@ begin
     v_ids := array(select x.id from (select id from execution where id = any (v_ids) and status = 'queued'
                                      order by id for no key update skip locked) x);
     perform lock_placement();
-    v_wanted := array(select w from wanted_keys(v_ids) w);
+    v_wanted := in_line(array(select w from wanted_keys(v_ids) w));
     perform lock_keys(v_lane.keys || array(select distinct k from unnest(v_wanted) w, unnest(w.keys) k));
     if v_ids = '{}' and exists (select from waiter where lane = v_lane.id) then
         return; -- others have those rows, perhaps to do this very thing: the lane is not done

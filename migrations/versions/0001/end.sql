@@ -37,6 +37,16 @@ begin
     return query select * from close_executions(v_moved, v_roots, v_moved);
 end $$;
 
+-- Nothing is due for these any more. Whoever is about to fire a timer of theirs waits for their rows, and is not waited for:
+-- he fires it in vain.
+create function drop_timers(p_ids uuid[]) returns void
+language plpgsql
+as $$
+begin
+    delete from timer where ctid = any (array(
+        select ctid from timer where execution_id = any (p_ids) for update skip locked));
+end $$;
+
 -- What every end of an execution brings with it, whoever ended it: it is open no more, nothing is due for it, those that
 -- belong to no workflow (p_roots) are on their way to the archive, of some (p_told) it is told, and their slots go to the
 -- next in line.
@@ -45,7 +55,7 @@ language plpgsql
 as $$
 begin
     delete from live where execution_id = any (p_ids);
-    delete from timer where execution_id = any (p_ids);
+    perform drop_timers(p_ids);
     if p_roots is not null then
         insert into finished (ids) values (p_roots);
     end if;
@@ -150,7 +160,7 @@ begin
     end if;
     if v_final is not null then
         delete from live where execution_id = any (v_final);
-        delete from timer where execution_id = any (v_final);
+        perform drop_timers(v_final);
         return query select * from tell_ends(v_final);
     end if;
     if v_roots is not null then

@@ -40,9 +40,9 @@ begin
     );
 end $$;
 
--- What an execution that is ready to start needs. `rank` is minus its priority; `away`: no live worker runs it.
--- `keys` are those of its limits, null where it has none. Those of the same `lane` wait in one line.
--- `fair` is the key between whose groups turns are taken, `fair_group` the group.
+-- What an execution that is ready to start needs. `rank` is minus its priority. `keys` are those of its limits, null
+-- where it has none; `away`: no live worker runs it. In line, those of the same `lane` wait together; `fair` is the key
+-- between whose groups turns are taken, `fair_group` the group.
 create type wanted as (
     id uuid, namespace_id integer, queue text, envelope smallint, away boolean, attempt smallint, rank smallint,
     ready_at timestamptz, keys text[], lane text, fair text, fair_group text
@@ -90,11 +90,8 @@ $$;
 create function wanted_keys(p_ids uuid[]) returns setof wanted
 language sql stable
 as $$
-    select e.id, e.namespace_id, n.queue, n.envelope, n.away_since is not null, e.attempt,
-        (-e.priority)::smallint, e.ready_at, k.keys,
-        e.namespace_id || '|' || coalesce(f.fair::text, '') || '|' || array_to_string(k.keys, '|'),
-        f.key, case when f.key is not null
-               then f.key || group_of(f.fair, (select p.params from payload p where p.execution_id = e.id)) end
+    select e.id, e.namespace_id, n.queue, n.envelope, n.away_since is not null, e.attempt, (-e.priority)::smallint,
+        e.ready_at, k.keys, null, null, null
     from execution e
     join namespace n on n.id = e.namespace_id
     left join concurrency_limit o on o.id = n.limits[1] and cardinality(n.limits) = 1
@@ -107,13 +104,27 @@ as $$
             else several_keys(e.id, n.limits, case when n.queue not like 'work.%' then e.parent end) end as keys
         offset 0
     ) k
-    left join lateral (
-        select l.fair, held as key from concurrency_limit l join unnest(k.keys) held on l.id = split_part(held, ':', 1)::integer
-        where (o.id is null or o.fair <> '{}') and l.id = any (n.limits) and l.fair <> '{}'
-        order by l.id limit 1
-    ) f on true
     where e.id = any (p_ids)
 $$;
+
+-- The lines in which these wait.
+create function in_line(p_wanted wanted[]) returns wanted[]
+language plpgsql stable
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_nestloop = on
+as $$
+begin
+    return array(
+        select (w.id, w.namespace_id, w.queue, w.envelope, w.away, w.attempt, w.rank, w.ready_at, w.keys,
+            w.namespace_id || '|' || coalesce(f.fair::text, '') || '|' || array_to_string(w.keys, '|'), f.key,
+            case when f.key is not null
+                then f.key || group_of(f.fair, (select p.params from payload p where p.execution_id = w.id)) end)::wanted
+        from unnest(p_wanted) w
+        left join lateral (
+            select l.fair, k as key from unnest(w.keys) k
+            join concurrency_limit l on l.id = split_part(k, ':', 1)::integer and l.fair <> '{}'
+            order by l.id limit 1
+        ) f on true);
+end $$;
 
 -- How many more may start under a key: its limit less its holders, and no more than its rate allows.
 create type room as (key text, held integer, allowed integer, rated boolean, free integer);

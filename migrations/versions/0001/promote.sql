@@ -1,22 +1,22 @@
 -- Where a waiter stands in its lane.
 create type place as (rank smallint, turn bigint, ready_at timestamptz, execution_id uuid);
 
--- An execution that is to start: its place in its lane, and of each of its keys how many will hold it then.
+-- An execution that is to start, and the place that it had in its lane.
 create type chosen as (
     lane text, rank smallint, turn bigint, ready_at timestamptz, execution_id uuid, since timestamptz,
-    keys text[], fair text, gate text, held integer[], allowed integer[], rated boolean[], queue text, envelope smallint
+    keys text[], fair text, gate text, queue text, envelope smallint
 );
 
 -- requested or queued -> scheduled: gives these their slots, writes the admission log under the keys' locks, and stages
--- them on their routes. Skips rows that somebody else is about to end. Returns also, as `admitted`, who was started.
-create function start_admitted(p_chosen chosen[], p_from text) returns setof staged
+-- them on their routes. p_rooms tells of their keys as they were before. Skips rows that somebody else is about to end.
+-- Returns also, as `admitted`, who was started.
+create function start_admitted(p_chosen chosen[], p_rooms room[], p_from text) returns setof staged
 language plpgsql
 -- What is chosen is found by its id and hashed with what is known of it: a nested loop over arrays is quadratic.
 set enable_nestloop = off set enable_hashjoin = on
 as $$
 declare
     v_ids uuid[] := array(select c.execution_id from unnest(p_chosen) c);
-    v_now timestamptz := clock_timestamp();
     r record;
 begin
     if p_from = 'queued' then
@@ -31,18 +31,19 @@ begin
             from unnest(p_chosen) c
             where e.id = any (v_ids) and e.id = c.execution_id
             returning c.*, e.attempt + 1 as attempt
+        ), held as materialized (
+            select m.*, unnest(m.keys) as key from moved m
         ), given as (
-            insert into slot (key, execution_id, attempt) select unnest(m.keys), m.execution_id, m.attempt from moved m
+            insert into slot (key, execution_id, attempt) select key, execution_id, attempt from held
         ), logged as (
-            -- Order is kept before one gate; at its other keys an execution never stood in line. Nor did it where it
-            -- waited in the turns of another key's groups.
+            -- Order is kept before one gate; at its other keys an execution never stood in line, until it is written. Nor did
+            -- it where it waited in the turns of another key's groups.
             insert into admission (key, execution_id, attempt, rank, turn, ready_at, since, held, allowed, rated)
             select k.key, k.execution_id, k.attempt, k.rank, case when k.key = k.fair then k.turn else 0 end, k.ready_at,
-                case when k.key = k.gate and (k.fair is null or k.fair = k.gate) then k.since else v_now end,
-                k.held_then, k.allowed_then, k.rated_then
-            from (select m.*, unnest(m.keys) as key, unnest(m.held) as held_then, unnest(m.allowed) as allowed_then,
-                      unnest(m.rated) as rated_then from moved m) k
-            order by k.rank, k.turn, k.ready_at, k.execution_id
+                case when k.key = k.gate and (k.fair is null or k.fair = k.gate) then k.since else clock_timestamp() end,
+                o.held + row_number() over (partition by k.key order by k.rank, k.turn, k.ready_at, k.execution_id),
+                o.allowed, o.rated
+            from held k join unnest(p_rooms) o on o.key = k.key
         )
         select queue, envelope, array_agg(execution_id order by rank, turn, ready_at, execution_id) as ids
         from moved group by queue, envelope
@@ -63,11 +64,13 @@ declare
     r record;
     v_gates text[];
     v_shared boolean;
+    v_rooms room[];
     v_away boolean;
     v_chosen chosen[];
     v_behind chosen[];
     v_admitted uuid[] := '{}';
     v_skipped uuid[];
+    v_stuck text[] := '{}';
     v_lanes text[];
 begin
     select array_agg(distinct k), bool_or(k like 'worker:%' or exists (
@@ -83,12 +86,13 @@ begin
         return;
     end if;
 
+    v_rooms := array(select m from key_room(v_gates) m);
     with first as (
         select w.lane, w.rank, w.turn, w.ready_at, w.execution_id, greatest(w.since, l.moved_at) as since,
-            l.keys, l.fair, l.gate, m.held, m.allowed, m.rated, least(m.free, 1000) as free, n.away_since is not null as away,
+            l.keys, l.fair, l.gate, least(m.free, 1000) as free, n.away_since is not null as away,
             n.queue, n.envelope,
-            row_number() over (partition by m.key order by w.rank, w.turn, w.ready_at, w.execution_id)::integer as n
-        from key_room(v_gates) m
+            row_number() over (partition by m.key order by w.rank, w.turn, w.ready_at, w.execution_id) as n
+        from unnest(v_rooms) m
         cross join lateral (
             select * from lane l where l.gate = m.key
             order by l.rank, l.place, l.ready_at, l.execution_id limit least(m.free, 1000)
@@ -102,40 +106,40 @@ begin
         ) w
         where m.free > 0
     ), numbered as (
-        select (lane, rank, turn, ready_at, execution_id, since, keys, fair, gate, array[held + n], array[allowed],
-            array[rated], queue, envelope)::chosen as c, n <= free as chosen, away
+        select (lane, rank, turn, ready_at, execution_id, since, keys, fair, gate, queue, envelope)::chosen as c,
+            n <= free as chosen, away
         from first
     )
     select array_agg(c) filter (where chosen), coalesce(array_agg(c) filter (where not chosen), '{}'), bool_or(away)
     into v_chosen, v_behind, v_away from numbered;
     if v_away then
         -- Nobody lives who would run them: they let others pass, until a worker comes.
-        update lane l set gate = 'worker:' || n.id, moved_at = clock_timestamp()
-        from namespace n where l.gate = any (v_gates) and n.id = l.namespace_id and n.away_since is not null;
+        with moved as (
+            update lane l set gate = 'worker:' || n.id, moved_at = clock_timestamp()
+            from namespace n where l.gate = any (v_gates) and n.id = l.namespace_id and n.away_since is not null
+            returning l.gate
+        )
+        insert into wake (key) select distinct gate from moved; -- one may just have come, and seen nobody
         return query select * from promote(p_keys);
         return;
     elsif v_chosen is null then
         return;
     end if;
-    for r in select * from start_admitted(v_chosen, 'queued') loop
+    for r in select * from start_admitted(v_chosen, v_rooms, 'queued') loop
         if r.queue = 'admitted' then
             v_admitted := v_admitted || r.ids;
         else
             return next r;
         end if;
     end loop;
-    -- Of those left behind, some have room still: there were very many. Others wait for the next instant of their rate.
-    v_gates := array(select distinct b.gate from unnest(v_behind) b where b.rated[1] or b.held[1] <= b.allowed[1]);
-    if v_gates <> '{}' then
-        insert into wake (key) select m.key from key_room(v_gates) m where m.free > 0;
-    end if;
     if cardinality(v_admitted) < cardinality(v_chosen) then
         -- Somebody is about to end these. Should he not, their keys are looked at again.
         v_skipped := array(select c.execution_id from unnest(v_chosen) c except select unnest(v_admitted));
         v_behind := v_behind || array(select c from unnest(v_chosen) c where c.execution_id = any (v_skipped));
         v_chosen := array(select c from unnest(v_chosen) c where c.execution_id <> all (v_skipped));
         update waiter set since = clock_timestamp() where execution_id = any (v_skipped);
-        insert into wake (key) select distinct c.gate from unnest(v_behind) c where c.execution_id = any (v_skipped);
+        v_stuck := array(select distinct c.gate from unnest(v_behind) c where c.execution_id = any (v_skipped));
+        insert into wake (key, at) select k, clock_timestamp() + interval '100 milliseconds' from unnest(v_stuck) k;
     end if;
 
     -- Where each lane begins now; one that is empty goes.
@@ -155,6 +159,14 @@ begin
     set rank = (b.head).rank, turn = (b.head).turn, ready_at = (b.head).ready_at,
         execution_id = (b.head).execution_id, admitted = l.admitted + b.started
     from begins b where l.id = any (v_lanes) and l.id = b.lane and b.head is not null;
+
+    -- Before these some are left who have room still (there were very many), or wait for the next instant of their rate.
+    v_gates := array(select m.key from unnest(v_rooms) m
+                     where (m.rated or m.free > 1000) and m.key <> all (v_stuck)
+                         and exists (select from lane l where l.gate = m.key));
+    if v_gates <> '{}' then
+        insert into wake (key) select m.key from key_room(v_gates) m where m.free > 0;
+    end if;
 end $$;
 
 -- The same for keys before which executions stand that need other keys too: the best of all lanes first, one by one.
@@ -178,6 +190,7 @@ declare
     v_new text[];
     v_of integer[];
     v_space namespace;
+    v_stuck text[] := '{}';
     v_chosen chosen[] := '{}';
 begin
     v_keys := array(select m.key from unnest(v_rooms) m);
@@ -215,6 +228,9 @@ begin
         end if;
         if v_gate is not null then
             update lane set gate = v_gate, moved_at = clock_timestamp() where id = v_lane.id and gate <> v_gate;
+            if found and v_gate like 'worker:%' then
+                insert into wake (key) values (v_gate); -- one may just have come, and seen nobody
+            end if;
             v_done := v_done || v_lane.id;
             continue;
         end if;
@@ -231,21 +247,20 @@ begin
         end loop;
         if not exists (select from execution e where e.id = v_head.execution_id and e.status = 'queued'
                        for no key update skip locked) then
-            insert into wake (key) values (v_lane.gate);
+            insert into wake (key, at) values (v_lane.gate, clock_timestamp() + interval '100 milliseconds');
+            v_stuck := v_stuck || v_lane.gate;
             v_open := array_remove(v_open, v_lane.gate); -- nobody overtakes him, or those behind him
             continue;
         end if;
         for i in 1 .. cardinality(v_of) loop
-            v_rooms[v_of[i]].held := (v_rooms[v_of[i]]).held + 1;
             v_rooms[v_of[i]].free := (v_rooms[v_of[i]]).free - 1;
             if (v_rooms[v_of[i]]).free <= 0 then
                 v_open := array_remove(v_open, (v_rooms[v_of[i]]).key);
             end if;
         end loop;
         v_chosen := v_chosen || (v_lane.id, v_head.rank, v_head.turn, v_head.ready_at, v_head.execution_id,
-            greatest(v_head.since, v_lane.moved_at), v_lane.keys, v_lane.fair, v_lane.gate,
-            array(select (v_rooms[i]).held from unnest(v_of) i), array(select (v_rooms[i]).allowed from unnest(v_of) i),
-            array(select (v_rooms[i]).rated from unnest(v_of) i), v_space.queue, v_space.envelope)::chosen;
+            greatest(v_head.since, v_lane.moved_at), v_lane.keys, v_lane.fair, v_lane.gate, v_space.queue,
+            v_space.envelope)::chosen;
         if v_next.lane is null then
             delete from lane where id = v_lane.id;
         else
@@ -254,12 +269,12 @@ begin
             where id = v_lane.id;
         end if;
     end loop;
-    return query select * from start_admitted(v_chosen, 'queued') s where s.queue <> 'admitted';
+    return query select * from start_admitted(v_chosen, v_rooms, 'queued') s where s.queue <> 'admitted';
     -- Before these some are left who have room still, or wait for the next instant of their rate.
     insert into wake (key)
     select m.key from key_room(array(
         select m.key from unnest(v_rooms) m
-        where (m.rated or v_many) and exists (select from lane l where l.gate = m.key))) m
+        where (m.rated or v_many) and m.key <> all (v_stuck) and exists (select from lane l where l.gate = m.key))) m
     where m.free > 0
     union all
     select k from unnest(v_open) k where v_many and k like 'worker:%';

@@ -42,6 +42,7 @@ set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off s
 as $$
 declare
     v_held held[];
+    v_keys text[];
     v_lanes text[];
 begin
     select array_agg((x.id, x.key)::held order by x.key) into v_held
@@ -49,7 +50,12 @@ begin
     if v_held is null then
         return;
     end if;
-    perform lock_keys(keys_around(array(select distinct h.key from unnest(v_held) h)));
+    -- Who only waits frees nothing: no other keys are locked, and whoever refuses newcomers holds these already.
+    v_keys := array(select distinct h.key from unnest(v_held) h);
+    if exists (select from unnest(v_held) h join slot s on s.key = h.key and s.execution_id = h.execution_id) then
+        v_keys := keys_around(v_keys);
+    end if;
+    perform lock_keys(v_keys);
     with gone as (
         delete from waiter where execution_id = any (array(select distinct h.execution_id from unnest(v_held) h))
         returning lane

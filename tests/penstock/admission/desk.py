@@ -148,7 +148,10 @@ class Desk:
             await asyncio.sleep(0)
 
     async def tidy(self) -> None:
-        """What the loop `admission` does until there is nothing to do."""
+        """What the timers' loop does until there is nothing to do within a second."""
+        await self.session.fetch(
+            "update wake set at = clock_timestamp() where at < clock_timestamp() + interval '1 second' returning 1"
+        )
         for step in ("wake_keys(100)", "regroup(2)"):
             while await self.session.fetch(f"select * from {step}"):
                 await asyncio.sleep(0)

@@ -133,6 +133,35 @@ async def test_a_key_that_cannot_be_locked_in_order_leaves_a_wake_row(desk: Desk
     assert await desk.statuses([waits]) == ["scheduled"]
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [
+        (EACH,),
+        (EACH, Limit(2, ref="shop.whole", scope="shop")),
+        (Limit(1, rate="1000/min", ref="shop.rated", scope="shop.charge", by="customer"),),
+    ],
+    ids=["one limit", "two limits", "a rate"],
+)
+async def test_a_first_in_line_whom_somebody_holds_is_looked_at_again_soon_but_not_all_the_time(
+    desk: Desk, limits: tuple[Limit, ...]
+) -> None:
+    await desk.open(*limits)
+    [first] = await desk.start(1, customer="a")
+    await desk.claim([first])
+    [waits] = await desk.start(1, customer="a")
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select from execution where id = $1 for no key update", waits)
+        await desk.finish([first])
+        assert await desk.statuses([waits]) == ["queued"]
+        assert not await desk.session.fetch("select * from wake_keys(100)")  # nothing is due yet
+        [[soon]] = await desk.session.fetch(
+            "select count(*) from wake where at < clock_timestamp() + interval '1 second'"
+        )
+        assert soon == 1
+    await desk.tidy()
+    assert await desk.statuses([waits]) == ["scheduled"]
+
+
 async def test_nobody_overtakes_who_stands_first_because_a_key_of_his_is_busy(desk: Desk) -> None:
     await desk.open(EACH, Limit(1, ref="shop.whole", scope="shop"))
     await desk.start(1, "shop.refund")
