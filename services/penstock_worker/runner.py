@@ -319,10 +319,8 @@ class Runner:
         await asyncio.wait(waits, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
-        for (
-            taking
-        ) in self._taking:  # the database is away: what they would take stays in the outbox, for a relay
-            taking.cancel()
+        for taking in self._taking:
+            taking.cancel()  # the database is away: what it would take stays in the outbox, for a relay
         for running in list(self.running.values()):
             running.task.cancel()
         with contextlib.suppress(TimeoutError):

@@ -1,6 +1,6 @@
--- Puts executions in line; p_wanted tells in which. With `fair`, the first of a group that has none waiting joins the round that is on, and each
--- further one the round after its group's last; so however many one group has, others have their turn. Returns the keys of
--- lanes that are new, which nobody has looked at yet: the caller promotes there.
+-- Puts executions in line; p_wanted tells in which. With `fair`, the first of a group that has none waiting joins the round
+-- that is on, and each further one the round after its group's last; so however many one group has, others have their turn.
+-- Returns the keys of lanes that are new, which nobody has looked at yet: the caller promotes there.
 create function enqueue(p_wanted wanted[]) returns text[]
 language plpgsql
 set enable_nestloop = off set enable_hashjoin = on
@@ -175,11 +175,7 @@ begin
         select queue, envelope, array_agg(id order by ready_at, id) from moved group by queue, envelope
     loop
         insert into live (execution_id) select unnest(v_moved) where p_from = 'queued';
-        if v_queue = 'waiting' then
-            return query select * from begin_waits(v_moved);
-        else
-            return query select * from stage(v_queue, v_moved, v_size);
-        end if;
+        return query select * from send_on(v_queue, v_moved, v_size);
     end loop;
 end $$;
 

@@ -36,11 +36,7 @@ begin
         select queue, envelope, array_agg(id order by id) from moved group by queue, envelope
     loop
         v_count := v_count + cardinality(v_moved);
-        if v_queue = 'waiting' then
-            return query select * from begin_waits(v_moved);
-        else
-            return query select * from stage(v_queue, v_moved, v_size);
-        end if;
+        return query select * from send_on(v_queue, v_moved, v_size);
     end loop;
 
     if v_count < cardinality(p_ids) then
@@ -61,5 +57,17 @@ declare
 begin
     if v_ids <> '{}' then
         return query select * from admit_executions(v_ids);
+    end if;
+end $$;
+
+-- What has started goes on its route; what waits begins to.
+create function send_on(p_queue text, p_ids uuid[], p_size integer) returns setof staged
+language plpgsql
+as $$
+begin
+    if p_queue = 'waiting' then
+        return query select * from begin_waits(p_ids);
+    else
+        return query select * from stage(p_queue, p_ids, p_size);
     end if;
 end $$;

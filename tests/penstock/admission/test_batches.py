@@ -13,20 +13,9 @@ from penstock import Limit
 from penstock.ids import new_id
 from tests.penstock.admission.desk import Desk
 from tests.penstock.admission.test_races import blocked
-from tests.penstock.admission.test_rules import later
+from tests.penstock.admission.test_rules import drained, later
 
 ONE = Limit(1, ref="shop.one", scope="shop")
-
-
-async def waits_for_lock(desk: Desk, count: int) -> None:
-    async with asyncio.timeout(10):
-        while True:
-            [[n]] = await desk.session.fetch(
-                "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-            )
-            if n >= count:
-                return
-            await asyncio.sleep(0.005)
 
 
 async def test_two_overlapping_mixed_batches_do_not_lock_each_other_out(desk: Desk) -> None:
@@ -48,7 +37,7 @@ async def test_two_overlapping_mixed_batches_do_not_lock_each_other_out(desk: De
     async with desk.database.session().transaction() as tx:
         await tx.fetch("select id from execution where id = $1 for no key update", mail_a)
         one = asyncio.ensure_future(admit([charge, mail_a, mail]))
-        await waits_for_lock(desk, 1)
+        await blocked(desk)
         other = asyncio.ensure_future(admit([mail_b, charge, mail]))
         await asyncio.sleep(0.3)
     await asyncio.gather(one, other)
@@ -101,14 +90,8 @@ async def test_fair_turns_before_another_gate_do_not_look_like_a_wrong_order(des
     )
     ids = await desk.start(8, customer="big")
     ids += await desk.start(2, customer="small")
-    await desk.run(ids[:3])
-    rest = await desk.scheduled(ids)
-    assert len(rest) == 3
-    await desk.run([ids[n] for n in rest])
-    await desk.tidy()
-    while rest := await desk.scheduled(ids):
-        await desk.run([ids[n] for n in rest])
-        await desk.tidy()
+    assert len(await desk.scheduled(ids)) == 3
+    assert len(await drained(desk, ids)) == 10
     await desk.sound()
 
 
