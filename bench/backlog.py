@@ -17,10 +17,11 @@ import asyncpg
 from pydantic import SecretStr
 
 from bench.servers import Postgres
-from penstock import Limit, migrate
-from penstock.database import Database
+from penstock import Limit
 from penstock.settings import Settings
-from tests.penstock.admission.desk import Desk
+from penstock.store import migrate
+from penstock.store.database import Database
+from tests.penstock.store.admission.desk import Desk
 
 WORK = 1000
 """Executions of the unrelated work."""

@@ -29,11 +29,11 @@ from bench.marks import VARIABLE, Marks
 from bench.servers import Servers, started
 from bench.systems import command
 from bench.workloads import noop
-from penstock import Client, Definitions, migrate
-from penstock.apply import apply
-from penstock.database import Database
+from penstock import Client, Definitions
+from penstock.operate.apply import apply
 from penstock.settings import Settings
-from penstock.store import executions
+from penstock.store import executions, migrate
+from penstock.store.database import Database
 from tests.servers import reaper
 
 DATABASE = "churn"

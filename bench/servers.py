@@ -18,8 +18,8 @@ from pathlib import Path
 
 import asyncpg
 
-from penstock.embedded import account, binaries, postmaster
-from penstock.embedded.cluster import Address, Cluster, environment, free_port, new_password
+from penstock.service.embedded import account, binaries, postmaster
+from penstock.service.embedded.cluster import Address, Cluster, environment, free_port, new_password
 from tests.servers import choose, rabbitmq, reaper
 from tests.servers.process import Process, new_folder, remove
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.calls import call
-from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally
+from penstock.run.calls import call
+from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally
 
 
 class PacedExecutor:

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.definitions import Pack, action
-from penstock.sources import Source
+from penstock.language.definitions import Pack, action
+from penstock.language.sources import Source
+from penstock.language.workflows.reading import from_value
 from penstock.workflows import Workflow, to_yaml
-from penstock.workflows.reading import from_value
 
 pack = Pack("wfcommons")
 

@@ -16,8 +16,8 @@ import structlog
 from hypothesis import HealthCheck, settings
 from pydantic import SecretStr
 
-from penstock import migrate
 from penstock.settings import Settings
+from penstock.store import migrate
 from tests.crash.points.replay import Zygotes
 from tests.flows.installation import Installation
 from tests.interleavings import explore

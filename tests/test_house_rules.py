@@ -24,7 +24,7 @@ INDEX = "-".join(["", "", "index", "url x"])
             "def f():\n    import penstock_executor",
             "imports another service",
         ),
-        ("migrations/versions/a.py", "from penstock.tables import x", "imports live code"),
+        ("migrations/versions/a.py", "from tests.penstock.store.tables import x", "imports live code"),
         ("docs/a.md", f"cd {HOME}", "a path of one machine"),
         ("requirements.txt", "x @ https://example.com/x.whl", "an address"),
         ("docs/a.md", f"pip install {INDEX}", "a package index"),

@@ -9,9 +9,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from penstock import Rule, Trigger, action, messages
+from penstock import Rule, Trigger, action
 from penstock.errors import Undecodable
-from penstock.messages import QUEUES
+from penstock.messaging import messages
+from penstock.messaging.messages import QUEUES
 from tests.flows.installation import Installation
 
 PAGE = (Path(__file__).parents[1] / "docs/wire-format.md").read_text()

@@ -17,9 +17,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.client import Client
-    from penstock.context import current
-    from penstock.definitions import (
+    from penstock.client.client import Client
+    from penstock.errors import PenstockError
+    from penstock.language.definitions import (
         Action,
         Definitions,
         Document,
@@ -36,50 +36,50 @@ if TYPE_CHECKING:
         kubernetes_action,
         load,
     )
-    from penstock.definitions.decorator import action
-    from penstock.definitions.schedule import schedule
-    from penstock.definitions.trigger import trigger
-    from penstock.errors import PenstockError
-    from penstock.outcomes import AskInquiry, Defer, NonRetryable, Retry
-    from penstock.policies import Recovery, RetryPolicy, Timeouts
-    from penstock.schemas import Secret
+    from penstock.language.definitions.decorator import action
+    from penstock.language.definitions.schedule import schedule
+    from penstock.language.definitions.trigger import trigger
+    from penstock.language.policies import Recovery, RetryPolicy, Timeouts
+    from penstock.language.schemas import Secret
+    from penstock.language.workflows.model import Workflow
+    from penstock.language.workflows.python import workflow
+    from penstock.run.context import current
+    from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry
     from penstock.settings import Settings
-    from penstock.workflows.model import Workflow
-    from penstock.workflows.python import workflow
 
 _HOMES = {
-    "Workflow": "workflows",
-    "workflow": "workflows",
-    "Action": "definitions",
-    "AskInquiry": "outcomes",
-    "Client": "client",
-    "Defer": "outcomes",
-    "Definitions": "definitions",
-    "Document": "definitions",
-    "Limit": "definitions",
-    "MissedFires": "definitions",
-    "NonRetryable": "outcomes",
-    "Overlap": "definitions",
-    "Pack": "definitions",
+    "Workflow": "language.workflows",
+    "workflow": "language.workflows",
+    "Action": "language.definitions",
+    "AskInquiry": "run.steering",
+    "Client": "client.client",
+    "Defer": "run.steering",
+    "Definitions": "language.definitions",
+    "Document": "language.definitions",
+    "Limit": "language.definitions",
+    "MissedFires": "language.definitions",
+    "NonRetryable": "run.steering",
+    "Overlap": "language.definitions",
+    "Pack": "language.definitions",
     "PenstockError": "errors",
-    "Recovery": "policies",
-    "Retry": "outcomes",
-    "RetryPolicy": "policies",
-    "Route": "definitions",
-    "Rule": "definitions",
-    "Schedule": "definitions",
-    "Secret": "schemas",
+    "Recovery": "language.policies",
+    "Retry": "run.steering",
+    "RetryPolicy": "language.policies",
+    "Route": "language.definitions",
+    "Rule": "language.definitions",
+    "Schedule": "language.definitions",
+    "Secret": "language.schemas",
     "Settings": "settings",
-    "Timeouts": "policies",
-    "Trigger": "definitions",
-    "action": "definitions",
-    "command_action": "definitions",
-    "current": "context",
-    "http_action": "definitions",
-    "kubernetes_action": "definitions",
-    "load": "definitions",
-    "schedule": "definitions",
-    "trigger": "definitions",
+    "Timeouts": "language.policies",
+    "Trigger": "language.definitions",
+    "action": "language.definitions",
+    "command_action": "language.definitions",
+    "current": "run.context",
+    "http_action": "language.definitions",
+    "kubernetes_action": "language.definitions",
+    "load": "language.definitions",
+    "schedule": "language.definitions",
+    "trigger": "language.definitions",
 }
 """Where each public name lives. Loaded when it is first asked for: the child process that runs one action needs few."""
 

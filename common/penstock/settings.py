@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from penstock import labels as labels_
 from penstock.errors import ConfigurationError
+from penstock.language import labels as labels_
 
 
 def _identifier(value: str) -> str:

@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from penstock.messages import Due, Sooner
-from penstock.service import Parts
+from penstock.messaging.messages import Due, Sooner
+from penstock.service.assembly import Parts
 
 
 async def hear(parts: Parts, woken: Mapping[Due, asyncio.Event]) -> None:

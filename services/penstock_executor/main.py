@@ -6,25 +6,25 @@ import asyncio
 
 import structlog
 
-from penstock.consumer import Consumer
-from penstock.heartbeat import Heartbeat, Identity
 from penstock.ids import new_id
-from penstock.messages import Due
-from penstock.observe import serve_health
-from penstock.service import Parts, Stop, assembled, cancel, supervise
+from penstock.messaging.consumer import Consumer
+from penstock.messaging.messages import Due
+from penstock.service.assembly import Parts, Stop, assembled, cancel, supervise
+from penstock.service.health import serve_health
+from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.settings import Settings
-from penstock_executor import control, exports
+from penstock_executor import archive_export, control
 from penstock_executor.handlers import ROUTES
-from penstock_executor.loops import LOOPS, schedules, timers
+from penstock_executor.loops import LOOPS, fire_schedules, fire_timers
 from penstock_executor.loops import loop as looping
-from penstock_executor.schedule_gauges import counters, gauges
+from penstock_executor.schedule_metrics import counters, gauges
 
 log = structlog.get_logger()
 
 
 async def serve(settings: Settings, stop: Stop) -> None:
     """Run a replica until `stop` is asked. Raises ConfigurationError if it cannot write the files it is to write."""
-    exports.check(settings)
+    archive_export.check(settings)
     async with assembled(settings, role="executor") as parts:
         await work(parts, stop)
 
@@ -35,7 +35,7 @@ async def work(parts: Parts, stop: Stop) -> None:
     heartbeat = Heartbeat(settings, identity)
     await heartbeat.start()
     woken: dict[Due, asyncio.Event] = {"schedules": asyncio.Event(), "timers": asyncio.Event()}
-    set_timers = control.Soon(woken["timers"], timers.SOON)
+    set_timers = control.Soon(woken["timers"], fire_timers.SOON)
     consumers = [
         Consumer(
             route,
@@ -52,7 +52,7 @@ async def work(parts: Parts, stop: Stop) -> None:
         asyncio.create_task(supervise(c.route.queue, c.run), name=f"consume {c.route.queue}")
         for c in consumers
     ]
-    wakes = {schedules.LOOP.name: woken["schedules"], timers.LOOP.name: woken["timers"]}
+    wakes = {fire_schedules.LOOP.name: woken["schedules"], fire_timers.LOOP.name: woken["timers"]}
     running += [
         asyncio.create_task(
             looping.run(loop, parts, stop.asked, wakes.get(loop.name)), name=f"loop {loop.name}"

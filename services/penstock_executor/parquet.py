@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.database import Row
+from penstock.store.database import Row
 
 GROUP = 20_000
 """Rows of a row group."""

@@ -10,15 +10,15 @@ from uuid import UUID
 import orjson
 import structlog
 
-from penstock import labels
-from penstock.database import Row, Session, retried
-from penstock.heartbeat import Identity
 from penstock.ids import new_id
-from penstock.policies import RetryPolicy
-from penstock.schemas import Schema
+from penstock.language import labels
+from penstock.language.policies import RetryPolicy
+from penstock.language.schemas import Schema
+from penstock.run.task_executors import RunnableAction, TaskReadyEvent
+from penstock.service.heartbeat import Identity
 from penstock.store import catalog
-from penstock.task_executors import RunnableAction, TaskReadyEvent
-from penstock_worker.conceal import worth_hiding
+from penstock.store.database import Row, Session, retried
+from penstock_worker.secret_masking import worth_hiding
 
 log = structlog.get_logger()
 

@@ -7,17 +7,18 @@ from functools import partial
 
 import structlog
 
-from penstock import labels, messages
-from penstock.definitions import Definitions, load_all
 from penstock.errors import ConfigurationError
-from penstock.heartbeat import Heartbeat, Identity
 from penstock.ids import new_id
-from penstock.observe import serve_health
-from penstock.service import Parts, Stop, assembled, cancel, supervise
+from penstock.language import labels
+from penstock.language.definitions import Definitions, load_all
+from penstock.messaging import messages
+from penstock.service.assembly import Parts, Stop, assembled, cancel, supervise
+from penstock.service.health import serve_health
+from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.settings import Settings
+from penstock_worker.action_durations import Paces
 from penstock_worker.executors import executors
-from penstock_worker.logs import RunLogs
-from penstock_worker.paces import Paces
+from penstock_worker.run_logs import RunLogs
 from penstock_worker.runner import Runner
 
 log = structlog.get_logger()

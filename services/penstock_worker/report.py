@@ -10,11 +10,11 @@ from uuid import UUID
 import orjson
 import structlog
 
-from penstock.database import Row, Session, retried
+from penstock.messaging.broadcast import Teller
 from penstock.moves import FAILED, REQUESTED, WAITING
-from penstock.wake import Teller
+from penstock.store.database import Row, Session, retried
+from penstock_worker.after_attempt import Ending
 from penstock_worker.claims import Claimed
-from penstock_worker.decide import Ending
 
 log = structlog.get_logger()
 

@@ -12,22 +12,22 @@ from uuid import UUID
 
 import structlog
 
-from penstock import messages
-from penstock.database import Row
 from penstock.errors import NoCapacity, Undecodable
-from penstock.heartbeat import Identity, Pulse
+from penstock.messaging import messages
+from penstock.messaging.broadcast import Teller
+from penstock.messaging.transports import Delivery, Subscription
 from penstock.moves import CANCELLED, REQUESTED
-from penstock.run_log import RunLog
-from penstock.service import Parts
-from penstock.task_executors import Run, RunnableAction, TaskExecutor, attempt
-from penstock.transports import Delivery, Subscription
-from penstock.wake import Teller
+from penstock.run.run_log import RunLog
+from penstock.run.task_executors import Run, RunnableAction, TaskExecutor, attempt
+from penstock.service.assembly import Parts
+from penstock.service.heartbeat import Identity, Pulse
+from penstock.store.database import Row
+from penstock_worker.action_durations import Paces
+from penstock_worker.after_attempt import Ending, decide
 from penstock_worker.claims import Claimed, Claims
-from penstock_worker.conceal import concealed, concealed_outcome
-from penstock_worker.decide import Ending, decide
 from penstock_worker.executors import chosen
-from penstock_worker.paces import Paces
 from penstock_worker.report import Reports
+from penstock_worker.secret_masking import concealed, concealed_outcome
 
 log = structlog.get_logger()
 

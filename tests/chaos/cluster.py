@@ -15,8 +15,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import SecretStr
 
-from penstock import migrate
 from penstock.settings import Settings
+from penstock.store import migrate
 from tests.chaos import work
 from tests.chaos.disk import Disk
 from tests.chaos.proxy import Proxy

@@ -10,9 +10,9 @@ from uuid import UUID
 
 import orjson
 
-from penstock import invariants
-from penstock.database import Session
 from penstock.moves import COMPLETED, FINAL
+from penstock.operate import invariants
+from penstock.store.database import Session
 from tests.chaos import work
 from tests.chaos.load import Intent
 from tests.chaos.nemesis import Happened

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from penstock.client import Client
+from penstock.client.client import Client
 from penstock.errors import PenstockError
 from tests.chaos import work
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from penstock import migrate
 from penstock.settings import Settings
+from penstock.store import migrate
 from tests.crash.processes import Fleet
 from tests.crash.recovery import Recovery, in_thread
 from tests.flows import shop

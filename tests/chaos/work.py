@@ -6,8 +6,8 @@ import asyncio
 import time
 
 from penstock import Limit, RetryPolicy, Rule, Schedule, Trigger, action, current
-from penstock.definitions.schedule import MissedFires
-from penstock.outcomes import Defer
+from penstock.language.definitions.schedule import MissedFires
+from penstock.run.steering import Defer
 from penstock.workflows import from_yaml
 
 PACK = "chaos"

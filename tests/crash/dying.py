@@ -15,9 +15,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from penstock import points
-from penstock.service import assembled, configure_logging, stop_on_signals
+from penstock.service.assembly import assembled, configure_logging, stop_on_signals
 from penstock.settings import Settings
+from penstock.store import crash_points
 from penstock_executor import main as executor
 
 HANDLERS = ("consume workflow.started", "consume execution.completed")
@@ -36,7 +36,7 @@ def doom(when: str, number: int) -> None:
             if not left:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    points.reached = reached
+    crash_points.reached = reached
 
 
 async def _work(settings: Mapping[str, Any]) -> None:

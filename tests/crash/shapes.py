@@ -7,7 +7,7 @@ import os
 import signal
 
 from penstock import action
-from penstock.service import Stop
+from penstock.service.assembly import Stop
 from penstock.workflows import from_yaml
 from tests.crash.dying import Nursery
 from tests.flows.installation import Installation

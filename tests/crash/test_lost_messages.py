@@ -7,7 +7,7 @@ import asyncio
 import aiormq
 
 from penstock import Trigger, action
-from penstock.messages import EXECUTION_COMPLETED, WORKFLOW_STARTED
+from penstock.messaging.messages import EXECUTION_COMPLETED, WORKFLOW_STARTED
 from penstock.workflows import from_yaml
 from tests.flows.installation import Installation
 

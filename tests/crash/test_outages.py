@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from penstock import migrate
 from penstock.errors import PenstockError
 from penstock.settings import Settings
+from penstock.store import migrate
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.servers.postgres import Postgres

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import asyncpg
 import pytest
 
-from penstock import points
+from penstock.store import crash_points
 from tests.crash.points.sites import site_of
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -28,11 +28,11 @@ def lost_after(function: str) -> Iterator[list[str]]:
             connection.terminate()
             raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
 
-    points.reached = reached
+    crash_points.reached = reached
     try:
         yield lost
     finally:
-        points.reached = None
+        crash_points.reached = None
 
 
 @pytest.mark.parametrize("key", [None, "order-7"])

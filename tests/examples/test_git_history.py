@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.definitions import Definitions, load
-from penstock.definitions.importing import imported
+from penstock.language.definitions import Definitions, load
+from penstock.language.definitions.importing import imported
 from tests.flows.installation import Installation
 
 NOT_COMPLETED = """

@@ -11,11 +11,11 @@ from types import ModuleType
 import pytest
 
 from penstock.errors import DefinitionError
-from penstock.workflows.graph import Graph
-from penstock.workflows.reading import from_yaml, to_yaml
+from penstock.language.workflows.graph import Graph
+from penstock.language.workflows.reading import from_yaml, to_yaml
 from tests.examples.wfcommons import instances
 from tests.flows.installation import Installation
-from tests.penstock_executor.workflow.world import World
+from tests.penstock.engine.world import World
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

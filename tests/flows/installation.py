@@ -9,14 +9,14 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from penstock import invariants
-from penstock.apply import Change, register
-from penstock.client import Client
-from penstock.database import Row, Session
-from penstock.definitions import Definitions
-from penstock.service import Parts, Stop, assembled
+from penstock.client.client import Client
+from penstock.language.definitions import Definitions
+from penstock.messaging.transports import Message
+from penstock.operate import invariants
+from penstock.operate.apply import Change, register
+from penstock.service.assembly import Parts, Stop, assembled
 from penstock.settings import Settings
-from penstock.transports import Message
+from penstock.store.database import Row, Session
 from penstock_executor import main as executor
 from penstock_worker import main as worker
 

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from penstock import Limit, NonRetryable, Retry, RetryPolicy, Rule, Trigger, action, current
-from penstock.outcomes import Defer
+from penstock.run.steering import Defer
 from penstock.workflows import from_yaml
 
 order_placed = Trigger(

@@ -10,14 +10,14 @@ from typing import Any
 import asyncpg
 import pytest
 
-from penstock import messages
 from penstock.errors import InvalidInput
-from penstock.messages import Envelope
+from penstock.messaging import messages
+from penstock.messaging.messages import Envelope
 from penstock.store.announcements import announce, announced
-from penstock_executor.loops import announce as loop
+from penstock_executor.loops import announce_moves as loop
 from tests.flows import shop
 from tests.flows.installation import Installation
-from tests.penstock.transports.broker import plain_pika
+from tests.penstock.messaging.transports.broker import plain_pika
 
 Heard = list[Envelope]
 

@@ -10,13 +10,14 @@ from uuid import UUID
 import pika
 import pytest
 
-from penstock import Limit, action, dead_letters, messages
-from penstock.relay import RETURNS, relay
-from penstock.transports import MOVED, Message
+from penstock import Limit, action
+from penstock.messaging import dead_letters, messages
+from penstock.messaging.relay import RETURNS, relay
+from penstock.messaging.transports import MOVED, Message
 from penstock.workflows import from_yaml
 from tests.flows import shop
 from tests.flows.installation import Installation
-from tests.penstock.transports.broker import plain_pika
+from tests.penstock.messaging.transports.broker import plain_pika
 
 QUEUE = "penstock.work.default"
 

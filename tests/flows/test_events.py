@@ -10,7 +10,7 @@ import pika
 import pytest
 
 from penstock.errors import Conflict, InvalidInput, NotFound
-from penstock.transports import Message
+from penstock.messaging.transports import Message
 from tests.flows import shop
 from tests.flows.installation import Installation
 

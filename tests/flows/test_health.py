@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from penstock.observe import serve_health
+from penstock.service.health import serve_health
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.flows.reading import get, metrics

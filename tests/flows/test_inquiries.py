@@ -7,11 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from penstock import AskInquiry, action, messages
+from penstock import AskInquiry, action
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
 from penstock.ids import new_id
+from penstock.messaging import messages
 from tests.flows.installation import Installation
-from tests.penstock.transports.broker import plain_pika
+from tests.penstock.messaging.transports.broker import plain_pika
 
 
 @action(pack="ops")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock import Limit, action
-from penstock.doctor import installation
+from penstock.operate.doctor import installation
 from tests.flows.installation import Installation
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from penstock import Rule, action, trigger
-from penstock.definitions.trigger import Trigger
 from penstock.errors import DefinitionError
+from penstock.language.definitions.trigger import Trigger
 from tests.flows.installation import Installation
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

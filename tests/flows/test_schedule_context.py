@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import Schedule, action, command_action, current
-from penstock.definitions import Action
+from penstock.language.definitions import Action
 from penstock.workflows import from_yaml
 from tests.flows.installation import Installation
 

@@ -14,10 +14,11 @@ from typing import Any
 import orjson
 import pytest
 
-from penstock import MissedFires, RetryPolicy, Schedule, invariants
-from penstock.service import Parts
-from penstock_executor import schedule_gauges
-from penstock_executor.loops import schedule_figures, schedules
+from penstock import MissedFires, RetryPolicy, Schedule
+from penstock.operate import invariants
+from penstock.service.assembly import Parts
+from penstock_executor import schedule_metrics
+from penstock_executor.loops import fire_schedules, measure_schedules
 from tests.crash.processes import ROOT, Fleet
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -74,7 +75,7 @@ async def test_a_schedule_fires_and_the_outcome_of_its_run_is_kept(house: Instal
 async def test_a_schedule_that_is_made_while_executors_sleep_wakes_them(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedules, "RECHECK", 3600.0)
+    monkeypatch.setattr(fire_schedules, "RECHECK", 3600.0)
     await house.start(*shop.ALL, each_second(0))
     await house.until("select from fire")
     await house.client.schedules.disable("clock.s0")
@@ -226,11 +227,11 @@ async def test_the_replicas_gauges_say_what_it_did_and_how_all_schedules_do(hous
         *shop.ALL, each_second(0), each_second(1), each_second(2, params={"order": "{{ timezone }}"})
     )
     parts: Parts = await house.parts()
-    read = {**schedule_gauges.gauges(parts), **schedule_gauges.counters(parts)}
+    read = {**schedule_metrics.gauges(parts), **schedule_metrics.counters(parts)}
     session = parts.database.session()
     await house.rows("update schedule set since = since - interval '1 second', next_due = clock_timestamp()")
-    assert await schedules.turn(parts, session) is True
-    await schedule_figures.turn(parts, session)
+    assert await fire_schedules.turn(parts, session) is True
+    await measure_schedules.turn(parts, session)
     now = {name: value() for name, value in read.items()}
     assert now["schedules_total"] == now["schedules_active"] == 3
     assert now["schedule_fires_created"] >= 2
@@ -255,7 +256,7 @@ async def test_a_schedule_that_the_database_refuses_is_put_aside_and_the_others_
     )
     parts: Parts = await house.parts()
     await house.rows("update schedule set since = since - interval '1 second', next_due = clock_timestamp()")
-    assert await schedules.turn(parts, parts.database.session()) is True
+    assert await fire_schedules.turn(parts, parts.database.session()) is True
     rows = await house.rows(
         "select ref, error, next_due - clock_timestamp() as wait from schedule order by ref"
     )
@@ -274,7 +275,7 @@ async def test_a_schedule_that_the_database_refuses_is_put_aside_and_the_others_
 async def test_the_loop_sleeps_until_the_next_schedule_is_due_and_never_spins(house: Installation) -> None:
     parts: Parts = await house.parts()
     session = parts.database.session()
-    assert await schedules.turn(parts, session) > 1, "nothing at all"
+    assert await fire_schedules.turn(parts, session) > 1, "nothing at all"
     daily = Schedule("clock.daily", action=shop.charge, params={"order": 1}, cron="@daily")
     over = Schedule("clock.over", action=shop.charge, params={"order": 1}, at="2020-01-01T00:00:00+00:00")
     late = Schedule(
@@ -284,14 +285,14 @@ async def test_the_loop_sleeps_until_the_next_schedule_is_due_and_never_spins(ho
     await house.rows(
         "update schedule set next_due = clock_timestamp() + interval '1 hour' where ref = 'clock.daily'"
     )
-    wait = await schedules.turn(parts, session)
-    assert schedules.RECHECK * 0.8 <= wait <= schedules.RECHECK * 1.2
+    wait = await fire_schedules.turn(parts, session)
+    assert fire_schedules.RECHECK * 0.8 <= wait <= fire_schedules.RECHECK * 1.2
     await house.rows(
         "update schedule set next_due = clock_timestamp() + interval '2 s' where ref = 'clock.daily'"
     )
-    assert 0.5 < await schedules.turn(parts, session) < 2.1
+    assert 0.5 < await fire_schedules.turn(parts, session) < 2.1
     # What is due, but held by another who does not move: looked at again, not at once.
     await house.rows("update schedule set next_due = clock_timestamp() where ref = 'clock.daily'")
     async with (await house.parts()).database.session().transaction() as tx:
         await tx.fetch("select from schedule for update")
-        assert await schedules.turn(parts, session) == schedules.HELD
+        assert await fire_schedules.turn(parts, session) == fire_schedules.HELD

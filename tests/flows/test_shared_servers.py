@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 from pydantic import SecretStr
 
-from penstock import migrate
 from penstock.settings import Settings
+from penstock.store import migrate
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.servers.pgbouncer import PgBouncer

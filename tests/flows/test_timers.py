@@ -8,13 +8,13 @@ import pytest
 
 from penstock import AskInquiry, RetryPolicy, Timeouts, action, current
 from penstock.errors import ExecutionFailed
-from penstock.outcomes import Defer
-from penstock_executor.loops import timers
+from penstock.run.steering import Defer
+from penstock_executor.loops import fire_timers
 from tests.flows.installation import Installation
 from tests.flows.reading import metrics
 from tests.servers.process import free_port
 
-LATER = timers.SOON + 0.3
+LATER = fire_timers.SOON + 0.3
 """Seconds after which the executor has looked at what its own handlers set."""
 
 
@@ -51,7 +51,7 @@ ACTIONS = (stumble, defer, ask, long)
 @pytest.fixture
 async def sleeping(house: Installation, monkeypatch: pytest.MonkeyPatch) -> Installation:
     """An executor that has looked at timers, and would look again in an hour; and a worker."""
-    monkeypatch.setattr(timers, "RECHECK", 3600.0)
+    monkeypatch.setattr(fire_timers, "RECHECK", 3600.0)
     port = free_port()
     await house.apply(*ACTIONS)
     await house.executor(port=port)

@@ -10,8 +10,8 @@ import sys
 
 from pydantic import SecretStr
 
-from penstock import migrate
 from penstock.settings import Settings
+from penstock.store import migrate
 from tests.interleavings.cases import CASES, MESSAGES
 from tests.interleavings.explore import gated, play, theatre
 from tests.servers import choose, databases

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 
 from penstock.errors import ConnectionFailed
-from penstock.transports import Delivery, Message, Subscription
+from penstock.messaging.transports import Delivery, Message, Subscription
 
 
 class Silent:

@@ -11,7 +11,7 @@ from penstock import AskInquiry, Limit, Rule, Schedule, Trigger, action
 from penstock.workflows import from_yaml
 from tests.interleavings.scene import Scene
 from tests.interleavings.stage import Order, Work
-from tests.penstock.admission.desk import charge, refund, send
+from tests.penstock.store.admission.desk import charge, refund, send
 
 
 @action(pack="shop")

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from penstock.database import Session
 from penstock.ids import new_id
-from penstock.messages import EVENT_CREATED, EXECUTION_COMPLETED, EXECUTION_REQUESTED, WORKFLOW_STARTED
-from penstock.service import Parts
+from penstock.messaging.messages import (
+    EVENT_CREATED,
+    EXECUTION_COMPLETED,
+    EXECUTION_REQUESTED,
+    WORKFLOW_STARTED,
+)
+from penstock.service.assembly import Parts
 from penstock.store import events
-from penstock_executor.loops import schedules
+from penstock.store.database import Session
+from penstock_executor.loops import fire_schedules
 from tests.interleavings.case import (
     ACTIONS,
     Case,
@@ -41,7 +46,7 @@ async def fires_at_once(scene: Scene) -> Sequence[Work]:
     )
 
     async def turn(parts: Parts, session: Session) -> None:
-        await schedules.fire(parts, session)
+        await fire_schedules.fire(parts, session)
 
     return [scene.turns(turn), scene.turns(turn)]
 

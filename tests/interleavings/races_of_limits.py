@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock import Limit
-from penstock.database import Session
-from penstock.definitions import Definitions
+from penstock.client.limits import Limits
 from penstock.ids import new_id
-from penstock.limit_desk import Limits
-from penstock.messages import EXECUTION_REQUESTED
-from penstock.service import Parts
+from penstock.language.definitions import Definitions
+from penstock.messaging.messages import EXECUTION_REQUESTED
+from penstock.service.assembly import Parts
 from penstock.store import executions
-from penstock_executor.loops import restage, sweep, timers, unclaimed
+from penstock.store.database import Session
+from penstock_executor.loops import fire_timers, reap_workers, recover_messages, return_unclaimed
 from tests.interleavings.case import (
     ACTIONS,
     ALL,
@@ -72,7 +72,7 @@ async def the_limit_changes(scene: Scene) -> Sequence[Work]:
     await scene.start(2)
 
     async def apply(session: Session) -> None:
-        from penstock.apply import apply as applied
+        from penstock.operate.apply import apply as applied
 
         await applied(session, Definitions([Limit(2, ref="shop.one", scope="shop.charge")]).documents())
 
@@ -105,7 +105,7 @@ async def newer_ones_replace(scene: Scene) -> Sequence[Work]:
     return [
         scene.handles(EXECUTION_REQUESTED, new[:1]),
         scene.handles(EXECUTION_REQUESTED, new[1:]),
-        scene.turns(timers.turn),
+        scene.turns(fire_timers.turn),
     ]
 
 
@@ -118,7 +118,7 @@ async def lost_workers_give_back(scene: Scene) -> Sequence[Work]:
     )
     await scene.hire(*(a.ref for a in ACTIONS))
     new = await scene.request(1)
-    return [finish, scene.turns(sweep.turn), scene.handles(EXECUTION_REQUESTED, new)]
+    return [finish, scene.turns(reap_workers.turn), scene.handles(EXECUTION_REQUESTED, new)]
 
 
 async def unclaimed_and_claim(scene: Scene) -> Sequence[Work]:
@@ -129,7 +129,7 @@ async def unclaimed_and_claim(scene: Scene) -> Sequence[Work]:
 
     async def turn(parts: Parts, session: Session) -> None:
         async with session.transaction() as tx:
-            await tx.stage_alone(unclaimed.RETURN, 1.0)
+            await tx.stage_alone(return_unclaimed.RETURN, 1.0)
 
     return [scene.claims(ids[:1]), scene.turns(turn)]
 
@@ -165,7 +165,7 @@ async def restaged_and_handled(scene: Scene) -> Sequence[Work]:
     ids = await scene.request(2)
     await scene.session.fetch("delete from outbox")
     await scene.session.fetch("update execution set ready_at = now() - interval '1 hour' returning 1")
-    return [scene.turns(restage.turn), scene.handles(EXECUTION_REQUESTED, ids)]
+    return [scene.turns(recover_messages.turn), scene.handles(EXECUTION_REQUESTED, ids)]
 
 
 CASES = (

@@ -7,16 +7,16 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
-from penstock import messages
-from penstock.consumer import Consumer, Route
-from penstock.database import Database, Session, retried
 from penstock.ids import new_id
-from penstock.messages import WORK
-from penstock.outbox import Publisher
-from penstock.relay import relay
+from penstock.messaging import messages
+from penstock.messaging.consumer import Consumer, Route
+from penstock.messaging.messages import WORK
+from penstock.messaging.outbox import Publisher
+from penstock.messaging.relay import relay
+from penstock.messaging.transports import Delivery
 from penstock.store import events
-from penstock.transports import Delivery
-from penstock_executor.loops import restage
+from penstock.store.database import Database, Session, retried
+from penstock_executor.loops import recover_messages
 from tests.interleavings.broker import Fickle, Settled
 from tests.interleavings.case import (
     ACTIONS,
@@ -129,7 +129,7 @@ async def restaged(scene: Scene) -> None:
             return
         connection = await scene.session._open()
         await connection.execute(LOST)
-        while await restage.turn(scene.parts, scene.session):
+        while await recover_messages.turn(scene.parts, scene.session):
             pass
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.messages import EXECUTION_REQUESTED
-from penstock_executor.loops import sweep
+from penstock.messaging.messages import EXECUTION_REQUESTED
+from penstock_executor.loops import reap_workers
 from tests.interleavings.case import ACTIONS, LIMITED, Case, completed_once, each_ran_once, running
 from tests.interleavings.scene import Scene
 from tests.interleavings.stage import Order, Work
@@ -49,7 +49,7 @@ async def finish_and_sweep(scene: Scene) -> Sequence[Work]:
         "update process set beat_at = '-infinity' where id = $1 returning 1", scene.worker
     )
     await scene.hire(*(a.ref for a in ACTIONS))
-    return [work, scene.turns(sweep.turn)]
+    return [work, scene.turns(reap_workers.turn)]
 
 
 async def finish_and_cancel(scene: Scene) -> Sequence[Work]:
@@ -70,7 +70,7 @@ async def two_sweeps_and_a_beat(scene: Scene) -> Sequence[Work]:
     beat = scene.calls(
         "select * from beat($1, $2::uuid[], $3::smallint[], interval '1 hour')", worker, ids, [1, 1]
     )
-    return [scene.turns(sweep.turn), scene.turns(sweep.turn), beat]
+    return [scene.turns(reap_workers.turn), scene.turns(reap_workers.turn), beat]
 
 
 CASES = (

@@ -10,21 +10,22 @@ from uuid import UUID
 import tenacity
 from pydantic import SecretStr
 
-from penstock import invariants, messages, placement
-from penstock.consumer import Batch, Handler
-from penstock.database import Database, Row, Session, backoff
-from penstock.heartbeat import Identity
 from penstock.ids import new_id
-from penstock.outbox import Publisher
-from penstock.service import Parts
+from penstock.messaging import messages
+from penstock.messaging.consumer import Batch, Handler
+from penstock.messaging.outbox import Publisher
+from penstock.operate import invariants
+from penstock.service.assembly import Parts
+from penstock.service.heartbeat import Identity
 from penstock.settings import Settings
-from penstock.store import catalog, executions
+from penstock.store import catalog, executions, namespaces
+from penstock.store.database import Database, Row, Session, backoff
 from penstock_executor.handlers import ROUTES
-from penstock_executor.loops import sweep, timers
+from penstock_executor.loops import fire_timers, reap_workers
 from penstock_worker.claims import Claims
 from tests.interleavings.broker import Fickle, Silent
 from tests.interleavings.stage import Work
-from tests.penstock.admission.desk import FINISH, Desk
+from tests.penstock.store.admission.desk import FINISH, Desk
 
 HANDLERS: dict[str, Handler] = {route.queue: route.handle for route in ROUTES if not route.raw}
 KEPT = "definition|catalog|namespace|concurrency_limit|legal_move|cluster|process|schedule|penstock_migration"
@@ -176,8 +177,8 @@ class Scene(Desk):
 
     async def _space(self, ref: str) -> int:
         if ref not in self._spaces:
-            name = placement.name("public", ref)
-            self._spaces |= {ref: (await placement.places(self.session, {name: ref}))[name]}
+            name = namespaces.name("public", ref)
+            self._spaces |= {ref: (await namespaces.places(self.session, {name: ref}))[name]}
             [row] = await catalog.current(self.session, ["action", "workflow"], [ref])
             self._definitions[ref] = row["definition_id"]
         return self._spaces[ref]
@@ -205,8 +206,8 @@ class Scene(Desk):
         for _ in range(ROUNDS):
             moved = await self.deliver()
             await self._report()
-            await sweep.turn(self.parts, self.session)
-            more = await timers.turn(self.parts, self.session)
+            await reap_workers.turn(self.parts, self.session)
+            more = await fire_timers.turn(self.parts, self.session)
             if not moved and more is not True:
                 return
         raise AssertionError("it goes on for ever")

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import asyncpg
 from pydantic import SecretStr
 
-from penstock.database import Row, Session
 from penstock.settings import Settings
+from penstock.store.database import Row, Session
 from tests.interleavings.gates import ACTORS, FAILS, GATES, RAISES
 
 T = TypeVar("T")

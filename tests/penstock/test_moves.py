@@ -11,10 +11,10 @@ import pytest
 from pydantic import SecretStr
 
 from penstock import moves
-from penstock.database import Database
 from penstock.errors import IllegalMove
 from penstock.ids import new_id
 from penstock.settings import Settings
+from penstock.store.database import Database
 
 SCRIPT = Path(__file__).parents[2] / "docs/lifecycle.py"
 INSERT = "insert into execution (id, status, namespace_id, definition_id) values ($1, $2, 1, 1)"

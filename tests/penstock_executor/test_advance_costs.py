@@ -9,12 +9,12 @@ from uuid import UUID
 import pytest
 
 from penstock import Trigger
-from penstock.consumer import Batch
-from penstock.database import Session
+from penstock.messaging.consumer import Batch
 from penstock.moves import COMPLETED, WAITING
 from penstock.store import executions
+from penstock.store.database import Session
 from penstock.workflows import from_yaml
-from penstock_executor.handlers import completed, requested, started
+from penstock_executor.handlers import execution_completed, execution_requested, workflow_started
 from tests.flows.installation import Installation
 
 CHAIN = from_yaml("""
@@ -46,7 +46,7 @@ async def handled(session: Session, handler: Any, ids: Sequence[UUID]) -> int:
 
 async def begun(house: Installation, session: Session, count: int) -> None:
     ids = sorted(await house.client.start_many("cost.chain", [{}] * count))
-    for handler in (requested, started):
+    for handler in (execution_requested, workflow_started):
         await handled(session, handler, ids)
 
 
@@ -56,7 +56,7 @@ async def step(house: Installation, session: Session, count: int) -> int:
     ids = [row["id"] for row in await house.rows(waiting, count)]
     async with house.session.transaction() as tx:
         assert len(await executions.end(tx, ids, [WAITING], COMPLETED, "by hand")) == count
-    return await handled(session, completed, ids)
+    return await handled(session, execution_completed, ids)
 
 
 async def test_advancing_some_reads_no_rows_of_others_though_it_was_planned_on_empty_tables(

@@ -13,10 +13,10 @@ import pytest
 
 from penstock.errors import ConfigurationError
 from penstock.ids import new_id
-from penstock.service import Parts
+from penstock.service.assembly import Parts
 from penstock.settings import Settings
-from penstock_executor import exports
-from penstock_executor.loops import retention
+from penstock_executor import archive_export
+from penstock_executor.loops import drop_expired
 from tests.flows import shop
 from tests.flows.installation import Installation
 
@@ -45,7 +45,7 @@ async def old_day(house: Installation, *tables: str) -> None:
 
 
 async def turn(parts: Parts) -> bool | float:
-    return await retention.turn(parts, parts.database.session())
+    return await drop_expired.turn(parts, parts.database.session())
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ async def moved(house: Installation, count: int) -> None:
 
 
 async def test_each_kind_has_a_time_of_its_own(house: Installation) -> None:
-    await old_day(house, *retention.partitioned(house.settings()))
+    await old_day(house, *drop_expired.partitioned(house.settings()))
     parts = await parts_with(house, history_retention_days=36500, event_retention_days=36500)
     assert await turn(parts) is False
     left = await house.rows("select relname::text as name from pg_class where relname like $1", f"%{DAY}")
@@ -136,7 +136,7 @@ async def test_a_reader_of_a_table_is_not_waited_for(house: Installation) -> Non
     parts = await parts_with(house)
     async with parts.database.session().transaction() as reader:
         await reader.fetch("select count(*) from history")
-        assert await turn(parts) == retention.AGAIN
+        assert await turn(parts) == drop_expired.AGAIN
         left = await house.rows("select relname::text as name from pg_class where relname like $1", f"%{DAY}")
         assert {row["name"] for row in left} == {f"history_{DAY}"}
     assert await turn(parts) is False
@@ -215,6 +215,6 @@ async def test_partitions_are_made_also_where_the_default_one_has_caught_rows_of
 
 
 def test_files_that_cannot_be_written_are_said_at_the_start(tmp_path: Path) -> None:
-    exports.check(Settings(export_folder=tmp_path))
+    archive_export.check(Settings(export_folder=tmp_path))
     with pytest.raises(ConfigurationError, match="no folder"):
-        exports.check(Settings(export_folder=tmp_path / "missing"))
+        archive_export.check(Settings(export_folder=tmp_path / "missing"))

@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from penstock import Trigger
-from penstock.consumer import Batch
+from penstock.messaging.consumer import Batch
 from penstock.moves import COMPLETED, FAILED, WAITING
 from penstock.store import executions
 from penstock.workflows import Workflow, from_yaml
-from penstock_executor.handlers import completed, requested, started
+from penstock_executor.handlers import execution_completed, execution_requested, workflow_started
 from tests.flows.installation import Installation
 
 IN_A_ROW = from_yaml("""
@@ -44,7 +44,7 @@ async def begun(house: Installation, workflow: Workflow) -> UUID:
     """A run whose first tasks wait."""
     await house.apply(Trigger("stop.never"), workflow)
     run = await house.client.start(workflow.ref)
-    for handler in (requested, started):
+    for handler in (execution_requested, workflow_started):
         async with house.session.transaction() as tx:
             await handler.handle(Batch([run]), tx)
     return run
@@ -60,7 +60,7 @@ async def take_note(house: Installation, run: UUID) -> Sequence[tuple[str, int, 
     for _ in range(2):
         async with house.session.transaction() as tx:
             ids = [row["id"] for row in await tx.fetch("select execution_id as id from untold order by 1")]
-            await completed.handle(Batch(ids), tx)
+            await execution_completed.handle(Batch(ids), tx)
     return [tuple(row)[1:] for row in await house.rows(CHILDREN, run)]
 
 

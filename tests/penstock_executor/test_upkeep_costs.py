@@ -10,10 +10,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from penstock import floor
-from penstock.database import Session
-from penstock.relay import relay
-from penstock_executor.loops import archive
+from penstock.messaging.relay import relay
+from penstock.store import scan_start
+from penstock.store.database import Session
+from penstock_executor.loops import archive_finished
 from tests.flows import shop
 from tests.flows.installation import Installation
 
@@ -97,10 +97,10 @@ async def test_what_was_archived_before_is_not_gone_over_again(house: Installati
     session = parts.database.session()
     async with reading(house, database):
         await session.fetch(FILL, 2000, 2000)
-        while await archive.turn(parts, session):
+        while await archive_finished.turn(parts, session):
             pass
         await session.fetch(FILL, 20, 20)
-        assert await entries(session, "finished", lambda tx: archive.turn(parts, tx)) <= 200
+        assert await entries(session, "finished", lambda tx: archive_finished.turn(parts, tx)) <= 200
         assert not await house.rows("select 1 from finished where at < now() - interval '1 hour'")
 
 
@@ -125,5 +125,5 @@ async def test_a_relay_begins_where_it_came_to_and_now_and_then_at_the_beginning
         # What a transaction staged long ago and commits only now is found when it begins again.
         await session.fetch(stage, 1)
         assert await relay(parts.transport, session, 0.0) == 0
-        monkeypatch.setattr(floor, "AGAIN", 0.0)
+        monkeypatch.setattr(scan_start, "AGAIN", 0.0)
         assert await relay(parts.transport, session, 0.0) == 1

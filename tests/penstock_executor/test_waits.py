@@ -10,10 +10,15 @@ from uuid import UUID
 import pytest
 
 from penstock import Trigger
-from penstock.consumer import Batch
-from penstock.database import Session, Transaction
+from penstock.messaging.consumer import Batch
+from penstock.store.database import Session, Transaction
 from penstock.workflows import from_yaml
-from penstock_executor.handlers import completed, created, requested, started
+from penstock_executor.handlers import (
+    event_created,
+    execution_completed,
+    execution_requested,
+    workflow_started,
+)
 from tests.flows.installation import Installation
 
 WORKFLOW = from_yaml("""
@@ -38,10 +43,10 @@ class Scene:
         await self.house.apply(Trigger("race.paid"), WORKFLOW)
         self.run = await self.house.client.start("race.order")
         async with self.one.transaction() as tx:
-            await requested.handle(Batch([self.run]), tx)
+            await execution_requested.handle(Batch([self.run]), tx)
 
     async def begin_to_wait(self, tx: Transaction) -> None:
-        await started.handle(Batch([self.run]), tx)
+        await workflow_started.handle(Batch([self.run]), tx)
 
     async def waits(self) -> UUID:
         async with self.one.transaction() as tx:
@@ -53,7 +58,7 @@ class Scene:
 
     async def look_at(self, session: Session, *events: UUID) -> None:
         async with session.transaction() as tx:
-            await created.handle(Batch(sorted(events)), tx)
+            await event_created.handle(Batch(sorted(events)), tx)
 
     async def task(self) -> tuple[UUID, str]:
         [row] = await self.watcher.fetch("select id, status from execution where parent = $1", self.run)
@@ -79,7 +84,7 @@ class Scene:
         """How the workflow ends, once it is told that the task has."""
         id, _ = await self.task()
         async with self.one.transaction() as tx:
-            await completed.handle(Batch([id]), tx)
+            await execution_completed.handle(Batch([id]), tx)
         return dict(await self.house.client.get(self.run))
 
 
@@ -126,7 +131,7 @@ async def test_two_replicas_with_two_events_end_the_wait_once(scene: Scene) -> N
     first, second = await scene.publish(1), await scene.publish(2)
 
     async def look(tx: Transaction) -> None:
-        await created.handle(Batch([first]), tx)
+        await event_created.handle(Batch([first]), tx)
 
     await scene.while_open(look, scene.look_at(scene.other, second))
     assert (await scene.outcome())["result"] == "1"
@@ -140,7 +145,7 @@ async def test_of_an_event_and_a_timeout_the_first_to_move_wins(scene: Scene) ->
     await scene.watcher.fetch(EXPIRE)
 
     async with scene.one.transaction() as tx:
-        await created.handle(Batch([event]), tx)
+        await event_created.handle(Batch([event]), tx)
         await scene.other.fetch(TIMERS)  # the timer is taken already: it is skipped
     await scene.other.fetch(TIMERS)
     assert (await scene.outcome())["status"] == "completed"

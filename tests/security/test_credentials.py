@@ -12,10 +12,10 @@ import pytest
 from pydantic import SecretStr
 
 from penstock import Secret, action
-from penstock.database import Database
 from penstock.errors import ConfigurationError, ConnectionFailed, ExecutionFailed
-from penstock.service import make_transport
+from penstock.service.assembly import make_transport
 from penstock.settings import Settings
+from penstock.store.database import Database
 from tests.crash.processes import ROOT
 from tests.flows.installation import Installation
 

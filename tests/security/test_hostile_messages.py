@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.schemas.values import storable
-from penstock.transports import Delivery
-from penstock_executor.handlers.dead import letter_of
+from penstock.language.schemas.values import storable
+from penstock.messaging.transports import Delivery
+from penstock_executor.handlers.dead_letter import letter_of
 
 DEEP = 200_000
 VALUES = st.recursive(
@@ -64,8 +64,8 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def test_the_memory_that_an_envelope_takes_is_bounded() -> None:
-    from penstock import messages
     from penstock.errors import Undecodable
+    from penstock.messaging import messages
 
     for body in (b"[" * DEEP, b'{"v":1,"type":"x","ids":[' + b"0," * 10**6 + b"0]}", b'{"v":1e999999999}'):
         with pytest.raises(Undecodable):

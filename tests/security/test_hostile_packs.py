@@ -12,8 +12,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.definitions import load
 from penstock.errors import DefinitionError
+from penstock.language.definitions import load
 
 PACK = """\
 name: shop
@@ -117,8 +117,8 @@ from penstock.errors import PenstockError
 from penstock.expressions import render
 from penstock.messages import decode
 from penstock.schemas import Schema
-from tests.penstock.expressions.test_budget import doubling
-from tests.penstock.packs.test_wrong_packs import bomb
+from tests.penstock.language.expressions.test_budget import doubling
+from tests.penstock.language.packs.test_wrong_packs import bomb
 
 path = Path(sys.argv[1])
 

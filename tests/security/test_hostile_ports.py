@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.metrics import Metrics
-from penstock.observe import Health, serve_health
-from penstock.service import Parts
+from penstock.messaging.metrics import Metrics
+from penstock.service.assembly import Parts
+from penstock.service.health import Health, serve_health
 from penstock.settings import Settings
 
 GOOD = b"GET /live HTTP/1.1\r\nHost: x\r\nA: b\r\n\r\n"

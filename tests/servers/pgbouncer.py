@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from penstock.embedded import account
-from penstock.embedded.cluster import environment
+from penstock.service.embedded import account
+from penstock.service.embedded.cluster import environment
 from tests.servers.containers import wait_until
 from tests.servers.errors import NoServer
 from tests.servers.process import Process, free_port, new_folder, remove

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
-from penstock.embedded import account, binaries, cluster, postmaster
+from penstock.service.embedded import account, binaries, cluster, postmaster
 from tests.servers.containers import Container, wait_until
 from tests.servers.errors import CannotHere
 from tests.servers.process import Process, free_port, new_folder, remove

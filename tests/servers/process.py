@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.embedded.cluster import free_port
+from penstock.service.embedded.cluster import free_port
 from tests.servers import reaper
 
 __all__ = ["Process", "free_port", "new_folder", "remove"]

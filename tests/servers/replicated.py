@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from penstock.embedded import account, binaries, cluster, postmaster
+from penstock.service.embedded import account, binaries, cluster, postmaster
 from tests.servers.postgres import FAST, READY
 from tests.servers.process import Process, free_port, new_folder, remove
 

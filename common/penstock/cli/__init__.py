@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli import (
-    announcing,
+    announce,
     dead_letters,
     definitions,
     demo,
@@ -23,14 +23,14 @@ from penstock.cli import (
     limits,
     operations,
     polls,
-    runs,
+    run,
+    run_commands,
     schedules,
     services,
-    starting,
-    waiting,
+    why,
     workflows,
 )
-from penstock.cli.failures import explained
+from penstock.cli.explain_errors import explained
 from penstock.cli.output import complain, out
 
 app = typer.Typer(
@@ -42,8 +42,8 @@ app = typer.Typer(
 PARTS = {
     "Run Penstock": (demo, services),
     "Say what is to be done": (definitions, schedules, polls, workflows),
-    "Start work, and see what happens": (events, starting, executions, runs, waiting, inquiries),
-    "Look after it": (limits, operations, announcing, doctor, dead_letters),
+    "Start work, and see what happens": (events, run, executions, run_commands, why, inquiries),
+    "Look after it": (limits, operations, announce, doctor, dead_letters),
 }
 for panel, parts in PARTS.items():
     commands, groups = len(app.registered_commands), len(app.registered_groups)

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import typer
 
-from penstock import dead_letters
+from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, age, complain, fields, json_line, out, table
-from penstock.cli.running import with_client, with_session
-from penstock.client import Client
+from penstock.client.client import Client
 from penstock.errors import NotFound, PenstockError
+from penstock.messaging import dead_letters
 
 commands = typer.Typer(
     help="Messages that could not be handled: see why, put them back, drop them.", no_args_is_help=True

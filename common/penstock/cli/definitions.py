@@ -8,13 +8,13 @@ from uuid import UUID
 import orjson
 import typer
 
-from penstock.apply import register
+from penstock.cli.command_runner import tell_of_schedules, with_session
 from penstock.cli.output import Json, json_line, out, table
-from penstock.cli.running import tell_of_schedules, with_session
-from penstock.database import Row, Session
-from penstock.definitions import load_all
 from penstock.errors import NotFound
+from penstock.language.definitions import load_all
+from penstock.operate.apply import register
 from penstock.store import catalog
+from penstock.store.database import Row, Session
 
 rules = typer.Typer(help="List, enable, disable, delete and try rules.", no_args_is_help=True)
 

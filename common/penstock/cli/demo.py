@@ -16,15 +16,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from penstock import invariants
 from penstock.cli.demo_run import Figures, Run
 from penstock.cli.output import span, table
-from penstock.client import Client
-from penstock.database import Row
-from penstock.definitions.importing import imported
+from penstock.client.client import Client
+from penstock.client.installation import HOME
 from penstock.errors import ConfigurationError, NotFound
-from penstock.here import HOME
-from penstock.service import run as run_service
+from penstock.language.definitions.importing import imported
+from penstock.operate import invariants
+from penstock.service.assembly import run as run_service
+from penstock.store.database import Row
 
 QUICK: dict[str, Any] = {
     "log_level": "error",

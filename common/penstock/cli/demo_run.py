@@ -12,11 +12,11 @@ from uuid import UUID
 
 import orjson
 
-from penstock.client import Client
-from penstock.database import Row
+from penstock.client.client import Client
 from penstock.errors import ConnectionFailed
-from penstock.rules import compile_rule, evaluate
+from penstock.language.event_rules import compile_rule, evaluate
 from penstock.store import events as store
+from penstock.store.database import Row
 
 TRIGGER = "git.commit"
 FILES = "git.measure_file"

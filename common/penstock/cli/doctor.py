@@ -5,14 +5,14 @@ from __future__ import annotations
 import typer
 from rich.markup import escape
 
+from penstock.cli.command_runner import run
 from penstock.cli.output import Json, err, json_line, out, table
-from penstock.cli.running import run
-from penstock.here import located
+from penstock.client.installation import located
 
 
 def doctor(json: Json = False) -> None:
     """Look at versions, servers, schema, clocks, partitions and services; say what to do. Exit code 1 if it is bad."""
-    from penstock.doctor import Finding, examine  # takes a while
+    from penstock.operate.doctor import Finding, examine  # takes a while
 
     async def work() -> list[Finding]:
         return await examine(await located())

@@ -9,17 +9,17 @@ from uuid import UUID
 import orjson
 import typer
 
+from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.executions import described, plain, print_execution
 from penstock.cli.output import Json, fields, json_line, out, table
-from penstock.cli.running import with_client, with_session
-from penstock.cli.starting import parse_params
-from penstock.client import Client
-from penstock.database import Session
+from penstock.cli.run import parse_params
+from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
-from penstock.rules import compile_rule, evaluate
+from penstock.language.event_rules import compile_rule, evaluate
+from penstock.language.workflows.draw import to_dot, to_mermaid
+from penstock.language.workflows.graph import Graph
 from penstock.store import events as store
-from penstock.workflows.draw import to_dot, to_mermaid
-from penstock.workflows.graph import Graph
+from penstock.store.database import Session
 
 
 def publish(

@@ -12,15 +12,15 @@ import typer
 from rich.markup import escape
 
 from penstock.cli import run_tree
+from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.cli.run_tree import print_told, print_tree
-from penstock.cli.running import with_client, with_session
-from penstock.client import Client
-from penstock.database import Row, Session
+from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
+from penstock.language.workflows.progress import TaskProgress
 from penstock.moves import COMPLETED, STATUSES
 from penstock.store import executions as store
-from penstock.workflows.progress import TaskProgress
+from penstock.store.database import Row, Session
 
 
 def executions(
@@ -72,7 +72,7 @@ def _took(created: datetime, finished: datetime | None) -> timedelta | None:
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     """An execution with its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; and what people told
     it. None where there is none."""
-    from penstock.schemas import Schema
+    from penstock.language.schemas import Schema
     from penstock.store import catalog
 
     rows = await store.find(session, [id])

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import typer
 
-from penstock import inquiries as store
+from penstock.cli.command_runner import ME, with_client, with_session
 from penstock.cli.output import Json, json_line, out, table
-from penstock.cli.running import ME, with_client, with_session
 from penstock.cli.values import value_of
-from penstock.client import Client
+from penstock.client import inquiries as store
+from penstock.client.client import Client
 
 
 def inquiries(

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, json_line, out, table
-from penstock.cli.running import with_client, with_session
-from penstock.client import Client
-from penstock.database import Row
-from penstock.limit_desk import in_force
+from penstock.client.client import Client
+from penstock.client.limits import in_force
+from penstock.store.database import Row
 
 commands = typer.Typer(help="List, set and remove limits.", no_args_is_help=True)
 

@@ -12,14 +12,15 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from penstock import embedded, migrate
 from penstock import settings as settings_
-from penstock.apply import Change, register
-from penstock.database import Database
-from penstock.definitions import load_all
-from penstock.here import HOME
-from penstock.service import Stop, configure_logging
+from penstock.client.installation import HOME
+from penstock.language.definitions import load_all
+from penstock.operate.apply import Change, register
+from penstock.service import embedded
+from penstock.service.assembly import Stop, configure_logging
 from penstock.settings import Settings
+from penstock.store import migrate
+from penstock.store.database import Database
 
 
 @dataclass(slots=True)

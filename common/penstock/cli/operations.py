@@ -8,11 +8,12 @@ from typing import Annotated
 import orjson
 import typer
 
-from penstock import invariants, labels
-from penstock import repair as repairs
+from penstock.cli.command_runner import with_parts, with_session
 from penstock.cli.output import Json, err, json_line, out, span, table
-from penstock.cli.running import with_parts, with_session
 from penstock.errors import NotFound
+from penstock.language import labels
+from penstock.operate import invariants
+from penstock.operate import repair as repairs
 from penstock.store import processes
 
 workers = typer.Typer(help="List workers, take them out of service and back.", no_args_is_help=True)

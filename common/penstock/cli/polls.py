@@ -7,11 +7,11 @@ from typing import Annotated
 import orjson
 import typer
 
+from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, fields, json_line, out, table
-from penstock.cli.running import with_session
-from penstock.database import Row, Session
 from penstock.errors import NotFound
 from penstock.store import polls as store
+from penstock.store.database import Row, Session
 
 polls = typer.Typer(help="Poll triggers: see how they do, stop and start them.", no_args_is_help=True)
 

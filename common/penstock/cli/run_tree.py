@@ -10,11 +10,11 @@ from uuid import UUID
 import orjson
 
 from penstock.cli.output import out, span, table, text
-from penstock.database import Session
-from penstock.store import catalog, runs
-from penstock.workflows import from_body
-from penstock.workflows.graph import Graph
-from penstock.workflows.progress import TaskProgress, progress
+from penstock.language.workflows import from_body
+from penstock.language.workflows.graph import Graph
+from penstock.language.workflows.progress import TaskProgress, progress
+from penstock.store import catalog, workflow_runs
+from penstock.store.database import Session
 
 DEEPEST = 10
 """Levels of workflows inside workflows that are shown."""
@@ -34,10 +34,10 @@ async def tree(session: Session, id: UUID, graph: Graph, depth: int = 1) -> list
 
     found = progress(
         graph,
-        await runs.records(session, id),
-        await runs.tasks(session, id),
+        await workflow_runs.records(session, id),
+        await workflow_runs.tasks(session, id),
         datetime.now(UTC),
-        await runs.is_paused(session, id),
+        await workflow_runs.is_paused(session, id),
     )
     for task in found:
         if depth < DEEPEST and task.execution is not None and task.items is None:
@@ -54,7 +54,7 @@ async def told(session: Session, id: UUID) -> list[dict[str, Any]]:
     """What people told a run."""
     return [
         {**dict(row), "value": None if row["value"] is None else orjson.loads(row["value"])}
-        for row in await runs.commands(session, id)
+        for row in await workflow_runs.commands(session, id)
     ]
 
 

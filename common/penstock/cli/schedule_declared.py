@@ -7,17 +7,17 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from penstock.apply import Change
+from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, json_line, out
-from penstock.cli.running import with_client
+from penstock.cli.run import parse_params
 from penstock.cli.schedule_views import Ref, shown
-from penstock.cli.starting import parse_params
-from penstock.client import Client
-from penstock.database import Row
-from penstock.definitions import Schedule
-from penstock.definitions.declared import declare
+from penstock.client.client import Client
 from penstock.errors import Conflict, InvalidInput, NotFound
-from penstock.sources import Source
+from penstock.language.definitions import Schedule
+from penstock.language.definitions.declared import declare
+from penstock.language.sources import Source
+from penstock.operate.apply import Change
+from penstock.store.database import Row
 
 WHEN = ("cron", "every", "at", "rrule")
 MISSED = ("grace", "delay", "catch_up", "at_most", "spread")

@@ -9,17 +9,17 @@ from zoneinfo import ZoneInfo
 import orjson
 import typer
 
+from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, table
-from penstock.cli.running import with_session
-from penstock.database import Row, Session
-from penstock.durations import positive_seconds
+from penstock.client.schedules import state_of, upcoming
 from penstock.errors import InvalidInput
-from penstock.options import Wrong
-from penstock.schedules import Preview, Spec, find_zone
-from penstock.scheduling import changes, health
-from penstock.scheduling.compiled import compile_schedule, expression_of
-from penstock.scheduling.desk import state_of, upcoming
-from penstock.store import schedules as store
+from penstock.language.durations import positive_seconds
+from penstock.language.options import Wrong
+from penstock.language.schedules import Preview, Spec, find_zone
+from penstock.language.schedules.compiled import compile_schedule, expression_of
+from penstock.store.database import Row, Session
+from penstock.store.schedules import changes, health
+from penstock.store.schedules import statements as store
 
 Ref = Annotated[str, typer.Argument(help="The schedule, such as shop.nightly.")]
 

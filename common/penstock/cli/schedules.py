@@ -11,17 +11,17 @@ import orjson
 import typer
 
 from penstock.cli import schedule_declared, schedule_views
+from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, json_line, out, table
-from penstock.cli.running import with_client
 from penstock.cli.schedule_views import Ref, shown
-from penstock.client import Client
-from penstock.database import Row
-from penstock.durations import positive_seconds
+from penstock.client.client import Client
+from penstock.client.schedules import Schedules
 from penstock.errors import InvalidInput
-from penstock.options import Wrong
-from penstock.schedules import find_zone
-from penstock.scheduling.asking import Asked
-from penstock.scheduling.desk import Schedules
+from penstock.language.durations import positive_seconds
+from penstock.language.options import Wrong
+from penstock.language.schedules import find_zone
+from penstock.store.database import Row
+from penstock.store.schedules.backfill import Asked
 
 app = typer.Typer(help="Make, list, preview, change, run and backfill schedules.", no_args_is_help=True)
 

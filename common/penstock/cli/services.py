@@ -10,14 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from penstock import settings as settings_
+from penstock.cli.command_runner import run
 from penstock.cli.output import Json, err, json_line, out
-from penstock.cli.running import run
-from penstock.database import Database
+from penstock.client.installation import HOME, located
 from penstock.errors import ConfigurationError
-from penstock.here import HOME, located
-from penstock.service import Stop, configure_logging, stop_on_signals, until_stopped
-from penstock.service import run as run_service
+from penstock.service.assembly import Stop, configure_logging, stop_on_signals, until_stopped
+from penstock.service.assembly import run as run_service
 from penstock.settings import Settings
+from penstock.store.database import Database
 
 Modules = Annotated[
     list[str] | None,
@@ -90,7 +90,7 @@ def migrate(
     json: Json = False,
 ) -> None:
     """Create or update the schema. Safe to run any time, by several at once."""
-    from penstock import migrate as migrations  # takes a while, and few commands need it
+    from penstock.store import migrate as migrations  # takes a while, and few commands need it
 
     async def work() -> tuple[str | None, str]:
         settings = await located()

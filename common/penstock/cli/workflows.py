@@ -9,15 +9,15 @@ from typing import Annotated
 import orjson
 import typer
 
+from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out
-from penstock.cli.running import with_session
-from penstock.database import Session
 from penstock.errors import InvalidInput, NotFound
+from penstock.language.workflows import Workflow, from_body, from_yaml, to_yaml
+from penstock.language.workflows.diff import diff
+from penstock.language.workflows.draw import to_dot, to_mermaid
+from penstock.language.workflows.graph import Graph
 from penstock.store import catalog
-from penstock.workflows import Workflow, from_body, from_yaml, to_yaml
-from penstock.workflows.diff import diff
-from penstock.workflows.draw import to_dot, to_mermaid
-from penstock.workflows.graph import Graph
+from penstock.store.database import Session
 
 workflows = typer.Typer(help="Show and compare workflows.", no_args_is_help=True)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.database import Session
 from penstock.errors import InvalidInput
 from penstock.moves import STATUSES
+from penstock.store.database import Session
 
 READ = "select announced from cluster"
 SET = "update cluster set announced = $1"

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from penstock.database import Row, Session, Transaction
-from penstock.schemas import Schema
+from penstock.language.schemas import Schema
+from penstock.store.database import Row, Session, Transaction
 
 BODIES = "select id, kind, ref, body::text as body from definition where id = any($1::integer[])"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from penstock.database import Row, Session, Transaction
+from penstock.store.database import Row, Session, Transaction
 
 STORE = """
 select * from store_events($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from penstock.database import Row, Session, Transaction
+from penstock.store.database import Row, Session, Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from penstock.database import Row, Session, Transaction
+from penstock.store.database import Row, Session, Transaction
 
 LOOK = """
 select extract(epoch from (select min(next_due) from poll where running is null and enabled) - statement_timestamp())::float8

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import structlog
 
-from penstock.database import Session, is_transient
-from penstock.service import Parts
+from penstock.service.assembly import Parts
 from penstock.settings import Settings
+from penstock.store.database import Session, is_transient
 
 log = structlog.get_logger()
 

@@ -1,5 +1,2 @@
-"""How a workflow moves on: pure functions from what is known and what has changed to what is to be done.
-
-`plan` holds a workflow compiled; `advance` decides; `state` is what is kept between two decisions; `loading`
-is what a decision asks for, so that whoever calls reads no more than it needs.
-"""
+"""Workflows in the database: lock and open them (`lock`), read what the engine asks for (`read`), write what it decided
+(`write`). What is decided is `penstock.engine`."""

@@ -8,13 +8,13 @@ from typing import Any
 
 import orjson
 
-from penstock.database import Transaction
+from penstock.engine.decision import Start
 from penstock.errors import InvalidInput, PenstockError
-from penstock.schemas import Schema
+from penstock.language.schemas import Schema
+from penstock.language.waits import INQUIRY, WAIT_FOR_EVENT, WAITS
+from penstock.language.workflows.model import Step
 from penstock.store import catalog
-from penstock.waiting import INQUIRY, WAIT_FOR_EVENT, WAITS
-from penstock.workflows.model import Step
-from penstock_executor.workflow.decision import Start
+from penstock.store.database import Transaction
 
 WAIT_DEFINITIONS = "select id, ref from definition where kind = 'wait'"
 
@@ -93,7 +93,7 @@ def params_of(
 
 
 def _awaited(start: Start) -> dict[str, Any]:
-    """What a task waits for: see `penstock.waiting`. Raises InvalidInput."""
+    """What a task waits for: see `penstock.language.waits`. Raises InvalidInput."""
     event, inquiry = start.step.wait_for_event, start.step.inquiry
     if event is not None:
         return {"trigger": event.trigger, "timeout": event.timeout, **start.body}

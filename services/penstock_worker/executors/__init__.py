@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock import capture
 from penstock.errors import ConfigurationError, NoExecutor
-from penstock.task_executors import RunnableAction, TaskExecutor
+from penstock.run import capture
+from penstock.run.task_executors import RunnableAction, TaskExecutor
 
 if TYPE_CHECKING:
     from penstock.settings import Settings

@@ -7,8 +7,8 @@ action says `executor="async"`: right for a few microseconds of work, wrong for 
 
 from __future__ import annotations
 
-from penstock.calls import call, call_plain
-from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally
+from penstock.run.calls import call, call_plain
+from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally
 
 
 class AsyncExecutor:

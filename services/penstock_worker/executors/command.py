@@ -17,10 +17,10 @@ from typing import IO, Any
 
 import orjson
 
-from penstock.definitions.programs import CommandOptions
 from penstock.errors import DefinitionError, InvalidInput
-from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
-from penstock_worker.executors import environment, program_result
+from penstock.language.definitions.programs import CommandOptions
+from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
+from penstock_worker.executors import program_result, run_environment
 from penstock_worker.executors.options import program_of
 from penstock_worker.executors.pipes import PipeReader, Tail, Text
 from penstock_worker.executors.process_group import ProcessGroup
@@ -56,7 +56,7 @@ async def _run(run: Run) -> Outcome:
         options, params = program_of(run, CommandOptions)
     except (DefinitionError, InvalidInput) as error:
         return Outcome.raised(error, retryable=False)
-    env = {**environment.inherited(options.pass_env), **options.env, **environment.of_run(run)}
+    env = {**run_environment.inherited(options.pass_env), **options.env, **run_environment.of_run(run)}
     try:
         with _input(params) as stdin:
             group = ProcessGroup(_resolved(options, env), stdin=stdin, env=env, cwd=options.cwd)

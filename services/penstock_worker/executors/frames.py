@@ -15,8 +15,8 @@ from typing import Any
 
 import orjson
 
-from penstock import results
-from penstock.task_executors import Outcome, TaskError, TaskReadyEvent
+from penstock.run import results
+from penstock.run.task_executors import Outcome, TaskError, TaskReadyEvent
 
 HEADER = 4
 """Bytes of the length, big-endian. Then one byte says what the frame is:"""

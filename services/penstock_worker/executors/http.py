@@ -24,7 +24,6 @@ import httpcore
 import httpx
 import orjson
 
-from penstock.definitions.programs import HttpOptions
 from penstock.errors import (
     AddressRefused,
     ConfigurationError,
@@ -32,9 +31,10 @@ from penstock.errors import (
     InvalidInput,
     ResultNotStorable,
 )
-from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
-from penstock_worker.executors import answers, signature
-from penstock_worker.executors.addresses import Addresses, GuardedNetwork
+from penstock.language.definitions.programs import HttpOptions
+from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
+from penstock_worker.executors import http_answers, http_signature
+from penstock_worker.executors.http_addresses import Addresses, GuardedNetwork
 from penstock_worker.executors.options import program_of
 
 REDIRECTS = frozenset({307, 308})
@@ -109,8 +109,8 @@ class HttpExecutor:
                 run.log("log", f"POST {url.copy_with(query=None)}: {response.status}")
                 answer = httpx.Headers(response.headers)
                 if response.status not in REDIRECTS:
-                    said, whole = await answers.read(response, answer, run.result_limit)
-                    return answers.outcome(run, response.status, answer, said, whole)
+                    said, whole = await http_answers.read(response, answer, run.result_limit)
+                    return http_answers.outcome(run, response.status, answer, said, whole)
             onward = _onward(url, answer)
             if (onward.scheme, onward.host, onward.port) != (url.scheme, url.host, url.port):
                 headers = {name: value for name, value in headers.items() if name not in options.headers}
@@ -153,7 +153,7 @@ def _headers(run: Run, options: HttpOptions, body: bytes) -> dict[str, str]:
                 f"this worker has no {options.secret_env}, which {run.action.ref} is to be signed with",
                 hint="Set the environment variable on every worker that serves this action.",
             )
-        headers |= signature.headers(secret, id, int(time.time()), body)
+        headers |= http_signature.headers(secret, id, int(time.time()), body)
     return headers
 
 

@@ -18,11 +18,11 @@ import logging
 import time
 from typing import Any
 
-from penstock.definitions.programs import KubernetesOptions
 from penstock.errors import Conflict, DefinitionError, InvalidInput
-from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
-from penstock_worker.executors import cluster, job, program_result
-from penstock_worker.executors.kube_api import KubeApi, KubernetesRefused, KubernetesUnreachable
+from penstock.language.definitions.programs import KubernetesOptions
+from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
+from penstock_worker.executors import kubernetes_cluster, kubernetes_job, program_result
+from penstock_worker.executors.kubernetes_api import KubeApi, KubernetesRefused, KubernetesUnreachable
 from penstock_worker.executors.options import program_of
 from penstock_worker.executors.pipes import Tail, Text
 
@@ -58,7 +58,7 @@ class KubernetesExecutor:
 
     async def open(self) -> None:
         """Raises ConfigurationError if there is no cluster."""
-        found = cluster.find(*self._where)
+        found = kubernetes_cluster.find(*self._where)
         self._api, self._namespace = KubeApi(found, self._patience), found.namespace
 
     async def execute(self, run: Run) -> Outcome:
@@ -82,7 +82,7 @@ class KubernetesExecutor:
         assert self._api is not None, "open() comes first"
         try:
             options, params = program_of(run, KubernetesOptions)
-            manifest = job.manifest(run, options, params, self._keep)
+            manifest = kubernetes_job.manifest(run, options, params, self._keep)
         except (DefinitionError, InvalidInput) as error:
             return Outcome.raised(error, retryable=False)
         attempt = _Attempt(self._api, run, options, options.namespace or self._namespace)
@@ -110,7 +110,7 @@ class _Attempt:
         self._run = run
         self._options = options
         self._namespace = namespace
-        self._name = job.name_of(run)
+        self._name = kubernetes_job.name_of(run)
 
     async def create(self, manifest: dict[str, Any]) -> None:
         """Raises Conflict if a job that is not ours has its name."""
@@ -128,14 +128,14 @@ class _Attempt:
             found = await self._api.job(self._namespace, self._name)
             if found is None:
                 return _failed("JobVanished", f"the job {self._name} was deleted while it ran")
-            verdict = job.ended(found)
+            verdict = kubernetes_job.ended(found)
             if verdict is not None:
                 return await self._outcome(*verdict)
             if not started:
                 state = await self._state()
                 started = bool({"running", "terminated"} & state.keys())
                 reason = state.get("waiting", {}).get("reason", "no pod was scheduled")
-                if not started and (reason in job.HOPELESS or time.monotonic() > deadline):
+                if not started and (reason in kubernetes_job.HOPELESS or time.monotonic() > deadline):
                     await self.end()
                     why = state.get("waiting", {}).get("message") or ""
                     return _failed("JobNotStarted", f"the container did not start: {reason} {why}".rstrip())
@@ -159,15 +159,15 @@ class _Attempt:
         """Delete the jobs of earlier attempts, whose workers may have died without doing so."""
         if self._run.event.attempt == 1:
             return
-        labels = f"{job.EXECUTION_LABEL}={self._run.event.execution_id}"
+        labels = f"{kubernetes_job.EXECUTION_LABEL}={self._run.event.execution_id}"
         for earlier in await self._api.jobs(self._namespace, labels):
             name = earlier["metadata"]["name"]
-            if name != self._name and job.ended(earlier) is None:
+            if name != self._name and kubernetes_job.ended(earlier) is None:
                 await self._api.delete_job(self._namespace, name)
 
     async def _state(self) -> dict[str, Any]:
         pods = await self._api.pods(self._namespace, self._name)
-        return job.container_state(pods[-1]) if pods else {}
+        return kubernetes_job.container_state(pods[-1]) if pods else {}
 
     async def _outcome(self, succeeded: bool, reason: str, message: str) -> Outcome:
         pods = await self._api.pods(self._namespace, self._name)
@@ -177,7 +177,7 @@ class _Attempt:
             await self._read_log(pods[-1]["metadata"]["name"], tail, said)
         if reason == "DeadlineExceeded" and self._run.timeout is not None:
             return Outcome.timed_out(self._run.timeout)
-        final = (job.container_state(pods[-1]) if pods else {}).get("terminated", {})
+        final = (kubernetes_job.container_state(pods[-1]) if pods else {}).get("terminated", {})
         if succeeded:
             written = str(final.get("message") or "").encode()
             return self._result(written) if written else self._result(tail.read(), cut=tail.cut)

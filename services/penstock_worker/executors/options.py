@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from penstock.errors import DefinitionError
-from penstock.options import Options, problems
-from penstock.task_executors import Run
+from penstock.language.options import Options, problems
+from penstock.run.task_executors import Run
 
 Chosen = TypeVar("Chosen", bound=Options)
 

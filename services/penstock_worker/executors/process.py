@@ -16,11 +16,11 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from penstock.definitions.programs import ProcessOptions
 from penstock.errors import ConfigurationError, DefinitionError
-from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
+from penstock.language.definitions.programs import ProcessOptions
+from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import frames
-from penstock_worker.executors.children import Child
+from penstock_worker.executors.child_process import Child
 from penstock_worker.executors.options import options_of
 
 

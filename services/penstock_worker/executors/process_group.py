@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
-from penstock_worker.executors.watch import WATCH
+from penstock_worker.executors.orphan_registry import WATCH
 
 
 class ProcessGroup:

@@ -17,7 +17,7 @@ import signal
 import orjson
 
 from penstock.errors import ResultNotStorable
-from penstock.task_executors import Outcome, TaskError
+from penstock.run.task_executors import Outcome, TaskError
 
 TEMPORARY = 75
 PERMANENT = frozenset({64, 65, 78})

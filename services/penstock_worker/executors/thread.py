@@ -14,9 +14,9 @@ import logging
 import os
 from functools import partial
 
-from penstock.calls import call_plain
-from penstock.task_executors import ExecutorMetrics, Outcome, Run, Tally
-from penstock_worker.executors.crew import Crew
+from penstock.run.calls import call_plain
+from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally
+from penstock_worker.executors.daemon_threads import Crew
 
 logger = logging.getLogger(__name__)
 

@@ -18,14 +18,15 @@ from typing import Any
 import asyncpg
 from pydantic import SecretStr
 
-from penstock import invariants, points
-from penstock.client import Client
-from penstock.database import Database, Session
-from penstock.definitions import Definitions
-from penstock.service import assembled, configure_logging
+from penstock.client.client import Client
+from penstock.language.definitions import Definitions
+from penstock.operate import invariants
+from penstock.service.assembly import assembled, configure_logging
 from penstock.settings import Settings
+from penstock.store import crash_points
+from penstock.store.database import Database, Session
 from penstock_executor import main as executor
-from penstock_executor.loops import schedules, timers
+from penstock_executor.loops import fire_schedules, fire_timers
 from penstock_worker import main as worker
 from tests.crash.points.scenarios import SCENARIOS
 from tests.crash.points.sites import site_of
@@ -123,11 +124,11 @@ def _shared(make: Callable[..., Session]) -> Callable[..., Session]:
 
 def run(job: Job) -> Report:
     Database.session = _shared(Database.session)  # type: ignore[method-assign]
-    timers.RECHECK = schedules.RECHECK = schedules.WAITING = 0.1
-    schedules.SETTLE = 0.1
+    fire_timers.RECHECK = fire_schedules.RECHECK = fire_schedules.WAITING = 0.1
+    fire_schedules.SETTLE = 0.1
     hook = Hook(job)
     if job.first:
-        points.reached = hook
+        crash_points.reached = hook
     report = Report()
     try:
         report.left = asyncio.run(asyncio.wait_for(_run(job), PATIENCE))

@@ -8,16 +8,17 @@ import os
 import threading
 from uuid import UUID
 
-from penstock import Limit, cli, dead_letters, messages
-from penstock.apply import register
-from penstock.definitions import Definitions
+from penstock import Limit, cli
+from penstock.client.limits import Limits
 from penstock.errors import Conflict, NotFound
-from penstock.limit_desk import Limits
-from penstock.relay import RETURNS, relay
-from penstock.repair import repair
-from penstock.service import assembled
+from penstock.language.definitions import Definitions
+from penstock.messaging import dead_letters, messages
+from penstock.messaging.relay import RETURNS, relay
+from penstock.messaging.transports import Message
+from penstock.operate.apply import register
+from penstock.operate.repair import repair
+from penstock.service.assembly import assembled
 from penstock.store import processes
-from penstock.transports import Message
 from tests.crash.points.world import World, again
 
 LETTER = """

@@ -16,10 +16,10 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from penstock.apply import register
-from penstock.database import Database
-from penstock.definitions import Definitions
+from penstock.language.definitions import Definitions
+from penstock.operate.apply import register
 from penstock.settings import Settings
+from penstock.store.database import Database
 from tests.crash.points.child import Job
 from tests.crash.points.scenarios import SCENARIOS, Scenario
 from tests.crash.points.sites import ROOT, Site, sites

@@ -11,10 +11,10 @@ from typing import Any
 
 import pika
 
-from penstock import messages
 from penstock.errors import Conflict
+from penstock.messaging import messages
+from penstock.messaging.transports import Message
 from penstock.store import polls
-from penstock.transports import Message
 from tests.crash.points import operating, works
 from tests.crash.points.world import World, again
 

@@ -26,7 +26,7 @@ ELSEWHERE = (
     "workflows",
 )
 """Below common/penstock: commands, probes of an operator and of tests, and what talks to no server."""
-PRIMITIVES = ("common/penstock/database.py", "common/penstock/points.py")
+PRIMITIVES = ("common/penstock/store/database.py", "common/penstock/store/crash_points.py")
 TRANSPORTS = "common/penstock/transports/"
 READS = re.compile(r"^\s*(select|with)\b", re.IGNORECASE)
 WRITES = re.compile(r"\b(insert into|update|delete from|pg_notify)\b", re.IGNORECASE)

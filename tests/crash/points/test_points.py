@@ -12,10 +12,10 @@ from tests.crash.points.sites import ROOT, sites
 from tests.servers.postgres import Postgres
 
 AROUND = {
-    "common/penstock/borrowed.py": "a transaction of the caller's own, which he commits",
-    "common/penstock/database.py": "the primitive itself",
-    "common/penstock/migrate.py": "an operator's, not a service's",
-    "common/penstock/transports/rabbitmq/consumer.py": "the transport's own ack",
+    "common/penstock/client/caller_transaction.py": "a transaction of the caller's own, which he commits",
+    "common/penstock/store/database.py": "the primitive itself",
+    "common/penstock/store/migrate.py": "an operator's, not a service's",
+    "common/penstock/messaging/transports/rabbitmq/consumer.py": "the transport's own ack",
 }
 SHORT = {"event": 5, "admission": 2, "workflow": 3, "inquiry": 2, "commands": 2, "upkeep": 2}
 """Of these so many points, spread over what they pass."""
@@ -46,10 +46,10 @@ def test_the_sites_are_those_that_the_source_has() -> None:
         "services/penstock_worker/claims.py:Claims._call#1 (commit)",
         "services/penstock_worker/report.py:Reports._finish#1 (commit)",
         "services/penstock_worker/runner.py:Runner._take#2 (ack)",
-        "common/penstock/consumer.py:Consumer._transact#1 (commit)",
-        "common/penstock/consumer.py:Consumer._handle#1 (ack)",
-        "common/penstock/outbox.py:Publisher._publish#1 (publish)",
-        "common/penstock/heartbeat.py:Heartbeat._beat#2 (commit)",
+        "common/penstock/messaging/consumer.py:Consumer._transact#1 (commit)",
+        "common/penstock/messaging/consumer.py:Consumer._handle#1 (ack)",
+        "common/penstock/messaging/outbox.py:Publisher._publish#1 (publish)",
+        "common/penstock/service/heartbeat.py:Heartbeat._beat#2 (commit)",
     ):
         assert one in known, sorted(known)
 

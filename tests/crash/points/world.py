@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
-from penstock.client import Client
-from penstock.database import Row, Session, is_transient
-from penstock.service import Parts, Stop
+from penstock.client.client import Client
+from penstock.service.assembly import Parts, Stop
+from penstock.store.database import Row, Session, is_transient
 
 T = TypeVar("T")
 SETTLED = """

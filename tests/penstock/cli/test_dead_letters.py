@@ -10,9 +10,10 @@ from uuid import uuid4
 import pika
 import pytest
 
-from penstock import Trigger, messages
+from penstock import Trigger
 from penstock.ids import new_id
-from penstock.transports import Message
+from penstock.messaging import messages
+from penstock.messaging.transports import Message
 from tests.flows import shop
 from tests.flows.installation import QUICK, Installation
 from tests.penstock.cli.commands import penstock

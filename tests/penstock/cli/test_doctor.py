@@ -79,7 +79,7 @@ async def test_it_sees_missing_partitions_and_rows_outside_of_them(house: Instal
 
 
 async def test_it_sees_long_transactions(house: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.doctor.postgres.LONG", 0.0)
+    monkeypatch.setattr("penstock.operate.doctor.postgres.LONG", 0.0)
     url = house.settings().database_url
     assert url is not None
     other = await asyncpg.connect(url.get_secret_value(), server_settings={"application_name": "dawdler"})
@@ -134,5 +134,5 @@ async def test_rabbitmq_is_looked_at_too(database: str, vhost: str, monkeypatch:
         found = await findings()
         assert not {"rabbitmq", "queues"} & unwell(found)
     monkeypatch.setenv("PENSTOCK_BROKER_URL", "amqp://guest:wrong@127.0.0.1:1/")
-    monkeypatch.setattr("penstock.doctor.broker.DEADLINE", 0.5)
+    monkeypatch.setattr("penstock.operate.doctor.broker.DEADLINE", 0.5)
     assert (await findings(code=1))["rabbitmq"]["state"] == "bad"

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from penstock.cli import app
-from penstock.cli.failures import explained
+from penstock.cli.explain_errors import explained
 from penstock.errors import NotFound
 from tests.penstock.cli.commands import penstock
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from penstock.database import Database
 from penstock.settings import Settings
+from penstock.store.database import Database
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock

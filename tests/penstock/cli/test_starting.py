@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Schedule
-from penstock.cli import starting
+from penstock.cli import run
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
@@ -73,7 +73,7 @@ async def test_waiting_ends_when_it_is_told_to(house: Installation) -> None:
 async def test_whoever_waits_in_vain_is_told_that_nobody_is_there(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(starting, "PATIENCE", 0.1)
+    monkeypatch.setattr(run, "PATIENCE", 0.1)
     await house.apply(*shop.ALL)
     wait = ("run", "shop.charge", "order=7", "--wait", "--timeout", "0.5")
     assert "no executor is running" in (await penstock(*wait)).err

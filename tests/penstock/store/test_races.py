@@ -10,11 +10,11 @@ from uuid import UUID
 import pytest
 from pydantic import SecretStr
 
-from penstock.database import Database, Row, Session
 from penstock.errors import IllegalMove
-from penstock.heartbeat import LEAVE
 from penstock.ids import new_id
+from penstock.service.heartbeat import LEAVE
 from penstock.settings import Settings
+from penstock.store.database import Database, Row, Session
 
 CLAIM = (
     "select * from claim_executions($1, $2, $3::uuid[], 100, 'work.default', $4::integer[], '{}'::integer[])"

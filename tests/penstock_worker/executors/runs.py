@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-from penstock.task_executors import Run, RunLog, TaskReadyEvent
-from penstock.testing.scenarios import ScenarioAction
+from penstock.run.task_executors import Run, RunLog, TaskReadyEvent
+from penstock.run.testing.scenarios import ScenarioAction
 
 Lines = list[tuple[str, str]]
 

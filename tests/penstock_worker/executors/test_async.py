@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from penstock.context import current
-from penstock.outcomes import Retry
-from penstock.task_executors import attempt
-from penstock.testing.scenarios import ScenarioAction
+from penstock.run.context import current
+from penstock.run.steering import Retry
+from penstock.run.task_executors import attempt
+from penstock.run.testing.scenarios import ScenarioAction
 from penstock_worker.executors.async_ import AsyncExecutor
 from tests.penstock_worker.executors.runs import run_of
 

@@ -10,9 +10,9 @@ from typing import Any
 import psutil
 import pytest
 
-from penstock.definitions.programs import command_action
-from penstock.run_log import RunLog
-from penstock.task_executors import Outcome, attempt
+from penstock.language.definitions.programs import command_action
+from penstock.run.run_log import RunLog
+from penstock.run.task_executors import Outcome, attempt
 from penstock_worker.executors.command import CommandExecutor
 from tests.penstock_worker.executors.runs import Lines, run_of, until
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.task_executors import Outcome, Run, attempt
+from penstock.run.task_executors import Outcome, Run, attempt
 from penstock_worker.executors.http import HttpExecutor
 from tests.penstock_worker.executors.runs import run_of
 from tests.penstock_worker.executors.web import Answer, Web, serving

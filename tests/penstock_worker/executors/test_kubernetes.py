@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from penstock.definitions.programs import KubernetesOptions
-from penstock.task_executors import Outcome, Run, attempt
-from penstock_worker.executors import job
+from penstock.language.definitions.programs import KubernetesOptions
+from penstock.run.task_executors import Outcome, Run, attempt
+from penstock_worker.executors import kubernetes_job
 from penstock_worker.executors.kubernetes import KubernetesExecutor
 from tests.penstock_worker.executors import fake_kubernetes
 from tests.penstock_worker.executors.fake_kubernetes import FakeKubernetes
@@ -38,7 +38,7 @@ def _sh(script: str, params: dict[str, Any] | None = None, *, attempt: int = 1, 
 
 
 def _manifest(run: Run) -> dict[str, Any]:
-    return job.manifest(run, KubernetesOptions.model_validate(run.action.options), run.params, 600)
+    return kubernetes_job.manifest(run, KubernetesOptions.model_validate(run.action.options), run.params, 600)
 
 
 async def test_the_job_says_what_the_options_and_the_run_say(
@@ -59,7 +59,7 @@ async def test_the_job_says_what_the_options_and_the_run_say(
     id = run.event.execution_id
     assert made["metadata"]["name"] == f"penstock-{id.hex}-1"
     assert len(made["metadata"]["name"]) <= 63
-    assert made["metadata"]["labels"][job.EXECUTION_LABEL] == str(id)
+    assert made["metadata"]["labels"][kubernetes_job.EXECUTION_LABEL] == str(id)
     assert (made["spec"]["backoffLimit"], made["spec"]["activeDeadlineSeconds"]) == (0, 91)
     assert made["spec"]["ttlSecondsAfterFinished"] == 600
     pod = made["spec"]["template"]["spec"]
@@ -100,7 +100,7 @@ async def test_a_job_of_that_name_that_is_not_ours_is_left_alone(
 ) -> None:
     run = _sh("echo 1")
     other = _manifest(run)
-    cluster.create("jobs", {**other, "metadata": {"name": job.name_of(run), "labels": {}}})
+    cluster.create("jobs", {**other, "metadata": {"name": kubernetes_job.name_of(run), "labels": {}}})
     outcome = await attempt(executor, run)
     assert outcome.error is not None
     assert outcome.error.type == "Conflict"
@@ -117,8 +117,8 @@ async def test_what_an_earlier_attempt_left_running_is_ended_first(
     stranger = _sh("sleep 60")
     cluster.create("jobs", _manifest(stranger))
     assert (await attempt(executor, again)).result == 2
-    await until(lambda: ("jobs", job.name_of(first)) not in cluster.jobs)
-    assert ("jobs", job.name_of(stranger)) in cluster.jobs
+    await until(lambda: ("jobs", kubernetes_job.name_of(first)) not in cluster.jobs)
+    assert ("jobs", kubernetes_job.name_of(stranger)) in cluster.jobs
 
 
 async def test_a_cancelled_job_is_gone_before_the_executor_says_so(
@@ -182,7 +182,7 @@ async def test_a_job_that_somebody_deletes_is_a_failure(
     run = _sh("sleep 60")
     task = asyncio.create_task(attempt(executor, run))
     await until(lambda: bool(cluster.pods))
-    cluster.delete("jobs", job.name_of(run), "Background")
+    cluster.delete("jobs", kubernetes_job.name_of(run), "Background")
     outcome = await task
     assert outcome.error is not None
     assert outcome.error.type == "JobVanished"
@@ -224,4 +224,4 @@ async def test_parameters_that_no_environment_holds_are_refused(executor: Kubern
 def test_names_differ_between_attempts_and_executions() -> None:
     runs = [_sh("true"), _sh("true", attempt=2), _sh("true")]
     runs[1].event = replace(runs[1].event, execution_id=runs[0].event.execution_id)
-    assert len({job.name_of(run) for run in runs}) == 3
+    assert len({kubernetes_job.name_of(run) for run in runs}) == 3

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from penstock.task_executors import Outcome, attempt
+from penstock.run.task_executors import Outcome, attempt
 from penstock_worker.executors.process import ProcessExecutor
 from tests.penstock_worker.executors import victims
 from tests.penstock_worker.executors.runs import run_of, until

@@ -6,9 +6,9 @@ import os
 import pytest
 
 from penstock.errors import ConfigurationError, NoExecutor
+from penstock.run.task_executors import attempt
+from penstock.run.testing.scenarios import ScenarioAction
 from penstock.settings import Settings
-from penstock.task_executors import attempt
-from penstock.testing.scenarios import ScenarioAction
 from penstock_worker.executors import EXECUTORS, build, chosen, executors
 from penstock_worker.executors.thread import ThreadExecutor
 from tests.penstock_worker.executors.runs import run_of

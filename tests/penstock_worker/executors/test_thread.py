@@ -5,8 +5,8 @@ import subprocess
 import sys
 import threading
 
-from penstock.context import current
-from penstock.task_executors import attempt
+from penstock.run.context import current
+from penstock.run.task_executors import attempt
 from penstock_worker.executors.thread import ThreadExecutor
 from tests.penstock_worker.executors.runs import run_of, until
 

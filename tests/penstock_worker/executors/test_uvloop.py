@@ -9,7 +9,7 @@ from typing import Any
 
 import uvloop
 
-from penstock.task_executors import Outcome, TaskExecutor, attempt
+from penstock.run.task_executors import Outcome, TaskExecutor, attempt
 from penstock_worker.executors.command import CommandExecutor
 from penstock_worker.executors.http import HttpExecutor
 from penstock_worker.executors.process import ProcessExecutor

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from penstock.context import current
-from penstock.outcomes import AskInquiry, Defer, NonRetryable, Retry
+from penstock.run.context import current
+from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry
 
 
 class Wrapped:

@@ -1,0 +1,38 @@
+"""`penstock announce`: status moves that others want to hear of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.command_runner import with_session
+from penstock.cli.output import Json, json_line, out
+from penstock.errors import InvalidInput
+from penstock.store import announcements as store
+
+Statuses = Annotated[
+    list[str] | None, typer.Argument(help="Such as completed failed. None: say what is announced.")
+]
+
+
+def announce(
+    statuses: Statuses = None,
+    off: Annotated[bool, typer.Option("--off", help="Announce nothing any more.")] = False,
+    json: Json = False,
+) -> None:
+    """Announce executions that come to these statuses, as execution.status.STATUS, to whoever listens."""
+    if off and statuses:
+        raise InvalidInput("--off and statuses exclude each other", hint="Name those to announce, or --off.")
+    if off or statuses:
+        chosen = with_session(lambda session: store.announce(session, statuses or []))
+    else:
+        chosen = with_session(store.announced)
+    if json:
+        json_line({"announced": chosen})
+    else:
+        out.print(f"Announced: {', '.join(chosen)}." if chosen else "No status is announced.")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(announce)

@@ -1,0 +1,100 @@
+"""How a command runs its coroutine, with a client or a session."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import getpass
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import structlog
+
+from penstock.client.client import Client
+from penstock.client.installation import located
+from penstock.errors import PenstockError
+from penstock.messaging import broadcast
+from penstock.service.assembly import Parts, assembled, make_transport
+from penstock.store.database import Database, Session
+
+T = TypeVar("T")
+
+
+def _me() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container's user without a name
+        return "unknown"
+
+
+ME = _me()
+"""Who types."""
+TOLD = 3.0
+"""Seconds that telling executors of a change may take. They find out by themselves."""
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end. What is logged meanwhile goes to standard error, and only if it
+    is an error."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.KeyValueRenderer(key_order=["event"]),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+    )
+    for noisy in ("aiormq", "aio_pika"):
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
+    return asyncio.run(work)
+
+
+def with_client(work: Callable[[Client], Awaitable[T]]) -> T:
+    """Run `work` with a connected client."""
+
+    async def start() -> T:
+        async with Client.connect(await located()) as client:
+            answer = await work(client)
+            await client.flush()
+            return answer
+
+    return run(start())
+
+
+def with_session(work: Callable[[Session], Awaitable[T]]) -> T:
+    """Run `work` with a session; no broker is needed."""
+
+    async def start() -> T:
+        database = Database(await located(), role="cli")
+        try:
+            return await work(database.session())
+        finally:
+            await database.close()
+
+    return run(start())
+
+
+def tell_of_schedules() -> None:
+    """Have executors look at schedules at once. Without a broker they do so some seconds later."""
+
+    async def start() -> None:
+        transport = make_transport(await located(), role="cli")
+        with contextlib.suppress(PenstockError, TimeoutError):
+            async with asyncio.timeout(TOLD):
+                await transport.open()
+                await broadcast.tell(transport, "schedules")
+        await transport.close()
+
+    run(start())
+
+
+def with_parts(work: Callable[[Parts], Awaitable[T]]) -> T:
+    """Run `work` with a database and a transport, as services have them."""
+
+    async def start() -> T:
+        async with assembled(await located(), role="cli") as parts:
+            return await work(parts)
+
+    return run(start())

@@ -1,0 +1,147 @@
+"""`penstock run`: start an action or a workflow, and wait for it if asked to."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import orjson
+import typer
+from rich.markup import escape
+
+from penstock.cli.command_runner import with_client
+from penstock.cli.output import Json, err, json_line, out
+from penstock.cli.values import value_of
+from penstock.client.client import Client
+from penstock.errors import ConnectionFailed, InvalidInput
+from penstock.store import catalog, processes
+
+PATIENCE = 3.0
+"""Seconds without a result after which we look whether anybody is there who could give one."""
+
+ABLE = "select 1 from process where kind = 'worker' and $1 = any(actions) and beat_at > clock_timestamp() - $2 * interval '1 s'"
+EXECUTOR = (
+    "select 1 from process where kind = 'executor' and beat_at > clock_timestamp() - $1 * interval '1 s'"
+)
+
+
+def run(
+    ref: Annotated[str, typer.Argument(help="An action or workflow, such as shop.charge.")],
+    params: Annotated[
+        list[str] | None,
+        typer.Argument(help="name=value (JSON, or plain text), or @FILE.json, or @- for stdin"),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait for the result, and print it.")] = False,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key: the same key gives the same execution.")
+    ] = None,
+    delay: Annotated[float | None, typer.Option(min=0, help="Seconds to wait before it starts.")] = None,
+    priority: Annotated[
+        int, typer.Option(help="Higher starts first where a limit makes executions wait.")
+    ] = 0,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, help="Seconds to wait for the result; the execution goes on.")
+    ] = None,
+    tenant: Annotated[str, typer.Option(help="The tenant it belongs to.")] = "public",
+    json: Json = False,
+) -> None:
+    """Start an action or workflow. With --wait: exit code 0 when it has completed, 1 when it ended in any other way."""
+    given = parse_params(params or [])
+
+    async def work(client: Client) -> tuple[UUID, Any]:
+        try:
+            id = await client.start(ref, given, key=key, delay=delay, priority=priority, tenant=tenant)
+        except InvalidInput as error:
+            error.hint = error.hint or await _what_it_takes(client, ref)
+            raise
+        if not wait:
+            return id, None
+        err.print(f"[dim]execution {id}[/dim]")
+        return id, await _result(client, ref, id, timeout)
+
+    id, result = with_client(work)
+    if json:
+        json_line({"id": id, "result": result} if wait else {"id": id})
+    elif wait:
+        out.print_json(orjson.dumps(result).decode())
+    else:
+        out.print(f"Execution {id} is requested. See it with: penstock show {id}")
+
+
+async def _what_it_takes(client: Client, ref: str) -> str:
+    """The parameters of an action, for somebody who gave it other ones."""
+    [row] = await catalog.current(client.session, ["action", "workflow"], [ref])
+    schema = orjson.loads(row["body"]).get("parameters") or {}
+    required = schema.get("required", [])
+    names = [
+        f"{name}={part.get('type', 'any')}" + ("" if name in required else " (optional)")
+        for name, part in schema.get("properties", {}).items()
+    ]
+    return f"It takes: {', '.join(names) or 'nothing'}."
+
+
+async def _result(client: Client, ref: str, id: UUID, timeout: float | None) -> Any:
+    waiting = asyncio.ensure_future(client.result(id, timeout=timeout))
+    done, _ = await asyncio.wait({waiting}, timeout=PATIENCE)
+    if not done and (warning := await _nobody(client, ref)):
+        err.print(f"[yellow]still waiting:[/yellow] {escape(warning)}")
+    try:
+        return await waiting
+    except TimeoutError:
+        raise ConnectionFailed(
+            f"execution {id} has not ended within {timeout:g} s; it goes on",
+            hint=f"See it with `penstock show {id}`, or end it with `penstock cancel {id}`.",
+        ) from None
+
+
+async def _nobody(client: Client, ref: str) -> str | None:
+    """Why nothing happens, if that is because nobody is there."""
+    fresh = timedelta(seconds=client.settings.stale_threshold)
+    alive = [row for row in await processes.all(client.session) if row["age"] < fresh]
+    if not any(row["kind"] == "executor" for row in alive):
+        return (
+            "no executor is running. Start one with `penstock executor`, or everything with `penstock dev`."
+        )
+    if not any(ref in row["actions"] for row in alive) and await catalog.current(
+        client.session, ["action"], [ref]
+    ):
+        return f"no worker that has {ref} is running. Start one with `penstock worker --module FILE`."
+    return None
+
+
+def parse_params(words: list[str]) -> dict[str, Any]:
+    """`name=value` words as parameters: a value is JSON where it reads as JSON, else text. `@FILE` gives an object.
+    Raises InvalidInput."""
+    given: dict[str, Any] = {}
+    for word in words:
+        if word.startswith("@"):
+            given |= _from_file(word[1:])
+            continue
+        name, separator, value = word.partition("=")
+        if not separator or not name:
+            raise InvalidInput(f"{word!r} is not name=value", hint="Write for example: order=7 name=Ada")
+        given[name] = value_of(value)
+    return given
+
+
+def _from_file(path: str) -> dict[str, Any]:
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text()
+        loaded = orjson.loads(text)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            f"{path}: {error}", hint="Name a readable file that holds a JSON object."
+        ) from None
+    if not isinstance(loaded, dict):
+        raise InvalidInput(
+            f"{path} does not hold a JSON object", hint='It should look like {"name": "value"}.'
+        )
+    return loaded
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(run)

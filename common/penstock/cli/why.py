@@ -1,0 +1,109 @@
+"""Commands about what waits: why one execution does, and how many do where."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from penstock.cli.command_runner import with_session
+from penstock.cli.output import Json, json_line, out, table
+from penstock.client.installation import located
+from penstock.operate.why import Why
+from penstock.operate.why import why as ask
+from penstock.operate.why.answer import span
+from penstock.operate.why.line import group_of
+from penstock.store import waiting_work as store
+from penstock.store.database import Row, Session
+
+
+def why(
+    id: Annotated[UUID, typer.Argument(help="An execution.")],
+    task: Annotated[str | None, typer.Argument(help="One of its tasks, if it is a workflow.")] = None,
+    json: Json = False,
+) -> None:
+    """Say in one sentence what an execution waits for: which limit, timer, worker, task, person; or what came of it."""
+
+    async def work(session: Session) -> Why:
+        return await ask(session, id, await located(), task)
+
+    answer = with_session(work)
+    if json:
+        json_line(answer.document())
+        return
+    out.print(f"{answer.status}: {answer.says}", markup=False, highlight=False)
+    holders = answer.facts.get("holders") or []
+    if len(holders) > 1:
+        out.print()
+        table(
+            ["holds a slot", "action", "status", "for", "worker"],
+            [(h["id"], h["action"], h["status"], span(h["seconds"]), h["worker"]) for h in holders],
+        )
+        if len(holders) < answer.facts["held"]:
+            out.print(f"[dim]and {answer.facts['held'] - len(holders)} more[/dim]")
+
+
+def queues(
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many lines before limits.")] = 20,
+    json: Json = False,
+) -> None:
+    """How much waits where: for workers, route by route, and for limits, key by key."""
+
+    async def work(session: Session) -> tuple[list[Row], list[Row]]:
+        settings = await located()
+        return await store.routes(session, settings.stale_threshold), await store.lines(session, limit)
+
+    routes, lines = with_session(work)
+    if json:
+        for row in routes:
+            json_line({"kind": "route", **dict(row)})
+        for row in lines:
+            json_line({"kind": "line", **dict(row)})
+        return
+    table(
+        ["queue", "requested", "ready", "oldest", "running", "workers", "slots"],
+        [
+            (
+                r["queue"],
+                r["requested"],
+                r["ready"],
+                _age(r["oldest"]),
+                r["running"],
+                r["workers"],
+                r["slots"],
+            )
+            for r in routes
+        ],
+        empty="Nothing waits for a worker, and none is alive.",
+    )
+    if lines:
+        out.print()
+        table(
+            ["limit", "for", "held", "of", "waiting", "oldest", "let in a minute"],
+            [
+                (r["limit"] or r["key"], _whose(r), r["held"], r["max"], r["waiting"], _age(r["oldest"]), _pace(r))
+                for r in lines
+            ],
+        )  # fmt: skip
+        if len(lines) == limit:
+            out.print(f"[dim]There may be more: penstock queues --limit {10 * limit}[/dim]")
+
+
+def _age(seconds: float | None) -> str:
+    return "" if seconds is None else span(seconds)
+
+
+def _pace(row: Row) -> str:
+    return f"{row['per_minute']:.0f}" if row["per_minute"] else ""
+
+
+def _whose(row: Row) -> Any:
+    if row["limit"] is None:
+        return f"no live worker runs {row['namespace']}" if row["namespace"] else "limits have changed"
+    return ", ".join(f"{name}={value}" for name, value in (group_of(row["key"], row["by"]) or {}).items())
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(why)
+    app.command()(queues)

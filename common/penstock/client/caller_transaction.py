@@ -1,0 +1,24 @@
+"""A transaction of somebody else's, to submit in: exactly when it commits, the submit has happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.errors import Conflict
+from penstock.store.database import Row
+
+
+class Borrowed:
+    """A caller's own open transaction."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
+        if not self._connection.is_in_transaction():
+            raise Conflict(
+                "connection= needs an open transaction",
+                hint="Wrap the call in `async with connection.transaction():`.",
+            )
+        rows: list[Row] = await self._connection.fetch(sql, *args)
+        return rows

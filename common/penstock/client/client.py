@@ -1,0 +1,349 @@
+"""The client: publish events, start executions, wait for results, read what happened.
+
+async with Client.connect() as client:
+    id = await client.start("shop.charge", {"order": 7}, key="order-7")
+    result = await client.result(id)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.client import answers, commands, inquiries
+from penstock.client.caller_transaction import Borrowed
+from penstock.client.group_commit import Coalescer
+from penstock.client.installation import located
+from penstock.client.limits import Limits
+from penstock.client.result_watch import Watch
+from penstock.client.schedules import Schedules
+from penstock.errors import Conflict, NotFound
+from penstock.ids import new_id
+from penstock.language.schemas import Schema
+from penstock.messaging import broadcast
+from penstock.messaging.outbox import Publisher
+from penstock.operate.why import Why, why
+from penstock.service.assembly import make_transport
+from penstock.settings import Settings
+from penstock.store import catalog, events, executions, namespaces
+from penstock.store.database import Database, Row, Session, Transaction, retried
+from penstock.store.executions import Submission
+
+IN_SECONDS = "select clock_timestamp() + make_interval(secs => $1)"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A version of an action or workflow: what a start checks its parameters against."""
+
+    definition: int
+    schema: Schema
+
+
+class Client:
+    """Talks to one installation. Safe to share between tasks; make one for each process."""
+
+    def __init__(self, settings: Settings, database: Database, publisher: Publisher) -> None:
+        self.settings = settings
+        self.database = database
+        self.session: Session = database.session()
+        self._publisher = publisher
+        self._submit_sessions = [database.session(), database.session()]
+        self._turn = 0
+        self._submissions: Coalescer[Submission, UUID] = Coalescer(self._write, writers=2)
+        self._events: Coalescer[tuple[Any, ...], UUID] = Coalescer(self._write_events)
+        self._targets: dict[str, Target] = {}
+        self._triggers: dict[str, tuple[Schema, float]] = {}
+        self._watch = Watch(database.session())
+        self.schedules = Schedules(self.session, publisher)
+        self.limits = Limits(self.session, publisher)
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, settings: Settings | None = None) -> AsyncIterator[Client]:
+        """A client for the installation that the settings name; by default those of the environment, or the embedded
+        one of this folder. Raises ConnectionFailed when PostgreSQL or the broker does not answer."""
+        settings = settings or await located()
+        database = Database(settings, role="client")
+        transport = make_transport(settings, role="client")
+        publisher = Publisher(transport, database)
+        client = cls(settings, database, publisher)
+        try:
+            await transport.open()
+            yield client
+        finally:
+            await client._watch.close()
+            await publisher.close()
+            await transport.close()
+            await database.close()
+
+    # -- starting ------------------------------------------------------------------------------------------------
+
+    async def start(
+        self,
+        ref: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        key: str | None = None,
+        tenant: str = "public",
+        priority: int = 0,
+        delay: float | timedelta | None = None,
+        at: datetime | None = None,
+        expires_at: datetime | None = None,
+        options: Mapping[str, Any] | None = None,
+        connection: Any = None,
+    ) -> UUID:
+        """Start an action or workflow; returns the id of its execution once it is durably stored.
+
+        `key`: the same key again gives the same execution (Conflict if the parameters differ). `delay` (seconds) or
+        `at` put the start off; an execution that has not started by `expires_at` ends as timeout. `connection`: an
+        open asyncpg transaction of yours to submit in; it is published when a relay finds it after your commit.
+        Raises NotFound, InvalidInput, Conflict."""
+        given = (ref, params, key, tenant, priority, delay, at, expires_at, options)
+        submission = await self._prepare(*given)
+        if connection is not None:
+            [answer] = await self._write_in(Borrowed(connection), [submission])
+            return answers.unwrap(answer)
+        try:
+            return await self._submissions.submit(submission)
+        except answers.Stale:
+            self._targets.clear()
+            return await self._submissions.submit(await self._prepare(*given))
+
+    async def start_many(
+        self, ref: str, params: Sequence[Mapping[str, Any]], *, tenant: str = "public", priority: int = 0
+    ) -> list[UUID]:
+        """Start one execution for each of `params`, all in one transaction. Raises as `start`; then none started."""
+        for _ in range(2):
+            group = [
+                await self._prepare(ref, p, None, tenant, priority, None, None, None, None) for p in params
+            ]
+            try:
+                told = await self._write(group)
+            except answers.Stale:
+                self._targets.clear()
+                continue
+            return [answers.unwrap(answer) for answer in told]
+        raise Conflict(f"{ref} is being redefined again and again", hint="Try again in a moment.")
+
+    async def _prepare(
+        self,
+        ref: str,
+        params: Mapping[str, Any] | None,
+        key: str | None,
+        tenant: str,
+        priority: int,
+        delay: float | timedelta | None,
+        at: datetime | None,
+        expires_at: datetime | None,
+        options: Mapping[str, Any] | None,
+    ) -> Submission:
+        target = self._targets.get(ref) or await self._look_up(ref)
+        body = target.schema.check(dict(params or {}), cap=self.settings.payload_cap).decode()
+        name = namespaces.name(tenant, ref)
+        namespace = self.session.cache.get(("namespace", name))
+        if namespace is None:
+            placed = await retried(lambda: namespaces.places(self.session, {name: ref}), deadline=30)
+            namespace = placed[name]
+        if delay is not None:
+            seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
+            [[at]] = await retried(lambda: self.session.fetch(IN_SECONDS, seconds), deadline=30)
+        return Submission(
+            id=new_id(),
+            namespace=namespace,
+            definition=target.definition,
+            params=body,
+            tenant=tenant,
+            options=orjson.dumps(options).decode() if options else None,
+            priority=priority,
+            not_before=at,
+            expires=expires_at,
+            key=key,
+            digest=hashlib.sha256(f"{ref}\0{body}".encode()).hexdigest() if key is not None else None,
+        )
+
+    async def _look_up(self, ref: str) -> Target:
+        kinds = ("action", "workflow")
+        rows = await retried(lambda: catalog.current(self.session, kinds, [ref]), deadline=30)
+        if not rows:
+            register = "Register it with `penstock apply FILE`; `penstock actions` lists what there is."
+            hint = await catalog.hint(self.session, ["action", "workflow"], ref, register)
+            raise NotFound(f"no action or workflow {ref!r}", hint=hint)
+        row = rows[0]
+        if not row["enabled"]:
+            raise NotFound(
+                f"{ref} is disabled", hint=f"Enable it with `penstock apply`, or ask who disabled {ref}."
+            )
+        target = Target(row["definition_id"], Schema(orjson.loads(row["body"]).get("parameters")))
+        self._targets[ref] = target
+        return target
+
+    async def _write(self, group: Sequence[Submission]) -> Sequence[UUID | Exception]:
+        self._turn = (self._turn + 1) % len(self._submit_sessions)
+        session = self._submit_sessions[self._turn]
+
+        async def write() -> tuple[Transaction, list[UUID | Exception]]:
+            async with session.transaction() as tx:
+                return tx, await self._write_in(tx, group)
+
+        tx, told = await retried(write, deadline=30)
+        self._publisher.publish(tx.staged)
+        if any(submission.not_before for submission in group):
+            await broadcast.tell(self._publisher.transport, "timers")
+        return told
+
+    async def _write_in(
+        self, tx: Transaction | Borrowed, group: Sequence[Submission]
+    ) -> list[UUID | Exception]:
+        return answers.of_submissions(await executions.submit(tx, group), group)
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    async def publish(
+        self,
+        trigger: str,
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        tenant: str = "public",
+        source: str = "client",
+    ) -> UUID:
+        """Publish an event; returns its id once it is durably stored. The same `key` again gives the same event.
+        Raises NotFound for an unknown trigger, InvalidInput for a payload that does not fit, Conflict."""
+        schema = await self._trigger(trigger)
+        body = schema.check({} if payload is None else payload, what="payload", cap=self.settings.payload_cap)
+        digest = hashlib.sha256(body).hexdigest() if key is not None else None
+        return await self._events.submit((new_id(), trigger, tenant, body.decode(), source, key, digest))
+
+    async def _trigger(self, ref: str) -> Schema:
+        loop = asyncio.get_running_loop()
+        known = self._triggers.get(ref)
+        if known is not None and loop.time() - known[1] < 5:
+            return known[0]
+        rows = await retried(lambda: catalog.current(self.session, ["trigger"], [ref]), deadline=30)
+        if not rows:
+            register = "Register it with `penstock apply FILE`; `penstock triggers` lists them."
+            raise NotFound(
+                f"no trigger {ref!r}", hint=await catalog.hint(self.session, ["trigger"], ref, register)
+            )
+        schema = Schema(orjson.loads(rows[0]["body"]).get("schema"))
+        self._triggers[ref] = (schema, loop.time())
+        return schema
+
+    async def _write_events(self, group: Sequence[tuple[Any, ...]]) -> Sequence[UUID | Exception]:
+        tries = 0
+
+        async def write() -> tuple[Transaction, list[Row]]:
+            nonlocal tries
+            tries += 1
+            async with self.session.transaction() as tx:
+                left = group
+                if tries > 1:  # the commit before may have come through, and only its answer was lost
+                    stored = {row["id"] for row in await events.read(tx, [item[0] for item in group])}
+                    left = [item for item in group if item[0] not in stored]
+                columns = [list(column) for column in zip(*left, strict=True)]
+                return tx, await events.store(tx, *columns, matched=False) if left else []
+
+        tx, rows = await retried(write, deadline=30)
+        self._publisher.publish(tx.staged)
+        return answers.of_events(rows, group)
+
+    # -- results -------------------------------------------------------------------------------------------------
+
+    async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
+        """Wait for an execution to end; its result. Raises ExecutionFailed with its error, TimeoutError, NotFound."""
+        return await self._watch.result(id, timeout=timeout)
+
+    async def run(
+        self,
+        ref: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Any:
+        """Start and wait `timeout` seconds at the most: the result. Takes what `start` takes, raises what `result`
+        raises."""
+        return await self.result(await self.start(ref, params, **options), timeout=timeout)
+
+    async def get(self, id: UUID) -> Row:
+        """The execution as it is now (see `penstock.store.executions.find`). Raises NotFound."""
+        rows = await executions.find(self.session, [id])
+        if not rows:
+            raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
+        return rows[0]
+
+    async def history(self, id: UUID) -> list[Row]:
+        """Every status it ever had, oldest first. Raises NotFound."""
+        return await executions.history(self.session, await self.get(id))
+
+    async def why(self, id: UUID, task: str | None = None) -> Why:
+        """Why it is where it is: what it waits for, or what came of it. `task`: one of the tasks of a workflow, begun
+        or not. Raises NotFound."""
+        return await why(self.session, id, self.settings, task)
+
+    async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
+        """Ask for executions to end; returns how many were told. Those that have ended are left alone."""
+        async with self.session.transaction() as tx:
+            rows = await executions.cancel(tx, ids, reason)
+        self._publisher.publish(tx.staged)
+        await broadcast.tell_cancelled(self._publisher.transport, tx.cancelled)
+        return sum(len(row["ids"]) for row in rows if row["queue"] in ("moved", "canceling", "stopping"))
+
+    async def command(
+        self,
+        id: UUID,
+        kind: str,
+        *,
+        task: str | None = None,
+        value: Any = None,
+        by: str,
+        reason: str | None = None,
+    ) -> None:
+        """Tell a running workflow to `pause`, `resume`, `skip` a task or `set_result` of one. It is kept with who
+        and why, and obeyed under the workflow's lock. Raises Conflict if the workflow does not run."""
+        async with self.session.transaction() as tx:
+            await commands.tell(tx, id, kind, task=task, value=value, by=by, reason=reason)
+        self._publisher.publish(tx.staged)
+
+    async def rerun(
+        self,
+        id: UUID,
+        *,
+        from_failed: bool = False,
+        from_task: str | None = None,
+        by: str,
+        reason: str | None = None,
+    ) -> UUID:
+        """Run what has ended once more, the same version with the same parameters; returns the id of the new execution.
+        Of a workflow, `from_failed` keeps what succeeded, and `from_task` what does not come after that task. It is
+        kept with who and why. Raises NotFound, Conflict, InvalidInput."""
+        new = new_id()
+
+        async def write() -> Transaction:
+            async with self.session.transaction() as tx:
+                await commands.rerun(
+                    tx, new, id, from_failed=from_failed, from_task=from_task, by=by, reason=reason
+                )
+            return tx
+
+        tx = await retried(write, deadline=30)
+        self._publisher.publish(tx.staged)
+        return new
+
+    async def answer(self, id: UUID, response: Any, *, by: str) -> None:
+        """Answer the inquiry that an execution waits for; the answer becomes its result. Raises NotFound,
+        InvalidInput, Conflict."""
+        self._publisher.publish(await inquiries.answer(self.session, id, response, by))
+
+    async def flush(self) -> None:
+        """Wait until all that was submitted is published."""
+        await self._publisher.flush()

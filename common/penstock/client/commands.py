@@ -1,0 +1,95 @@
+"""What people tell executions, kept with who and why: a workflow to pause, resume, skip a task or take a result for it;
+and what has ended to run once more."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.language.options import did_you_mean
+from penstock.language.schemas import check_value
+from penstock.language.waits import WAITS
+from penstock.moves import COMPLETED
+from penstock.store import catalog, executions
+from penstock.store.database import Transaction
+
+TELL = "select * from command_workflow($1, $2, $3, $4, $5, $6)"
+RERUN = "select * from rerun_execution($1, $2, $3, $4, $5, $6, $7)"
+
+
+async def tell(
+    tx: Transaction, id: UUID, kind: str, *, task: str | None, value: Any, by: str, reason: str | None
+) -> None:
+    """Tell a running workflow something; it obeys under its lock. Raises Conflict if it does not run."""
+    encoded = None if value is None else check_value(value, tx.settings.payload_cap, what="result").decode()
+    if not await tx.stage(TELL, id, kind, task, encoded, by, reason):
+        raise Conflict(f"{id} is no workflow that runs", hint=f"`penstock show {id}` tells what it is.")
+
+
+async def rerun(
+    tx: Transaction,
+    new: UUID,
+    old: UUID,
+    *,
+    from_failed: bool,
+    from_task: str | None,
+    by: str,
+    reason: str | None,
+) -> None:
+    """Run `old` once more as `new`. Raises NotFound, Conflict if it has not ended, InvalidInput."""
+    rows = await executions.find(tx, [old])
+    if not rows:
+        raise NotFound(f"no execution {old}", hint="It may be older than the archive's retention.")
+    row = rows[0]
+    if row["finished_at"] is None:
+        raise Conflict(
+            f"{old} has not ended: it is {row['status']}",
+            hint=f"End it first (`penstock cancel {old}`), or correct it while it runs (`penstock skip`, `set-result`).",
+        )
+    if row["action"] in WAITS:
+        raise InvalidInput(
+            "what waits for an event or an answer runs only in its workflow",
+            hint=f"Re-run the workflow: penstock rerun {row['parent']} --from {row['task']}",
+        )
+    if from_failed or from_task is not None:
+        await _see_what_is_kept(tx, row["definition_id"], row["status"], from_failed, from_task)
+    keeps = {"from_failed": from_failed, "from_task": from_task}
+    value = {name: one for name, one in keeps.items() if one}
+    origin = {"rerun_of": str(old), **value, "by": by, **({"reason": reason} if reason else {})}
+    staged = await tx.stage(
+        RERUN,
+        new,
+        old,
+        orjson.dumps(origin).decode(),
+        from_task,
+        orjson.dumps({"as": str(new), **value}).decode(),
+        by,
+        reason,
+    )
+    if not staged:
+        raise NotFound(
+            f"execution {old} is gone", hint="It may have come to the end of the archive's retention."
+        )
+
+
+async def _see_what_is_kept(
+    tx: Transaction, definition: int, status: str, from_failed: bool, from_task: str | None
+) -> None:
+    body = (await catalog.bodies(tx, [definition]))[definition]
+    if body["kind"] != "workflow":
+        raise InvalidInput(
+            f"{body['ref']} is no workflow: it has no tasks to keep", hint="Re-run it as a whole."
+        )
+    if from_failed and from_task is not None:
+        raise InvalidInput("it is either from what failed or from a task", hint="Choose one of the two.")
+    if from_failed and status == COMPLETED:
+        raise Conflict(
+            "the workflow has completed: there is nothing to run again",
+            hint="Name the task to begin from, or run it again as a whole.",
+        )
+    tasks = [task["name"] for task in body["tasks"]]
+    if from_task is not None and from_task not in tasks:
+        raise NotFound(f"{body['ref']} has no task {from_task!r}", hint=did_you_mean(from_task, tasks))

@@ -1,0 +1,33 @@
+"""Which installation this process talks to: the one that the settings name, else the embedded one of this folder."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from penstock.errors import ConfigurationError
+from penstock.settings import Settings, load
+
+HOME = Path(".penstock")
+"""Where the embedded database lives."""
+
+
+async def located(settings: Settings | None = None) -> Settings:
+    """The settings (by default: of the environment), with the embedded database of this folder where they name none. It
+    runs for as long as somebody, such as this process, uses it. Raises ConfigurationError where there is none."""
+    settings = settings or load()
+    if settings.database_url is not None:
+        return settings
+    home = Path(os.environ.get("PENSTOCK_HOME", HOME))
+    if not home.exists():
+        raise ConfigurationError(
+            "no database is named, and there is no embedded one in this folder",
+            hint="Run `penstock dev` here first, or set PENSTOCK_DATABASE_URL.",
+        )
+    from penstock.service import embedded  # most processes have a server of their own
+
+    server = await asyncio.to_thread(embedded.start, home.resolve())
+    return settings.model_copy(update={"database_url": SecretStr(server.dsn)})

@@ -1,0 +1,77 @@
+"""What is to be done: the outcome of one advance. Whoever carries it out does all of it in one
+transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from penstock.engine.state import Head, Record
+from penstock.language.workflows.model import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that ended: the execution of a task, or of one of its items. `status` is final. Results are
+    not in it; they are loaded if an expression uses them."""
+
+    task: int
+    status: str
+    item: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """An execution to create, once for each (workflow, task, item). `delay` is in seconds.
+
+    `step.kind` is action, workflow, event or inquiry. `body` is the input of an action or sub-workflow; for
+    an inquiry its prompt, assignee, default; for an event its `filter` and the values that this uses
+    (`bound`). Everything else is in `step`."""
+
+    task: int
+    name: str
+    item: int | None
+    step: Step
+    body: dict[str, Any]
+    delay: float = 0.0
+    route: str | None = None
+
+
+class Published(NamedTuple):
+    """A variable got a value. `writer` is a task, or WORKFLOW."""
+
+    writer: int
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """How the workflow ends. `error` is None only if `status` is completed."""
+
+    status: str
+    output: Any = None
+    error: dict[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Decision:
+    """The new state and what to do about it.
+
+    `records` are those that changed. `keep_items` are lists of items of which some start later: store them
+    where `Needed.items` is answered from. `cancel` are tasks whose open executions are to be cancelled,
+    `cancel_all` means every open one. `again`: there is more to start than one decision does; decide once
+    more, with no changes, soon. `forget` are tasks of a re-run whose items are others now: nothing of them is
+    kept.
+    """
+
+    head: Head
+    records: dict[int, Record] = field(default_factory=dict)
+    starts: list[Start] = field(default_factory=list)
+    published: list[Published] = field(default_factory=list)
+    keep_items: dict[int, list[Any]] = field(default_factory=dict)
+    cancel: set[int] = field(default_factory=set)
+    cancel_all: bool = False
+    forget: set[int] = field(default_factory=set)
+    again: bool = False
+    final: Final | None = None

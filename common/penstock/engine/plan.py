@@ -1,0 +1,180 @@
+"""A version of a workflow, compiled: its graph, and the templates of each task the first time it is met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.engine.facts import EVERYTHING, WORKFLOW, Variables
+from penstock.errors import ExpressionError
+from penstock.language.expressions import Condition, Render, compile_template, condition
+from penstock.language.workflows import rules
+from penstock.language.workflows.graph import Graph, Node
+from penstock.language.workflows.model import Workflow
+from penstock.language.workflows.templates import (
+    NOTHING,
+    Slot,
+    Stage,
+    Uses,
+    context_rules,
+    of_workflow,
+    slots,
+    uses,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What templates read, with tasks as indexes. `own`: the result of the task itself."""
+
+    results: frozenset[int] = frozenset()
+    tasks: frozenset[int] = frozenset()
+    variables: frozenset[str] | None = frozenset()
+    parameters: bool = False
+    own: bool = False
+
+
+NOTHING_READ = Reads()
+FIRST_STAGES: tuple[Stage, ...] = ("decide", "fan", "start")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A transition, compiled."""
+
+    when: Condition
+    always: bool
+    publish: Render | None
+    do: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The templates of a task, by field, and what they read at each stage. `asks`: its rule looks at values
+    too."""
+
+    node: Node
+    asks: bool
+    reads_first: bool
+    render: Mapping[str, Render]
+    ways: tuple[Way, ...]
+    reads: Mapping[Stage, Reads]
+
+
+class Plan:
+    """`plan[index]` is the task with its templates. Build one for each definition and keep it: it is
+    immutable."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        self.workflow = workflow
+        self.graph = Graph(workflow)
+        self._compiled: dict[int, Compiled] = {}
+        self._variables: dict[tuple[int, frozenset[str] | None], Variables | None] = {}
+        self.vars: Render = naming("vars", compile_template(workflow.vars))
+        self.output: Render = naming("output", compile_template(workflow.output))
+        self.vars_read, self.output_read = (self._reads(uses(slot.names)) for slot in of_workflow(workflow))
+
+    def __getitem__(self, index: int) -> Compiled:
+        found = self._compiled.get(index)
+        if found is None:
+            found = self._compiled[index] = self._compile(self.graph[index])
+        return found
+
+    def index(self, name: str) -> int:
+        return self.graph.index[name]
+
+    def parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What a run was given, with the defaults of the schema for what was not."""
+        properties = self.workflow.parameters.get("properties") or {}
+        defaults = {
+            name: schema["default"]
+            for name, schema in properties.items()
+            if isinstance(schema, Mapping) and "default" in schema
+        }
+        return {**defaults, **given}
+
+    @property
+    def exit(self) -> int | None:
+        return None if self.graph.exit is None else self.graph.exit.index
+
+    def variables(self, reader: int, names: frozenset[str] | None) -> Variables | None:
+        """The request for variables of these names (None: all) as `reader` sees them, or None if there are
+        none."""
+        if names == frozenset():
+            return None
+        key = (reader, names)
+        if key not in self._variables:
+            self._variables[key] = self._request(reader, names)
+        return self._variables[key]
+
+    def _request(self, reader: int, names: frozenset[str] | None) -> Variables | None:
+        after_all = reader in (EVERYTHING, self.exit)
+        writers = self.graph.publishers.before(None if after_all else reader, names)
+        begun = self.workflow.vars if names is None else names & self.workflow.vars.keys()
+        if not writers.any and not begun:
+            return None
+        return Variables(names, writers.which, len(self.graph) if after_all else reader)
+
+    def sees(self, reader: int, writer: int) -> bool:
+        """Whether what `writer` publishes is for `reader` to see."""
+        if writer == WORKFLOW or reader in (EVERYTHING, self.exit):
+            return True
+        return self.graph.publishers.sees(reader, writer)
+
+    def _reads(self, used: Uses) -> Reads:
+        if used == NOTHING:
+            return NOTHING_READ
+        return Reads(
+            frozenset(self.graph.index[name] for name in used.results),
+            frozenset(self.graph.index[name] for name in used.tasks),
+            used.variables,
+            used.parameters,
+            used.own_result,
+        )
+
+    def _compile(self, node: Node) -> Compiled:
+        reads: dict[Stage, Uses] = dict.fromkeys(("decide", "fan", "start", "settle"), NOTHING)
+        reads["decide"] = context_rules(node.rule)
+        render: dict[str, Render] = {}
+        for slot in slots(node.step):
+            reads[slot.stage] |= uses(slot.names)
+            if slot.path[0] not in ("when", "next", "wait_for_event") and slot.template not in (None, {}):
+                render[".".join(str(part) for part in slot.path)] = _placed(node.name, slot)
+        ways = tuple(
+            Way(
+                condition(way.when),
+                way.when is True,
+                _placed(node.name, Slot(("next", number, "publish"), "settle", way.publish))
+                if way.publish
+                else None,
+                tuple(self.graph.index[name] for name in way.do),
+            )
+            for number, way in enumerate(node.transitions)
+        )
+        asks = any(
+            isinstance(part, rules.Context) or (isinstance(part, str) and part not in rules.NAMED)
+            for _, part in rules.walk(node.rule)
+        )
+        found = {stage: self._reads(used) for stage, used in reads.items()}
+        busy = any(found[stage] is not NOTHING_READ for stage in FIRST_STAGES)
+        return Compiled(node, asks, busy, render, ways, found)
+
+
+def _placed(task: str, slot: Slot) -> Render:
+    """The template of a slot. Its errors name the task and the field."""
+    return naming(
+        f"task `{task}`, {'.'.join(str(part) for part in slot.path)}", compile_template(slot.template)
+    )
+
+
+def naming(place: str, render: Callable[[Mapping[str, Any]], Any]) -> Render:
+    """`render`, whose ExpressionErrors say where they come from."""
+
+    def placed(namespace: Mapping[str, Any]) -> Any:
+        try:
+            return render(namespace)
+        except ExpressionError as error:
+            raise ExpressionError(f"{place}: {error.message}", hint=error.hint) from None
+
+    return placed

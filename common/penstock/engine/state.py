@@ -1,0 +1,130 @@
+"""What is kept of a run of a workflow between two decisions: a small head, and a record of each task that has
+begun or of which something before it has ended. Of all others nothing is kept: they follow from the graph.
+
+Tasks are named by their index in the graph. Statuses of a record are those below and the final ones of an
+execution.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from penstock.engine.kept import Kept
+from penstock.language.workflows.rules import FAILURE, SKIP, SUCCESS
+from penstock.moves import COMPLETED, FINAL, SKIPPED
+
+PENDING = "pending"
+"""Something before it has ended, and it is not decided yet whether it runs."""
+DUE = "due"
+"""It will run; it has not started, as the workflow is paused or other starts come first."""
+OPEN = "open"
+"""It has started: its execution, or those of its items, are under way."""
+
+Phase = Literal["running", "stopping", "exiting", "ended"]
+"""Stopping: it was cancelled or timed out, nothing starts, and what is open is on its way out. Exiting: its
+exit task runs."""
+
+
+@dataclass(slots=True)
+class Head:
+    """The workflow's own state, of bounded size but for `due`.
+
+    `left` tasks have not ended, `open` of them have started; `unhandled` failures would fail the workflow if
+    it ended now. `due` are the tasks with something to start, in order. `outcome` is how the workflow ends,
+    once that is known: a status and an error or None. It was stopped `stops` times."""
+
+    left: int
+    open: int = 0
+    unhandled: int = 0
+    phase: Phase = "running"
+    paused: bool = False
+    due: deque[int] = field(default_factory=deque)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    outcome: tuple[str, Any] | None = None
+    stops: int = 0
+
+
+@dataclass(slots=True)
+class Fan:
+    """The items of a task. `begun` of `total` were looked at, in order; `ended` of these have ended, which
+    bits of `settled` say one by one, so that no end counts twice. `stopped`: no more of them start. `queued`:
+    it is among those that are due."""
+
+    total: int
+    begun: int = 0
+    ended: int = 0
+    failed: int = 0
+    stopped: bool = False
+    queued: bool = False
+    window: int = 0
+    settled: bytearray = field(default_factory=bytearray)
+    first_error: Any = None
+    digest: str = ""
+
+    @property
+    def running(self) -> int:
+        return self.begun - self.ended
+
+    @property
+    def room(self) -> int:
+        """How many more may start now."""
+        left = 0 if self.stopped else self.total - self.begun
+        return min(left, self.window - self.running) if self.window else left
+
+    def settle(self, item: int) -> bool:
+        """Note that an item has ended. False if that was known."""
+        byte, bit = item >> 3, 1 << (item & 7)
+        if self.settled[byte] & bit:
+            return False
+        self.settled[byte] |= bit
+        self.ended += 1
+        return True
+
+
+@dataclass(slots=True)
+class Record:
+    """What is known of a task. How its sources came out is counted until it is decided.
+
+    `named` holds the outcomes of those sources that its rule looks at one by one. `runs`: it was decided that
+    it runs. `rescues` counts the sources that failed and whose failure route leads here; `routes` are the
+    targets of its own failure routes. `handled`: it failed, and it may, or something that asked for its failure
+    runs. `kept`: in a re-run, how it ended in the run before, until it would start. `given` is set if its result is
+    not an execution's: that of `noop`, of an empty list, or one that an operator set."""
+
+    status: str = PENDING
+    success: int = 0
+    failed: int = 0
+    skipped: int = 0
+    named: dict[int, str] = field(default_factory=dict)
+    runs: bool = False
+    rescues: int = 0
+    routes: list[int] = field(default_factory=list)
+    handled: bool = False
+    kept: Kept | None = None
+    fan: Fan | None = None
+    given: bool = False
+    result: Any = None
+    error: Any = None
+
+    @property
+    def final(self) -> bool:
+        return self.status in FINAL
+
+    @property
+    def undecided(self) -> bool:
+        return self.status == PENDING
+
+    @property
+    def arrived(self) -> int:
+        return self.success + self.failed + self.skipped
+
+
+def outcome_of(status: str, allow_failure: bool) -> str:
+    """How an end counts for what comes after."""
+    if status == COMPLETED:
+        return SUCCESS
+    if status == SKIPPED:
+        return SKIP
+    return SUCCESS if allow_failure else FAILURE

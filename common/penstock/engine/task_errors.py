@@ -1,0 +1,45 @@
+"""Errors as they are stored and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.engine.facts import Ended
+from penstock.errors import PenstockError
+
+
+def error_of(error: PenstockError) -> dict[str, Any]:
+    """An error that the executor itself found."""
+    found = {"type": type(error).__name__, "message": error.message}
+    return found | ({"hint": error.hint} if error.hint else {})
+
+
+def items_error(failed: int, total: int, skipped: int, first: Any) -> dict[str, Any]:
+    """The error of a fan-out. `first` is the error of the first item that failed for a reason of the
+    executor's."""
+    message = f"{failed} of {total} items failed" + (f", {skipped} were not started" if skipped else "")
+    return {"type": "ItemsFailed", "message": message} | ({"first": first} if first else {})
+
+
+def failures_error(
+    ends: Mapping[str, Ended], unhandled: int, faults: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The error of a workflow: which tasks failed with nobody to handle it, and which transitions were in
+    error."""
+    found = [f"{name}: {_message(ended.error)}" for name, ended in ends.items()]
+    if unhandled > len(found):
+        found.append(f"and {unhandled - len(found)} more")
+    found += [str(fault["message"]) for fault in faults]
+    kind = "TaskFailed" if unhandled else "TransitionFailed"
+    error: dict[str, Any] = {"type": kind, "message": "; ".join(found)}
+    if ends:
+        error["tasks"] = {name: ended.error for name, ended in ends.items()}
+    return error | ({"transitions": [dict(fault) for fault in faults]} if faults else {})
+
+
+def _message(error: Any) -> str:
+    if isinstance(error, Mapping):
+        kind, message = error.get("type"), error.get("message")
+        return ": ".join(str(part) for part in (kind, message) if part)
+    return "failed" if error is None else str(error)

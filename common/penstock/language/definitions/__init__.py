@@ -1,0 +1,39 @@
+"""How users declare things, in Python or (see `penstock.language.packs`) in YAML."""
+
+from __future__ import annotations
+
+from penstock.language.definitions.action import Action, ActionOptions
+from penstock.language.definitions.collection import Definitions
+from penstock.language.definitions.decorator import action
+from penstock.language.definitions.document import Document
+from penstock.language.definitions.limit import Limit
+from penstock.language.definitions.loading import load, load_all
+from penstock.language.definitions.programs import command_action, http_action, kubernetes_action
+from penstock.language.definitions.refs import Pack
+from penstock.language.definitions.route import Route
+from penstock.language.definitions.rule import Rule
+from penstock.language.definitions.schedule import MissedFires, Overlap, Schedule, schedule
+from penstock.language.definitions.trigger import Trigger, trigger
+
+__all__ = [
+    "Action",
+    "ActionOptions",
+    "Definitions",
+    "Document",
+    "Limit",
+    "MissedFires",
+    "Overlap",
+    "Pack",
+    "Route",
+    "Rule",
+    "Schedule",
+    "Trigger",
+    "action",
+    "command_action",
+    "http_action",
+    "kubernetes_action",
+    "load",
+    "load_all",
+    "schedule",
+    "trigger",
+]

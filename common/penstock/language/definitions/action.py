@@ -1,0 +1,237 @@
+"""Actions: what can be run, with its parameters, its policies and where it runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Generic, ParamSpec, TypeVar
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from penstock.errors import DefinitionError
+from penstock.language import labels as labels_
+from penstock.language.definitions.document import Document
+from penstock.language.definitions.limit import Limit
+from penstock.language.definitions.refs import Ref, checked_ref
+from penstock.language.definitions.schedule import Schedule
+from penstock.language.definitions.signature import Bind
+from penstock.language.options import Wrong, read_options
+from penstock.language.policies import Policies
+from penstock.language.routing import RoutingRule
+from penstock.language.schemas import parameters_schema, payload_schema
+from penstock.language.sources import Source
+from penstock.run.recording import RECORDER
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _several(given: object) -> object:
+    return given if isinstance(given, list | tuple) else [given]
+
+
+Refs = Annotated[tuple[Ref, ...], BeforeValidator(_several)]
+
+
+class ActionOptions(Policies):
+    """What may be said of an action next to its function or its command. Short forms: `timeout` for
+    `timeouts.attempt`, `on_worker_loss` and `max_recoveries` for those of `recovery`."""
+
+    executor: Annotated[str, Field(strict=True, pattern=r"^[a-z][a-z0-9_]{0,62}$")] | None = None
+    """The task executor that runs it: async, thread, process, command, http, kubernetes, or one of your own."""
+    route: str | None = None
+    """The queue it goes to, whatever the routes say."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """What a worker must carry to run it: {"gpu": "a100"}."""
+    limits: Annotated[tuple[Limit, ...], BeforeValidator(_several)] = ()
+    on_success: Refs = ()
+    """Actions to run after it, with what came of it."""
+    on_failure: Refs = ()
+    options: dict[str, Any] = Field(default_factory=dict)
+    """For its task executor: the command, the URL, the image, a memory limit."""
+
+    @classmethod
+    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
+        for short, long, name in (
+            ("timeout", "timeouts", "attempt"),
+            ("on_worker_loss", "recovery", "on_worker_loss"),
+            ("max_recoveries", "recovery", "max_recoveries"),
+        ):
+            if short not in given:
+                continue
+            whole = given.get(long, {})
+            if not isinstance(whole, Mapping) or name in whole:
+                raise Wrong(f"{short} and {long} both given", f"Write it inside {long} alone.")
+            given[long] = {**whole, name: given.pop(short)}
+        return given
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [*super().names(), "timeout", "on_worker_loss", "max_recoveries"]
+
+    @field_validator("labels")
+    @classmethod
+    def _are_labels(cls, given: dict[str, str]) -> dict[str, str]:
+        try:
+            for name, value in given.items():
+                labels_.check(name, value)
+        except ValueError as error:
+            raise Wrong(str(error), "Write labels={'gpu': 'a100'}.") from None
+        return given
+
+    @field_validator("route")
+    @classmethod
+    def _is_route(cls, route: str | None) -> str | None:
+        if route is not None:
+            try:
+                RoutingRule("**", route)
+            except DefinitionError as error:
+                raise Wrong(error.message, error.hint) from None
+        return route
+
+
+class Action(Generic[P, R]):
+    """Something runnable: a Python function (made by `@action`), a command, a URL or an image.
+
+    Called like a function it *is* the function, here and now: nothing is scheduled. To run it as an execution,
+    start it through a client, or by a rule, a workflow or a schedule."""
+
+    kind = "action"
+
+    def __init__(
+        self,
+        ref: str,
+        *,
+        choices: ActionOptions,
+        parameters_schema: Mapping[str, Any],
+        result_schema: Mapping[str, Any] | None,
+        bind: Bind,
+        source: Source,
+        function: Callable[P, R] | None = None,
+        description: str = "",
+        folder: Path | None = None,
+    ) -> None:
+        """Use `@action`, `command_action`, `http_action` or `kubernetes_action`. Raises DefinitionError."""
+        try:
+            self.ref = checked_ref(ref)
+        except Wrong as error:
+            raise source.wrong(f"action {error}", error.hint) from None
+        self.choices = choices
+        self.function = function
+        self.is_coroutine = inspect.iscoroutinefunction(function)
+        self.description = description
+        self.parameters_schema = dict(parameters_schema)
+        self.result_schema = None if result_schema is None else dict(result_schema)
+        self.bind = bind
+        """Keyword arguments for the function, of the parameters of an execution. Raises InvalidInput."""
+        self.source = source
+        self.folder = folder
+        """The pack's folder, in which a command of the pack is found; None for actions of Python."""
+        self.schedules: list[Schedule] = []
+        self.limits = tuple(limit.of_action(self.ref, source) for limit in choices.limits)
+        self.__doc__ = description
+
+    @property
+    def pack(self) -> str:
+        return self.ref.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        return self.ref.partition(".")[2]
+
+    @property
+    def executor(self) -> str:
+        """The task executor: as chosen, else `async` for coroutine functions and `thread` for others."""
+        return self.choices.executor or ("async" if self.is_coroutine else "thread")
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What its task executor should know, such as the command or the URL. A pack's own program is found in the
+        pack's folder, wherever that is on this machine; what is stored names it relative to the folder."""
+        if self.folder is None or self.executor != "command":
+            return self.choices.options
+        program, *rest = self.choices.options["command"]
+        if "/" in program:
+            program = str(self.folder / program)
+        return {"cwd": str(self.folder), **self.choices.options, "command": [program, *rest]}
+
+    @property
+    def policies(self) -> Policies:
+        return self.choices
+
+    # Any: what the function returns, or inside a workflow function the stand-in for it, which goes where that would go
+    # and has methods of its own. No type is both.
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        record = RECORDER.get()
+        if record is not None:  # inside a workflow function: a task, not a call
+            return record(self, args, kwargs)
+        if self.function is None:
+            raise self.source.wrong(
+                f"action {self.ref} has no Python function to call", "Start it through a client."
+            )
+        return self.function(*args, **kwargs)
+
+    def with_options(self, *, ref: str | None = None, **changes: Any) -> Action[P, R]:
+        """The same with some options changed, as `@action` takes them. Give it a `ref` of its own if both are to be
+        applied. Raises DefinitionError."""
+        given: dict[str, Any] = {name: getattr(self.choices, name) for name in self.choices.model_fields_set}
+        for name in changes.keys() & {"timeout", "on_worker_loss", "max_recoveries"}:
+            whole = "timeouts" if name == "timeout" else "recovery"
+            given[whole] = getattr(self.choices, whole).written()
+            given[whole].pop("attempt" if name == "timeout" else name, None)
+        choices = read_options(ActionOptions, {**given, **changes}, self.source, f"action {self.ref}")
+        return self._varied(ref=ref or self.ref, choices=choices)
+
+    def with_schemas(self, *, parameters: Any = None, result: Any = None) -> Action[P, R]:
+        """The same with schemas that were written down instead of those of the annotations. Raises DefinitionError."""
+        changes: dict[str, Any] = {}
+        for name, given, make in (
+            ("parameters", parameters, parameters_schema),
+            ("result", result, payload_schema),
+        ):
+            if given is not None:
+                try:
+                    changes[f"{name}_schema"] = make(given)
+                except Wrong as error:
+                    raise self.source.at((name,)).wrong(
+                        f"action {self.ref}: {name} {error}", error.hint
+                    ) from None
+        return self._varied(**changes)
+
+    def _varied(self, **changes: Any) -> Action[P, R]:
+        same: dict[str, Any] = {
+            "ref": self.ref,
+            "choices": self.choices,
+            "parameters_schema": self.parameters_schema,
+            "result_schema": self.result_schema,
+            "bind": self.bind,
+            "source": self.source,
+            "function": self.function,
+            "description": self.description,
+            "folder": self.folder,
+        }
+        return Action(**{**same, **changes})
+
+    def body(self) -> dict[str, Any]:
+        """What is stored. Defaults, and the limits, which are definitions of their own, are left out."""
+        body = self.choices.written()
+        body.pop("limits", None)
+        body |= {"ref": self.ref, "executor": self.executor, "parameters": self.parameters_schema}
+        if self.result_schema is not None:
+            body["result"] = self.result_schema
+        if self.description:
+            body["description"] = self.description
+        return body
+
+    def document(self) -> Document:
+        return Document.of(self.kind, self.ref, self.body(), self.source)
+
+    def parts(self) -> Iterator[Any]:
+        """The action, its limits and its schedules."""
+        yield self
+        yield from self.limits
+        yield from self.schedules
+
+    def __repr__(self) -> str:
+        return f"<action {self.ref}>"

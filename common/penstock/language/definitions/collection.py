@@ -1,0 +1,130 @@
+"""A set of definitions: found by ref, free of duplicates, and checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from penstock.errors import DefinitionError
+from penstock.language.definitions.action import Action
+from penstock.language.definitions.checks import check_references
+from penstock.language.definitions.document import Document
+from penstock.language.definitions.limit import Limit
+from penstock.language.definitions.refs import Pack
+from penstock.language.definitions.route import Route
+from penstock.language.definitions.rule import Rule
+from penstock.language.definitions.schedule import Schedule
+from penstock.language.definitions.trigger import Trigger
+from penstock.language.sources import Source
+
+_RUNNABLE = ("action", "workflow")
+"""Kinds that share their refs: a rule that names one must mean one."""
+
+
+class Definitions:
+    """What modules and packs declare. Immutable; two sets are joined with `+`."""
+
+    def __init__(self, items: Iterable[Any] = (), packs: Iterable[Pack] = ()) -> None:
+        """`items` are actions, triggers, rules, routes, limits, schedules and workflows; the same object may come
+        twice. Raises DefinitionError if two of a kind have the same ref, and names both places."""
+        self._items: dict[tuple[str, str], Any] = {}
+        self.packs = {pack.name: pack for pack in packs}
+        for item in items:
+            for part in item.parts() if hasattr(item, "parts") else (item,):
+                self._add(part)
+
+    def _add(self, item: Any) -> None:
+        key = (kind_of(item), item.ref)
+        before = self._items.get(key)
+        if before is item:
+            return
+        if (
+            isinstance(item, Limit)
+            and before is not None
+            and before.scope == item.scope == item.ref.rpartition(".")[0]
+        ):
+            raise item.source.wrong(
+                f"action {item.scope} has two limits by the same parameters",
+                "Write them as one: Limit(5, by='customer', rate='100/min').",
+            )
+        if key[0] in _RUNNABLE and before is None:
+            before = next((one for kind in _RUNNABLE if (one := self._items.get((kind, item.ref)))), None)
+        if before is not None:
+            raise source_of(item).wrong(
+                f"{key[0]} {key[1]} was declared before{_as_another(before, key[0])}, at {source_of(before)}",
+                "Give one of them another ref, or remove it.",
+            )
+        self._items[key] = item
+
+    def of(self, kind: str) -> dict[str, Any]:
+        """Those of a kind by ref, in the order in which they were declared."""
+        return {ref: item for (found, ref), item in self._items.items() if found == kind}
+
+    @property
+    def actions(self) -> dict[str, Action[..., Any]]:
+        return self.of("action")
+
+    @property
+    def triggers(self) -> dict[str, Trigger]:
+        return self.of("trigger")
+
+    @property
+    def rules(self) -> dict[str, Rule]:
+        return self.of("rule")
+
+    @property
+    def limits(self) -> dict[str, Limit]:
+        return self.of("limit")
+
+    @property
+    def schedules(self) -> dict[str, Schedule]:
+        return self.of("schedule")
+
+    @property
+    def workflows(self) -> dict[str, Any]:
+        return self.of("workflow")
+
+    @property
+    def routes(self) -> list[Route]:
+        """In order. Those without a position of their own come as they were written, after position 1000."""
+        placed = [route.placed(1000 + n) for n, route in enumerate(self.of("route").values())]
+        return sorted(placed, key=lambda route: (route.position, route.pattern))
+
+    def documents(self) -> list[Document]:
+        """What `penstock apply` stores. Raises DefinitionError for a definition that cannot be stored."""
+        routes = {route.ref: route for route in self.routes}
+        items = [routes[ref] if kind == "route" else item for (kind, ref), item in self._items.items()]
+        return [item.document() for item in items]
+
+    def check(self, known_refs: Mapping[str, Collection[str]] | None = None) -> None:
+        """Raise DefinitionError, naming every place, if something refers to a trigger or an action that is neither
+        here nor among `known_refs` (refs by kind: action, workflow, trigger), or gives an action parameters that it
+        does not take."""
+        check_references(self, known_refs or {})
+
+    def __add__(self, other: Definitions) -> Definitions:
+        return Definitions([*self, *other], [*self.packs.values(), *other.packs.values()])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items.values())
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+def kind_of(item: Any) -> str:
+    kind = getattr(item, "kind", None)
+    if not isinstance(kind, str) or not isinstance(getattr(item, "ref", None), str):
+        raise DefinitionError(
+            f"{item!r} is not a definition", hint="Give actions, triggers, rules, workflows, ..."
+        )
+    return kind
+
+
+def _as_another(before: Any, kind: str) -> str:
+    return "" if kind_of(before) == kind else f" as a{'n' * (kind_of(before) == 'action')} {kind_of(before)}"
+
+
+def source_of(item: Any) -> Source:
+    source = getattr(item, "source", None)
+    return source if isinstance(source, Source) else Source("?", 0)

@@ -1,0 +1,137 @@
+"""`@action`: a function becomes an action."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, ParamSpec, TypeVar, overload
+
+from pydantic import ValidationError
+
+from penstock.language.definitions.action import Action, ActionOptions
+from penstock.language.definitions.limit import Limit
+from penstock.language.definitions.programs import checked_options
+from penstock.language.definitions.refs import Pack, pack_of, qualified
+from penstock.language.definitions.signature import signature_of
+from penstock.language.options import Problem, problems, read_options, refusal
+from penstock.language.policies import Recovery, RetryPolicy, Timeouts
+from penstock.language.sources import Source, caller, of_code, of_frame
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def action(function: Callable[P, R], /) -> Action[P, R]: ...
+
+
+@overload
+def action(
+    *,
+    ref: str | None = None,
+    pack: str | Pack | None = None,
+    description: str | None = None,
+    executor: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    route: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    retry: RetryPolicy | Mapping[str, Any] | None = None,
+    timeout: Any = None,
+    timeouts: Timeouts | Mapping[str, Any] | None = None,
+    recovery: Recovery | Mapping[str, Any] | None = None,
+    on_worker_loss: Literal["rerun", "fail"] | None = None,
+    max_recoveries: int | None = None,
+    limits: Limit | Sequence[Limit] | None = None,
+    on_success: object = None,
+    on_failure: object = None,
+) -> Callable[[Callable[P, R]], Action[P, R]]: ...
+
+
+def action(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    ref: str | None = None,
+    pack: str | Pack | None = None,
+    description: str | None = None,
+    **options: Any,
+) -> Any:
+    """Makes an action of a function, sync or async: `@action` or `@action(retry=RetryPolicy(max_attempts=3))`.
+
+    Its ref is `<pack>.<function name>`, with the pack from `pack=` or from `pack = Pack("shop")` in its module.
+    Annotations become the schemas of parameters and result, the docstring the description. The options are those
+    of `ActionOptions`. Raises DefinitionError."""
+    frame = caller()
+    names = {} if frame.f_code.co_name == "<module>" else dict(frame.f_locals)
+
+    def declare(function: Callable[..., Any]) -> Action[..., Any]:
+        given = {name: value for name, value in options.items() if value is not None}
+        return of_function(
+            function, given, ref=ref, pack=pack, description=description, names=names, source=of_frame(frame)
+        )
+
+    return declare if function is None else declare(function)
+
+
+def of_function(
+    function: Callable[..., Any],
+    given: Mapping[str, Any],
+    *,
+    ref: str | None = None,
+    pack: str | Pack | None = None,
+    description: str | None = None,
+    names: Mapping[str, Any] | None = None,
+    source: Source,
+    in_yaml: bool = False,
+) -> Action[..., Any]:
+    """The action of a function. Raises DefinitionError, at `source` if the function itself has no place."""
+    if isinstance(function, Action):
+        raise source.wrong(f"{function.ref} is an action already", "Use .with_options(ref=...) to vary it.")
+    plain = inspect.unwrap(function)
+    if not inspect.isfunction(plain):
+        raise source.wrong(f"{function!r} is not a Python function", "Write a def around it.")
+    if not in_yaml:
+        source = of_code(plain.__code__)
+    if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
+        raise source.wrong(
+            f"{plain.__name__} is a generator", "An action returns its result at once, as a list."
+        )
+    found = pack.name if isinstance(pack, Pack) else pack
+    if found is None and "." not in (ref or ""):
+        module_pack = pack_of(plain.__globals__)
+        if module_pack is None:
+            raise source.wrong(
+                f"action {ref or plain.__name__} belongs to no pack",
+                "Put pack = Pack('shop') at the top of the module, or write @action(pack='shop').",
+            )
+        found = module_pack.name
+    whole = qualified(ref or plain.__name__, found)
+    given = qualified_callbacks(given, found or whole.partition(".")[0])
+    choices = read_options(ActionOptions, given, source, f"action {whole}")
+    executor = choices.executor or "thread"
+    try:
+        checked_options(executor, choices.options)
+    except ValidationError as error:
+        found_wrong = [Problem(("options", *p.at), p.message, p.hint) for p in problems(error)]
+        raise refusal(f"action {whole}", found_wrong, source) from None
+    signature = signature_of(function, whole, source, names)
+    return Action(
+        whole,
+        choices=choices,
+        parameters_schema=signature.parameters,
+        result_schema=signature.result,
+        bind=signature.bind,
+        source=source,
+        function=function,
+        description=inspect.getdoc(plain) or "" if description is None else description,
+    )
+
+
+def qualified_callbacks(given: Mapping[str, Any], pack: str) -> dict[str, Any]:
+    """With the pack in front of callbacks that were written without it."""
+    out = dict(given)
+    for name in ("on_success", "on_failure"):
+        if name in out:
+            several = out[name] if isinstance(out[name], list | tuple) else [out[name]]
+            out[name] = [qualified(one, pack) if isinstance(one, str) else one for one in several]
+    return out

@@ -1,0 +1,109 @@
+"""Importing modules and files so that what goes wrong is said with its file and line."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from penstock.errors import DefinitionError, PenstockError
+from penstock.language.sources import Source, shown
+
+
+def imported(name: str) -> ModuleType:
+    """The module of this name, looked for in the current folder too. Raises DefinitionError."""
+    _reachable(os.getcwd())
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        raise explained(name, error) from None
+
+
+def imported_file(path: Path, *, root: Path | None = None) -> ModuleType:
+    """The module of a Python file. Its name counts from `root`, which is the folder around its outermost package if
+    not given; that folder is put on the path, so that it finds its neighbours and child processes find it.
+
+    Raises DefinitionError."""
+    path = path.resolve()
+    if root is None:
+        root = path.parent
+        while (root / "__init__.py").exists():
+            root = root.parent
+    steps = list(path.relative_to(root.resolve()).with_suffix("").parts)
+    if steps[-1] == "__init__":
+        steps.pop()
+    name = ".".join(steps)
+    _reachable(str(root.resolve()))
+    try:
+        if all(step.isidentifier() for step in steps) and _place(name) == path:
+            return importlib.import_module(name)
+        return _apart(path, name)
+    except (Exception, SystemExit) as error:
+        raise explained(shown(path), error) from None
+
+
+def _reachable(folder: str) -> None:
+    """Last on the path: a file called `queue.py` must not take the place of Python's own."""
+    if folder not in sys.path:
+        sys.path.append(folder)
+        importlib.invalidate_caches()
+
+
+def _place(name: str) -> Path | None:
+    """The file that importing this name would give."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):  # its parent is no package; or it is __main__
+        return None
+    return Path(spec.origin).resolve() if spec is not None and spec.has_location and spec.origin else None
+
+
+def _apart(path: Path, name: str) -> ModuleType:
+    """The module of a file whose name is taken, or is none: under a name that nothing else has."""
+    word = "".join(letter if letter.isalnum() else "_" for letter in name)
+    name = f"{word}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    places = [str(path.parent)] if path.name == "__init__.py" else None
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=places)
+    if spec is None or spec.loader is None:
+        raise DefinitionError(f"{shown(path)} cannot be imported", hint="Give it a name that ends in .py.")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def explained(what: str, error: BaseException) -> PenstockError:
+    """What went wrong while a module was imported, in words and with a place."""
+    if isinstance(error, PenstockError):
+        return error
+    if isinstance(error, SyntaxError) and error.filename:
+        return Source(error.filename, error.lineno or 1).wrong(
+            f"it is not Python: {error.msg}", "Correct the line."
+        )
+    if isinstance(error, ModuleNotFoundError) and error.name and f"{what}.".startswith(f"{error.name}."):
+        return DefinitionError(
+            f"there is no module {error.name!r}",
+            hint="Name a module that Python finds from here, or a file or folder, such as ./shop.py.",
+        )
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
+    place = f"{shown(frames[-1].filename)}:{frames[-1].lineno}: " if frames else ""
+    return DefinitionError(
+        f"{place}importing {what} failed: {type(error).__name__}: {error}",
+        hint="The module runs when it is loaded, and must be importable by itself.",
+    )
+
+
+def _is_theirs(file: str) -> bool:
+    """Whether a frame is of the user's own code: neither Penstock's, nor Python's, nor a library's."""
+    ours = (str(Path(__file__).parents[2]), str(Path(importlib.__file__).parent.parent), "<frozen")
+    return not file.startswith(ours) and "site-packages" not in file

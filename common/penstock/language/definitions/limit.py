@@ -1,0 +1,172 @@
+"""Limits: how many executions may run at once, or start within a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from penstock.language.definitions.declared import Declared
+from penstock.language.definitions.refs import is_name, is_ref, named
+from penstock.language.options import Count, Options, Wrong
+from penstock.language.sources import Source
+
+_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+_RATE = re.compile(r"\s*(\d+)\s*(?:/|per)\s*(\d+)?\s*(s|sec|second|m|min|minute|h|hour|d|day)s?\s*")
+_PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+EVERYTHING = "*"
+
+
+def _paths(given: object) -> object:
+    several = list(given) if isinstance(given, list | tuple) else [given]
+    for one in several:
+        if not isinstance(one, str) or not _PATH.fullmatch(one):
+            hint = "Write the path of a parameter, such as 'customer' or 'order.customer.id'."
+            raise Wrong(f"is not a path of a parameter: {one!r}", hint)
+    if len(set(several)) < len(several):
+        raise Wrong("names a parameter twice", None)
+    return tuple(several)
+
+
+Paths = Annotated[tuple[str, ...], BeforeValidator(_paths)]
+
+
+class Rate(Options):
+    """At most `count` starts within any `seconds`, which is a day at the most."""
+
+    count: Count
+    seconds: Annotated[float, Field(gt=0, le=86_400)]
+
+
+def _rate(given: object) -> object:
+    if not isinstance(given, str):
+        return given
+    found = _RATE.fullmatch(given)
+    if found is None or int(found[1]) < 1 or (found[2] and int(found[2]) < 1):
+        raise Wrong(f"is not a rate: {given!r}", "Write '100/min', '5/s', '1000/hour', '3/10s'.")
+    return {"count": int(found[1]), "seconds": int(found[2] or 1) * _PERIODS[found[3][0]]}
+
+
+def _scope(given: object) -> object:
+    scope = getattr(given, "name", None) if type(given).__name__ == "Pack" else named(given)
+    if scope in ("global", EVERYTHING):
+        return EVERYTHING
+    if not (is_name(scope) or is_ref(scope)):
+        raise Wrong(
+            f"covers nothing: {scope!r}",
+            "Write '*', a pack ('shop'), or an action or workflow ('shop.charge').",
+        )
+    return scope
+
+
+class Limit(Declared):
+    """`Limit(5)` lets five run at once, `Limit(5, by="customer")` five for each customer: an attempt holds a slot
+    from when it is scheduled until it ends. With several limits it needs a slot in each. What waits for its next
+    attempt, or has deferred itself, holds none, and comes back at the end of the line.
+
+    In the `limits` of an action it applies to that action, and needs no name. On its own it has a name and a
+    `scope`: `Limit(50, ref="shop.database", scope="shop")`. Raises DefinitionError."""
+
+    kind: ClassVar[str] = "limit"
+    positional: ClassVar[tuple[str, ...]] = ("max",)
+
+    ref: str = ""
+    scope: Annotated[str, BeforeValidator(_scope)] | None = None
+    """What it covers: `*` all actions, a pack all of its actions, or one action or workflow, wherever it runs.
+    A workflow as such is covered by a limit of its own only, and holds one slot of it, however often it contains
+    itself; so its tasks never wait for a slot that it holds."""
+    max: Count | None = None
+    """How many may run at once; None where only the rate is limited."""
+    by: Paths = ()
+    """Paths of parameters: each combination of their values is counted by itself; a missing one counts as a value."""
+    rate: Annotated[Rate, BeforeValidator(_rate)] | None = None
+    """How many may start within a time: `"100/min"`."""
+    when_full: Literal["enqueue", "cancel_new", "cancel_running"] = "enqueue"
+    """enqueue: wait, first come first served; cancel_new: refuse it; cancel_running: the oldest, running or waiting,
+    give way. What was refused is cancelled, with the reason. A retry is never refused."""
+    max_waiting: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = None
+    """How many may wait (of each combination of `by`) before the next is refused. None: no bound."""
+    fair: Paths = ()
+    """Paths of parameters between whose values waiting work takes turns. Of several limits the first that is fair
+    decides."""
+    while_waiting: Literal["release", "keep"] = "release"
+    """What becomes of the slot while the execution waits for the answer to an inquiry. An execution keeps all of its
+    slots if one of its limits says so."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            max: int | None = None,
+            *,
+            by: str | Sequence[str] = (),
+            rate: str | None = None,
+            burst: int | None = None,
+            when_full: Literal["enqueue", "cancel_new", "cancel_running"] = "enqueue",
+            max_waiting: int | None = None,
+            fair: str | Sequence[str] = (),
+            while_waiting: Literal["release", "keep"] = "release",
+            ref: str = "",
+            scope: object = None,
+            description: str = "",
+        ) -> None: ...
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [*super().names(), "burst"]
+
+    @classmethod
+    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
+        burst = given.pop("burst", None)
+        if burst is not None:
+            rate = _rate(given.get("rate"))
+            if isinstance(rate, Rate):
+                rate = rate.model_dump()
+            if (
+                not isinstance(rate, dict)
+                or isinstance(burst, bool)
+                or not isinstance(burst, int)
+                or burst < 1
+            ):
+                raise Wrong(
+                    "burst is a whole number of starts, and goes with a rate", "rate='100/min', burst=10"
+                )
+            # A window as long as the burst takes to refill: what may start at once, and still the same rate.
+            given["rate"] = {"count": burst, "seconds": rate["seconds"] * burst / rate["count"]}
+        return super().fold(given) if given.get("ref") else given
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.max is None and self.rate is None:
+            raise Wrong("limits nothing", "Give max, such as Limit(5), or rate, such as rate='100/min'.")
+        if self.ref and not is_ref(self.ref):
+            raise Wrong(f"ref: is not a ref: {self.ref!r}", "Write pack.name, in small letters.")
+        if bool(self.ref) != (self.scope is not None):
+            raise Wrong(
+                "has a scope and no ref" if self.scope else "has a ref and no scope",
+                "On its own a limit has both: Limit(50, ref='shop.database', scope='shop'). In the limits of an "
+                "action it has neither.",
+            )
+        return self
+
+    def of_action(self, action: str, source: Source) -> Limit:
+        """The same as a limit of its own, which covers that action."""
+        if self.ref:
+            raise source.wrong(
+                f"action {action}: its limit {self.ref} has a ref and a scope of its own",
+                "Leave both out, or declare the limit outside of the action.",
+            )
+        by = f"by_{'_'.join(self.by)}" if self.by else "all"
+        made = self.model_copy(
+            update={"ref": f"{action}.{re.sub('[^a-z0-9]+', '_', by.lower())}", "scope": action}
+        )
+        made._source = self._source if self._source.line else source
+        return made
+
+    def parts(self) -> Iterator[Limit]:
+        """Itself, unless it is there to be used in actions."""
+        if self.ref:
+            yield self

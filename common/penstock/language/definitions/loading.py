@@ -1,0 +1,137 @@
+"""Finding definitions: in Python modules and files, in packages, in YAML packs, and in folders of all of them."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from penstock.errors import DefinitionError
+from penstock.language.definitions.collection import Definitions
+from penstock.language.definitions.declared import UNBOUND
+from penstock.language.definitions.importing import explained, imported, imported_file
+from penstock.language.definitions.refs import Pack
+from penstock.language.options import did_you_mean
+from penstock.language.sources import Source, shown
+
+KINDS = ("action", "trigger", "rule", "route", "limit", "schedule", "workflow")
+SKIPPED = ("__pycache__", "node_modules", "venv")
+YAML = (".yaml", ".yml")
+PACK_FILES = ("pack.yaml", "pack.yml")
+
+Found = tuple[list[Any], list[Pack]]
+
+
+def load(source: str | Path | ModuleType) -> Definitions:
+    """The definitions of a module (or the name of one), a Python file, a package, a YAML file, a pack's folder, or a
+    folder that holds any of these. Importing Python runs it.
+
+    Raises DefinitionError that says where and what to do."""
+    if isinstance(source, ModuleType):
+        return Definitions(*_of_module(source))
+    path = Path(source)
+    if isinstance(source, str) and not path.exists() and not _looks_like_path(source):
+        return Definitions(*_of_module(imported(source)))
+    if not path.exists():
+        raise DefinitionError(f"there is no {shown(path)}", hint=_neighbours(path))
+    return Definitions(*_of_path(path.resolve()))
+
+
+def load_all(sources: str) -> Definitions:
+    """The definitions of several sources, separated by commas; of none for an empty text. Raises DefinitionError."""
+    found = Definitions()
+    for source in filter(None, map(str.strip, sources.split(","))):
+        found += load(source)
+    return found
+
+
+def _looks_like_path(source: str) -> bool:
+    return os.sep in source or source.endswith((".py", *YAML)) or source in (".", "..")
+
+
+def _neighbours(path: Path) -> str:
+    try:
+        return did_you_mean(path.name, sorted(one.name for one in path.parent.iterdir()))
+    except OSError:
+        return f"Nor is there a folder {shown(path.parent)}."
+
+
+def _of_path(path: Path) -> Found:
+    from penstock.language.packs import read_file, read_folder
+
+    if path.is_file():
+        if path.suffix in YAML:
+            return read_file(path)
+        if path.suffix == ".py":
+            return _of_module(imported_file(path))
+        raise DefinitionError(f"{shown(path)} is neither Python nor YAML", hint="Name a .py or .yaml file.")
+    if any((path / name).exists() for name in PACK_FILES):
+        return read_folder(path)
+    if (path / "__init__.py").exists():
+        return _of_module(imported_file(path / "__init__.py"))
+    items: list[Any] = []
+    packs: list[Pack] = []
+    for inside in sorted(path.iterdir()):
+        if inside.name.startswith(".") or inside.name in SKIPPED:
+            continue
+        if inside.is_dir() or inside.suffix in (".py", *YAML):
+            more, more_packs = _of_path(inside)
+            items += more
+            packs += more_packs
+    return items, packs
+
+
+def _of_module(module: ModuleType) -> Found:
+    modules = [module]
+    if hasattr(module, "__path__"):
+        inside = pkgutil.walk_packages(module.__path__, f"{module.__name__}.", onerror=_reraise)
+        modules += [imported(one.name) for one in inside if not one.name.endswith(".__main__")]
+    items: list[Any] = []
+    seen: set[int] = set()
+    packs: dict[str, Pack] = {}
+    for one in modules:
+        for thing in _declared(vars(one)):
+            if isinstance(thing, Pack):
+                packs[thing.name] = thing
+            elif id(thing) not in seen:
+                seen.add(id(thing))
+                items.append(thing)
+    # In the order of the places where they were written, which is what the order of routes goes by.
+    return sorted(items, key=_order(modules)), list(packs.values())
+
+
+def _reraise(name: str) -> None:
+    raise explained(name, sys.exc_info()[1] or ImportError(name)) from None
+
+
+def _order(modules: list[ModuleType]) -> Any:
+    files = {getattr(module, "__file__", None): n for n, module in enumerate(modules)}
+
+    def key(item: Any) -> tuple[int, int]:
+        source = getattr(item, "source", None)
+        return (files.get(source.file, -1), source.line) if isinstance(source, Source) else (len(files), 0)
+
+    return key
+
+
+def _declared(names: Mapping[str, Any]) -> Iterator[Any]:
+    """What a module declares at its top level: bound to a variable, in a list, a tuple or a dict, or not at all."""
+    for name, value in list(names.items()):
+        if name == UNBOUND or not name.startswith("__"):
+            several = value.values() if isinstance(value, dict) else value
+            for one in several if isinstance(value, dict | list | tuple) else (value,):
+                if isinstance(one, Pack) or _is_definition(one):
+                    yield one
+
+
+def _is_definition(value: Any) -> bool:
+    if isinstance(value, type | ModuleType):
+        return False
+    try:
+        return value.kind in KINDS and isinstance(value.ref, str) and callable(value.document)
+    except Exception:  # whatever a stranger's object may do when it is asked
+        return False

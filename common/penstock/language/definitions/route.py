@@ -1,0 +1,55 @@
+"""Routes: which work queue the executions of a namespace go to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from penstock.errors import DefinitionError
+from penstock.language.definitions.declared import Declared
+from penstock.language.options import Wrong
+from penstock.language.routing import RoutingRule
+
+
+class Route(Declared):
+    """`Route("*::ml::*", "gpu")`: executions whose namespace fits the pattern go to the queue `work.gpu`. The first
+    route that fits wins, in the order of `position` and then of the pattern; `penstock.language.routing` says what patterns
+    mean. Raises DefinitionError."""
+
+    kind: ClassVar[str] = "route"
+    positional: ClassVar[tuple[str, ...]] = ("pattern", "route")
+    shorten: ClassVar[tuple[str, ...]] = ()
+
+    ref: str = ""
+    """The pattern: there is one route for each."""
+    pattern: str = Field(strict=True)
+    route: str = Field(strict=True)
+    position: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = None
+    """Lower comes first. None: as it was written, after those of its module or pack that were written before."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, pattern: str, route: str, *, position: int | None = None, description: str = ""
+        ) -> None: ...
+
+    @classmethod
+    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return given if "ref" in given else {**given, "ref": given.get("pattern", "")}
+
+    @model_validator(mode="after")
+    def _well_formed(self) -> Self:
+        try:
+            RoutingRule(self.pattern, self.route)
+        except DefinitionError as error:
+            raise Wrong(error.message, error.hint) from None
+        return self
+
+    def placed(self, position: int) -> Route:
+        """The same, at `position` if it has none of its own."""
+        if self.position is not None:
+            return self
+        placed = self.model_copy(update={"position": position})
+        placed._source = self._source
+        return placed

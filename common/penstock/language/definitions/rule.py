@@ -1,0 +1,58 @@
+"""Rules: when an event of this trigger meets this condition, start that action with these parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field, StrictBool
+
+from penstock.language.definitions.declared import Declared
+from penstock.language.definitions.refs import Ref
+from penstock.language.definitions.templates import Condition, Templates
+from penstock.language.durations import PositiveDuration
+
+Priority = Annotated[int, Field(strict=True, ge=-1000, le=1000)]
+"""Of an execution that waits for a slot: higher goes first. 0 is ordinary."""
+Tenant = Annotated[str, Field(strict=True, pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+
+
+class Rule(Declared):
+    """`when` is a condition over `event` and `payload` (`payload.amount > 100`); without it every event matches.
+    Texts in `params` may hold templates over the same (`"{{ payload.customer }}"`).
+
+    Raises DefinitionError for a condition or a template that does not parse."""
+
+    kind: ClassVar[str] = "rule"
+    shorten: ClassVar[tuple[str, ...]] = ("ref", "trigger", "action")
+
+    trigger: Ref
+    action: Ref
+    """An action or a workflow."""
+    when: Condition | None = None
+    params: Templates = Field(default_factory=dict)
+    enabled: StrictBool = True
+    """What it is when it is first applied; `penstock rules enable|disable` changes it afterwards."""
+    tenant: Tenant | None = None
+    """Whose events it looks at; None: everybody's."""
+    priority: Priority = 0
+    """Of the executions that it starts."""
+    expires: PositiveDuration | None = None
+    """Seconds after which what it started is of no more use, if it has not ended by then."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            ref: str,
+            *,
+            trigger: object,
+            action: object,
+            when: str | None = None,
+            params: Mapping[str, Any] = {},
+            enabled: bool = True,
+            tenant: str | None = None,
+            priority: int = 0,
+            expires: object = None,
+            description: str = "",
+        ) -> None: ...

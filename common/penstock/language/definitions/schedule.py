@@ -1,0 +1,232 @@
+"""Schedules: start an action at the instants of a cron expression, every so often, or once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
+
+import orjson
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
+
+from penstock.errors import DefinitionError
+from penstock.language.definitions.declared import Declared, declare
+from penstock.language.definitions.refs import Ref
+from penstock.language.definitions.rule import Tenant
+from penstock.language.definitions.templates import Templates
+from penstock.language.durations import Duration, PositiveDuration, positive_seconds
+from penstock.language.options import Count, Options, Wrong, did_you_mean
+from penstock.language.policies import RetryPolicy
+from penstock.language.schedules import Spec, find_zone
+from penstock.language.schedules.cron import WORDS
+from penstock.language.schedules.cron_fields import parse_fields
+from penstock.language.schedules.reserved import RESERVED
+from penstock.language.sources import caller, of_frame
+
+MOST_CONTEXT = 32 * 1024
+"""Bytes of a schedule's context: programs get it in one environment variable."""
+Overlap = Literal["allow", "skip", "queue", "replace"]
+"""What happens when a fire is due while the one before it still runs."""
+
+
+def _instant(given: object) -> str:
+    """A datetime, or ISO text of one, as ISO text: in UTC if it has a zone."""
+    hint = "Write '2030-01-31T09:00:00+01:00', or a datetime."
+    try:
+        when = datetime.fromisoformat(given) if isinstance(given, str) else given
+    except ValueError as error:
+        raise Wrong(f"is not an instant: {error}", hint) from None
+    if not isinstance(when, datetime):
+        raise Wrong("is not an instant", hint)
+    return (when.astimezone(UTC) if when.tzinfo else when).isoformat()
+
+
+def _aware_instant(given: object) -> str:
+    text = _instant(given)
+    if not text.endswith("+00:00"):
+        raise Wrong(
+            "is an instant without a zone", "Write '2030-01-31T09:00:00+01:00', or an aware datetime."
+        )
+    return text
+
+
+def _zone(given: object) -> str:
+    try:
+        return find_zone(str(given)).key
+    except DefinitionError as error:
+        raise Wrong(error.message, error.hint) from None
+
+
+def _cron(given: object) -> str:
+    """The expression, written the one way: words replaced, single spaces, capitals."""
+    if not isinstance(given, str):
+        raise Wrong("is not a cron expression: it must be text", "Write '0 2 * * *', in quotes.")
+    text = given.strip().lower()
+    if text.startswith("@") and text not in WORDS:
+        raise Wrong(f"there is no {given!r}", did_you_mean(text, [*WORDS, "@every 90s"]))
+    try:
+        expression = " ".join(parse_fields(WORDS.get(text, given)))
+        return Spec.parse(expression).text
+    except DefinitionError as error:
+        raise Wrong(error.message, error.hint) from None
+
+
+def _context(given: object) -> object:
+    """What a schedule tells its runs: JSON, small, and without the names that every run finds there anyway."""
+    if not isinstance(given, dict):
+        return given
+    if taken := [name for name in given if name in RESERVED]:
+        raise Wrong(f"{taken[0]} is for Penstock to say: {RESERVED[taken[0]]}", "Choose another name.")
+    try:
+        size = len(orjson.dumps(given))
+    except TypeError as error:
+        raise Wrong(f"is not JSON: {error}", None) from None
+    if size > MOST_CONTEXT:
+        raise Wrong(f"has {size:,} bytes, more than {MOST_CONTEXT:,}", "Give the run a link to it.")
+    return given
+
+
+Instant = Annotated[str, BeforeValidator(_aware_instant)]
+
+
+class MissedFires(Options):
+    """What becomes of fires that were due while nothing ran, or the schedule was late by more than `grace`."""
+
+    policy: Literal["execute", "skip", "delay"] = "execute"
+    """execute: at once; skip: not at all; delay: after `delay` seconds, so as not to overload what comes back."""
+    grace: Duration = 300
+    """Seconds that a fire may be late and still counts as in time. The seed's default: five minutes."""
+    delay: PositiveDuration = 60
+    """Seconds, for the policy `delay`."""
+    catch_up: Literal["one", "all"] = "one"
+    """one: a single fire stands for all that were missed; all: each of them, up to `at_most`."""
+    at_most: Count = 100
+    """Missed fires that are caught up with; the latest ones."""
+    spread: Duration = 0
+    """Seconds over which the runs of missed fires are spread; those of several schedules too, as each begins at a
+    point of its own."""
+
+    @model_validator(mode="after")
+    def _used(self) -> Self:
+        """What would do nothing is refused: it was meant to do something."""
+        without = {
+            "delay": None if self.policy == "delay" else "policy: delay",
+            "at_most": None if self.catch_up == "all" else "catch_up: all",
+        }
+        if self.policy == "skip":
+            without |= dict.fromkeys(("catch_up", "at_most", "spread"), "policy: execute or delay")
+        for name, needed in without.items():
+            if needed and getattr(self, name) != type(self).model_fields[name].default:
+                raise Wrong(f"{name} does nothing without {needed}", f"Add {needed}, or leave {name} out.")
+        return self
+
+
+class Schedule(Declared):
+    """`Schedule("nightly", action=report, cron="0 2 * * *", timezone="Europe/Paris")`. Exactly one of `cron` (five
+    fields, six with seconds first, or words such as `@daily`), `every`, `at` and `rrule` says when; see
+    `penstock.language.schedules` for what each means.
+
+    Raises DefinitionError for an expression or a zone that is wrong."""
+
+    kind: ClassVar[str] = "schedule"
+    shorten: ClassVar[tuple[str, ...]] = ("ref", "action")
+
+    action: Ref
+    """An action or a workflow."""
+    cron: Annotated[str, BeforeValidator(_cron)] | None = None
+    every: PositiveDuration | None = None
+    """Seconds from one fire to the next."""
+    at: Annotated[str, BeforeValidator(_instant)] | None = None
+    """The one instant at which it fires; without an offset it is read in `timezone`."""
+    rrule: str | None = None
+    """`DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;BYDAY=MO` (RFC 5545)."""
+    timezone: Annotated[str, BeforeValidator(_zone)] = "UTC"
+    """IANA name of the zone in which all this is read."""
+    params: Templates = Field(default_factory=dict)
+    context: Annotated[dict[str, Any], BeforeValidator(_context)] = Field(default_factory=dict)
+    """What its runs find in `current().context`, next to the names of `penstock.language.schedules.reserved`."""
+    enabled: StrictBool = True
+    """What it is when it is first applied; `penstock schedule enable|disable` changes it afterwards."""
+    starts_at: Instant | None = None
+    ends_at: Instant | None = None
+    jitter: Duration = 0
+    """Seconds by which a fire may start later, at random: so that a thousand of them do not start together."""
+    missed: MissedFires = MissedFires()
+    overlap: Overlap = "allow"
+    retry: RetryPolicy | None = None
+    """Instead of the action's own. Not for workflows, whose tasks have policies of their own."""
+    tenant: Tenant = "public"
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            ref: str,
+            *,
+            action: object,
+            cron: str | None = None,
+            every: object = None,
+            at: datetime | str | None = None,
+            rrule: str | None = None,
+            timezone: str = "UTC",
+            params: Mapping[str, Any] = {},
+            context: Mapping[str, Any] = {},
+            enabled: bool = True,
+            starts_at: datetime | str | None = None,
+            ends_at: datetime | str | None = None,
+            jitter: object = 0,
+            missed: MissedFires | Mapping[str, Any] = MissedFires(),
+            overlap: Overlap = "allow",
+            retry: RetryPolicy | Mapping[str, Any] | None = None,
+            tenant: str = "public",
+            description: str = "",
+        ) -> None: ...
+
+    @classmethod
+    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
+        cron = given.get("cron")
+        if isinstance(cron, str) and cron.startswith("@every "):
+            given["every"] = positive_seconds(cron.removeprefix("@every "))
+            del given["cron"]
+        return super().fold(given)
+
+    @property
+    def expression(self) -> str:
+        """When it fires, as `penstock.language.schedules.Spec.parse` reads it."""
+        if self.every is not None:
+            return f"@every {round(self.every * 1000)}ms"
+        return self.cron or self.rrule or f"at {self.at}"
+
+    @model_validator(mode="after")
+    def _relations(self) -> Self:
+        if sum(one is not None for one in (self.cron, self.every, self.at, self.rrule)) != 1:
+            raise Wrong("must say when exactly once", "Give one of cron, every, at and rrule.")
+        if self.starts_at and self.ends_at and self.starts_at >= self.ends_at:
+            raise Wrong("ends before it starts", None)
+        try:
+            Spec.parse(self.expression, self.timezone)
+        except DefinitionError as error:
+            raise Wrong(error.message, error.hint) from None
+        return self
+
+
+A = TypeVar("A")
+
+
+def schedule(cron: str | None = None, /, *, ref: str | None = None, **options: Any) -> Callable[[A], A]:
+    """Declares a schedule for an action or a workflow: put it above `@action` or `@workflow`. The options are those of
+    `Schedule`; `ref` is that of the action where it is not given. Raises DefinitionError."""
+    source = of_frame(caller())
+
+    def attach(action: A) -> A:
+        schedules = getattr(action, "schedules", None)
+        if not isinstance(schedules, list):
+            raise source.wrong(
+                "@schedule is for actions and workflows", "Put it above @action or @workflow, not below."
+            )
+        own = getattr(action, "ref", "")
+        given = {"ref": ref or own, "action": own, **({"cron": cron} if cron else {}), **options}
+        schedules.append(declare(Schedule, given, source))
+        return action
+
+    return attach

@@ -1,0 +1,155 @@
+"""The parameters of a function: their schema, and how to make keyword arguments of what an execution was given."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import UnionType
+from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic_core import to_jsonable_python
+from typing_extensions import TypedDict
+
+from penstock.errors import InvalidInput
+from penstock.language.options import Wrong, did_you_mean, problems
+from penstock.language.schemas import schema_of_type
+from penstock.language.schemas.secrets import is_secret_at
+from penstock.language.sources import Source
+from penstock.run.steering import Steering
+
+Bind = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    parameters: dict[str, Any]
+    """JSON Schema of the parameters."""
+    result: dict[str, Any] | None
+    """JSON Schema of what it returns; None where it does not say."""
+    bind: Bind
+    """Keyword arguments of the parameters that an execution was given. Raises InvalidInput."""
+
+
+def signature_of(
+    function: Callable[..., Any], ref: str, source: Source, names: Mapping[str, Any] | None = None
+) -> Signature:
+    """What the annotations of a function say. `names` are those of the place where it was defined, for annotations
+    that name something local. Raises DefinitionError."""
+    hints = _hints(function, ref, source, names)
+    fields: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    open_ended = False
+    for parameter in inspect.signature(function).parameters.values():
+        match parameter.kind:
+            case parameter.POSITIONAL_ONLY | parameter.VAR_POSITIONAL:
+                raise source.wrong(
+                    f"action {ref}: parameter {parameter.name!r} can only be given by position",
+                    "Parameters of an action are given by name: remove the '/' or the '*args'.",
+                )
+            case parameter.VAR_KEYWORD:
+                if parameter.name in hints:
+                    raise source.wrong(
+                        f"action {ref}: **{parameter.name} has a type, which would not be checked",
+                        "Name the parameters, or take it without an annotation.",
+                    )
+                open_ended = True
+                continue
+        hint = hints.get(parameter.name, Any)
+        if isinstance(parameter.default, FieldInfo):
+            raise source.wrong(
+                f"action {ref}: the default of {parameter.name!r} is a Field",
+                f"Write {parameter.name}: Annotated[int, Field(ge=1)] = 3, which also works in a plain call.",
+            )
+        if parameter.default is not parameter.empty:
+            defaults[parameter.name] = parameter.default
+            hint = NotRequired[hint]
+        fields[parameter.name] = hint
+
+    try:
+        adapter, schema = _typed(fields, open_ended)
+        returns = _returned(hints["return"]) if "return" in hints else Any
+        result = schema_of_type(returns, mode="serialization") or None
+    except Wrong as error:
+        raise source.wrong(f"action {ref}: {error}", error.hint) from None
+    for name, default in defaults.items():
+        _show_default(schema["properties"][name], default)
+    return Signature(schema, result, _binder(adapter, schema, ref))
+
+
+def _hints(
+    function: Callable[..., Any], ref: str, source: Source, names: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    try:
+        return get_type_hints(inspect.unwrap(function), localns=dict(names or {}), include_extras=True)
+    except Exception as error:  # whatever evaluating an annotation may raise
+        raise source.wrong(
+            f"action {ref}: an annotation cannot be evaluated: {error}",
+            "Import the names that annotations use outside of `if TYPE_CHECKING`.",
+        ) from None
+
+
+def _typed(fields: dict[str, Any], open_ended: bool) -> tuple[TypeAdapter[Any], dict[str, Any]]:
+    """A TypedDict of the parameters: unlike a model it takes any name (`json`, `copy`, `model_x`) and makes dicts."""
+    typed = TypedDict("Parameters", fields)  # type: ignore[misc]
+    typed.__pydantic_config__ = ConfigDict(extra="allow" if open_ended else "forbid")  # type: ignore[attr-defined]
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(typed)
+    except (PydanticSchemaGenerationError, PydanticUserError):
+        for name, hint in fields.items():  # again one by one, to be able to name the culprit
+            try:
+                schema_of_type(get_args(hint)[0] if get_origin(hint) is NotRequired else hint)
+            except Wrong as error:
+                raise Wrong(f"parameter {name!r} {error}", error.hint) from None
+        raise
+    return adapter, schema_of_type(adapter)
+
+
+def _returned(hint: Any) -> Any:
+    """What is returned as a result: without `Defer`, `AskInquiry` and their kind, which steer instead."""
+    if isinstance(hint, type) and issubclass(hint, Steering):
+        return Any
+    if get_origin(hint) in (Union, UnionType):
+        kept = [one for one in get_args(hint) if not (isinstance(one, type) and issubclass(one, Steering))]
+        return Union[tuple(kept)] if kept else Any  # noqa: UP007 (a union of what is only known now)
+    return Any if get_origin(hint) is Annotated and not get_args(hint) else hint
+
+
+def _show_default(schema: dict[str, Any], default: Any) -> None:
+    if schema.get("secret") or schema.get("writeOnly"):
+        return
+    try:
+        schema["default"] = to_jsonable_python(default)
+    except Exception:  # a default that is not JSON is not shown; the function knows it
+        schema.pop("default", None)
+
+
+def _binder(adapter: TypeAdapter[Any], schema: Mapping[str, Any], ref: str) -> Bind:
+    validate = adapter.validator.validate_python
+    known = sorted(schema.get("properties", ()))
+
+    def bind(params: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            bound: dict[str, Any] = validate(params)
+        except ValidationError as error:
+            raise _misfit(error, schema, ref, known) from None
+        return bound
+
+    return bind
+
+
+def _misfit(error: ValidationError, schema: Mapping[str, Any], ref: str, known: list[str]) -> InvalidInput:
+    said: list[str] = []
+    hint = f"{ref} takes: {', '.join(known)}." if known else f"{ref} takes no parameters."
+    for detail, problem in zip(error.errors(include_url=False), problems(error), strict=True):
+        if detail["type"] == "extra_forbidden":
+            said.append(f"parameters: unknown {problem.at[0]!r}")
+            hint = did_you_mean(str(problem.at[0]), known) if known else hint
+        elif detail["type"] != "missing" and is_secret_at(problem.at, schema):
+            said.append(f"parameters.{problem.at[0]}: does not fit (it is secret, so no more is said)")
+        else:
+            said.append(f"parameters.{problem}")
+    return InvalidInput("; ".join(said), hint=hint)

@@ -1,0 +1,39 @@
+"""Checking, when something is declared, that its templates and conditions parse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from penstock.errors import ExpressionError
+from penstock.language.expressions import compile_template, condition
+from penstock.language.options import Wrong
+
+
+def _parses(parse: Callable[[Any], object]) -> AfterValidator:
+    def check(written: Any) -> Any:
+        if written is not None:
+            try:
+                parse(written)
+            except ExpressionError as error:
+                raise Wrong(error.message, error.hint) from None
+        return written
+
+    return AfterValidator(check)
+
+
+Condition = Annotated[str, _parses(condition)]
+"""A pydantic type: an expression such as `payload.amount > 100`."""
+Templates = Annotated[dict[str, Any], _parses(compile_template)]
+"""A pydantic type: names and values, in which texts may hold `{{ ... }}`."""
+
+
+def is_template(value: Any) -> bool:
+    """Whether a value is only known when it is rendered."""
+    if isinstance(value, str):
+        return "{{" in value or "{%" in value
+    if isinstance(value, dict):
+        return any(map(is_template, value.values()))
+    return isinstance(value, list | tuple) and any(map(is_template, value))

@@ -1,0 +1,124 @@
+"""Triggers: kinds of events, sent from outside or found by a function that looks for them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field, PrivateAttr
+
+from penstock.language.definitions.action import Action
+from penstock.language.definitions.declared import Declared, declare
+from penstock.language.definitions.polling import polling
+from penstock.language.definitions.refs import pack_of, qualified
+from penstock.language.durations import PositiveDuration
+from penstock.language.options import Options
+from penstock.language.schemas import payload_schema as as_schema  # the field has that name
+from penstock.language.sources import Source, of_code
+
+
+class Poll(Options):
+    """How often the function of a poll trigger is called, in seconds, and how long a call may take."""
+
+    every: PositiveDuration
+    timeout: PositiveDuration = 300
+
+
+class Trigger(Declared):
+    """A kind of event, with the shape of its payload.
+
+    `schema` is a pydantic model, a dataclass or another type, a JSON Schema, or the short form of YAML; events
+    whose payload does not fit are refused at the door. Without it any payload is taken."""
+
+    kind: ClassVar[str] = "trigger"
+
+    payload_schema: Annotated[dict[str, Any], BeforeValidator(as_schema)] = Field(
+        default_factory=dict, alias="schema"
+    )
+    poll: Poll | None = None
+    """Set for a poll trigger."""
+
+    _function: Callable[..., Any] | None = PrivateAttr(default=None)
+    _polling: Action[..., Any] | None = PrivateAttr(default=None)
+
+    if TYPE_CHECKING:
+
+        def __init__(self, ref: str, *, schema: Any = None, description: str = "") -> None: ...
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """Of a poll trigger: what looks for events. See `trigger`."""
+        return self._function
+
+    @property
+    def is_coroutine(self) -> bool:
+        return inspect.iscoroutinefunction(self._function)
+
+    def parts(self) -> Iterator[Any]:
+        """The trigger and, of a poll trigger, the action that calls its function."""
+        yield self
+        if self._polling is not None:
+            yield self._polling
+
+
+def trigger(
+    ref: str | None = None,
+    *,
+    every: Any,
+    timeout: Any = 300,
+    schema: Any = None,
+    description: str | None = None,
+    pack: str | None = None,
+) -> Callable[[Callable[..., Any]], Trigger]:
+    """Declares a poll trigger: a function that is called `every` so often and returns the events that it found, as
+    a list of payloads. It may take one parameter, `state`: what the call before it left there, a dict that is kept
+    with the events. A call runs on a worker that has the function, as an execution of an action of the trigger's name;
+    the next one begins `every` after it, and not before it has ended. See docs/poll-triggers.md.
+
+    Raises DefinitionError."""
+
+    def declare_poll(function: Callable[..., Any]) -> Trigger:
+        given: dict[str, Any] = {
+            "ref": ref,
+            "schema": schema,
+            "poll": {"every": every, "timeout": timeout},
+            "description": description,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
+        return poll_trigger(function, given, pack)
+
+    return declare_poll
+
+
+def poll_trigger(
+    function: Callable[..., Any],
+    given: Mapping[str, Any],
+    pack: str | None = None,
+    source: Source | None = None,
+) -> Trigger:
+    """A poll trigger of a function, with the action that calls it. Raises DefinitionError."""
+    if not inspect.isroutine(function) or not hasattr(inspect.unwrap(function), "__code__"):
+        raise TypeError("a poll trigger is made of a function: put @trigger(every=...) above a def")
+    plain = inspect.unwrap(function)
+    source = source or of_code(plain.__code__)
+    if [name for name in inspect.signature(function).parameters if name != "state"]:
+        raise source.wrong(
+            f"trigger {plain.__name__} takes parameters that nobody gives it",
+            "A poll trigger takes nothing, or one parameter called state.",
+        )
+    found = pack_of(plain.__globals__)
+    pack = pack or (found.name if found else None)
+    made = declare(
+        Trigger,
+        {
+            "description": inspect.getdoc(function) or "",
+            **given,
+            "ref": qualified(str(given.get("ref") or plain.__name__), pack),
+        },
+        source,
+    )
+    made._function = function
+    assert made.poll is not None
+    made._polling = polling(made.ref, function, made.poll.timeout, source, made.description)
+    return made

@@ -1,0 +1,70 @@
+"""Rules: whether one matches an event, and with which parameters it starts its action. Pure; the same for the executor
+and for `penstock rules test`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from penstock.errors import ExpressionError
+from penstock.language.expressions import compile_template, condition
+from penstock.store.database import Row
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A version of a rule, ready to be evaluated."""
+
+    tenant: str | None
+    when: Callable[[Mapping[str, Any]], bool]
+    params: Callable[[Mapping[str, Any]], Any]
+    priority: int
+    options: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a rule made of an event: the parameters for its action, or why there are none."""
+
+    matched: bool
+    params: Any = None
+    error: str | None = None
+
+
+def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
+    when = body.get("when")
+    options = {name: body[name] for name in ("expires",) if body.get(name)}
+    return CompiledRule(
+        tenant=body.get("tenant"),
+        when=(lambda _: True) if when is None else condition(when),
+        params=compile_template(body.get("params") or {}),
+        priority=int(body.get("priority") or 0),
+        options=orjson.dumps(options).decode() if options else None,
+    )
+
+
+def told(event: Row, payload: Any) -> dict[str, Any]:
+    """An event as expressions see it."""
+    return {
+        "id": str(event["id"]),
+        "trigger": event["trigger"],
+        "tenant": event["tenant"],
+        "payload": payload,
+        "created_at": event["created_at"].isoformat(),
+    }
+
+
+def evaluate(rule: CompiledRule, event: Row, payload: Any) -> Match:
+    """The rule against the event. A condition or template that fails is a match with an error: somebody must see it."""
+    if rule.tenant is not None and rule.tenant != event["tenant"]:
+        return Match(False)
+    namespace = {"event": told(event, payload), "payload": payload}
+    try:
+        if not rule.when(namespace):
+            return Match(False)
+        return Match(True, rule.params(namespace))
+    except ExpressionError as error:
+        return Match(True, error=f"{type(error).__name__}: {error.message}")

@@ -1,0 +1,67 @@
+"""A context value against an expected one, as trigger rules that are written as data compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+from penstock.errors import DefinitionError, ExpressionError
+from penstock.language.expressions.budget import Refused, budget
+from penstock.language.expressions.operators import COMPARISONS, contains
+
+ABSENT: Final = object()
+"""What `look_up` gives for a path that leads nowhere."""
+
+OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": COMPARISONS["eq"],
+    "!=": COMPARISONS["ne"],
+    ">": COMPARISONS["gt"],
+    ">=": COMPARISONS["gteq"],
+    "<": COMPARISONS["lt"],
+    "<=": COMPARISONS["lteq"],
+    "in": COMPARISONS["in"],
+    "not in": COMPARISONS["notin"],
+    "contains": contains,
+    "not contains": lambda actual, expected: not contains(actual, expected),
+    "exists": lambda actual, _: actual is not ABSENT,
+    "not exists": lambda actual, _: actual is ABSENT,
+}
+_IF_ABSENT = frozenset({"!=", "not in", "not contains", "not exists"})
+"""What holds of a value that is not there: the negations. Any other operator does not."""
+
+
+def look_up(path: str, data: Any) -> Any:
+    """The value at `path` (`customer.orders.0.id`), or ABSENT. A key that itself has dots in it wins."""
+    if isinstance(data, Mapping) and path in data:
+        return data[path]
+    for name in path.split("."):
+        if isinstance(data, Mapping) and name in data:
+            data = data[name]
+        elif isinstance(data, (list, tuple)) and name.isdigit() and int(name) < len(data):
+            data = data[int(name)]
+        else:
+            return ABSENT
+    return data
+
+
+def holds(operator: str, actual: Any, expected: Any = None) -> bool:
+    """Whether `actual` (a value, or ABSENT) is in this relation to `expected`.
+
+    Raises DefinitionError for an operator that is not in OPERATORS, ExpressionError for values that cannot be
+    compared, such as a text with a number by `>`.
+    """
+    if operator not in OPERATORS:
+        near = get_close_matches(operator, OPERATORS, n=1)
+        meant = f"Did you mean `{near[0]}`? " if near else ""
+        raise DefinitionError(
+            f"There is no operator {operator!r}.", hint=f"{meant}Use {', '.join(OPERATORS)}."
+        )
+    if actual is ABSENT:
+        return operator in _IF_ABSENT
+    try:
+        with budget():
+            return OPERATORS[operator](actual, expected)
+    except (TypeError, Refused) as error:
+        kinds = f"a {type(actual).__name__} and a {type(expected).__name__}"
+        raise ExpressionError(f"`{operator}` does not compare {kinds}: {error}.") from None

@@ -1,0 +1,97 @@
+"""What a condition says must be equal, so that what fits can be looked up instead of tried one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+from jinja2 import nodes
+
+from penstock.language.expressions.budget import budget
+from penstock.language.expressions.expression import _compile, _condition_of, _parse
+from penstock.language.expressions.names import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """The condition holds only if what is at `path` below its root equals the value of `other`."""
+
+    path: Path
+    other: Callable[[Mapping[str, Any]], Any]
+
+    def key(self, namespace: Mapping[str, Any]) -> str | None:
+        """The key of the other side: equal values have the same one. None: it has none, or is in error."""
+        try:
+            with budget():
+                return key_of(self.other(namespace))
+        except Exception:  # whoever evaluates the condition itself gets the error
+            return None
+
+
+@lru_cache(maxsize=2048)
+def equality(source: str, root: str) -> Equality | None:
+    """The first equality that must hold between something of `root` and something that does not depend on it:
+    `event.payload.order == parameters.order and ...`. Raises ExpressionError if `source` is not well formed."""
+    whole = _parse(source, _condition_of).body[0]
+    assert isinstance(whole, nodes.Output)
+    for part in _conjuncts(whole.nodes[0]):
+        if isinstance(part, nodes.Compare) and len(part.ops) == 1 and part.ops[0].op == "eq":
+            sides = (part.expr, part.ops[0].expr)
+            for one, other in (sides, sides[::-1]):
+                path = _path(one, root)
+                if path and not _mentions(other, root):
+                    tree = nodes.Template([nodes.Output([other], lineno=1)], lineno=1)
+                    return Equality(path, _compile(source, tree)[0])
+    return None
+
+
+def value_at(path: Sequence[str | int], value: Any) -> Any:
+    """What is at a path. Raises LookupError if there is nothing."""
+    for step in path:
+        if isinstance(value, Mapping) or (isinstance(value, list) and isinstance(step, int)):
+            value = value[step]  # type: ignore[index]
+        else:
+            raise LookupError(step)
+    return value
+
+
+def key_of(value: Any) -> str | None:
+    """The same for equal texts and for equal numbers; None for whatever else there is."""
+    if isinstance(value, str):
+        return f"s{value}" if len(value) <= 100 else f"h{sha256(value.encode()).hexdigest()}"
+    if isinstance(value, bool | int):
+        return f"n{int(value)}"
+    if isinstance(value, float):
+        return f"n{int(value) if value.is_integer() else value!r}"
+    return None
+
+
+def _conjuncts(node: nodes.Node) -> Iterator[nodes.Node]:
+    if isinstance(node, nodes.And):
+        yield from _conjuncts(node.left)
+        yield from _conjuncts(node.right)
+    else:
+        yield node
+
+
+def _path(node: nodes.Node, root: str) -> Path:
+    """The path below `root` that a node is; empty if it is something else."""
+    steps: list[str | int] = []
+    while isinstance(node, nodes.Getattr | nodes.Getitem):
+        if isinstance(node, nodes.Getattr):
+            steps.append(node.attr)
+        elif isinstance(node.arg, nodes.Const) and type(node.arg.value) in (str, int):
+            steps.append(node.arg.value)
+        else:
+            return ()
+        node = node.node
+    return tuple(reversed(steps)) if isinstance(node, nodes.Name) and node.name == root else ()
+
+
+def _mentions(node: nodes.Node, root: str) -> bool:
+    return any(
+        name.name == root for name in (node, *node.find_all(nodes.Name)) if isinstance(name, nodes.Name)
+    )

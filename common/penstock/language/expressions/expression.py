@@ -1,0 +1,218 @@
+"""One template or condition: parsed where it is defined, evaluated many times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from jinja2 import TemplateError, Undefined, nodes
+from jinja2.environment import Template
+from jinja2.exceptions import SecurityError, TemplateSyntaxError
+from jinja2.parser import Parser
+
+from penstock.errors import ExpressionError, PenstockError
+from penstock.language.expressions.budget import MAX_SOURCE, Refused, budget, spend_on
+from penstock.language.expressions.environment import SANDBOX, Position, Scope
+from penstock.language.expressions.functions import GLOBALS
+from penstock.language.expressions.grammar import Guards, check
+from penstock.language.expressions.missing import MissingName
+from penstock.language.expressions.names import NamesUsed, names_in
+from penstock.language.expressions.text import concatenate
+
+_SHOWN = 200
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_HABITS = {
+    "===": "Write `==` to compare.",
+    "&&": "Write `and`.",
+    "||": "Write `or`.",
+    "?": "Write `a if condition else b`, or `x | default(y)`.",
+    "!": "Write `not x`, or `!=` to compare.",
+    "=": "Write `==` to compare.",
+    "&": "Write `and`.",
+}
+
+
+class Expression:
+    """A text with `{{ }}`. Alone, `{{ x }}` gives the value of x, whatever its type; within text, text.
+
+    `names` says what it reads. Raises ExpressionError, with line and column, if it is not well formed.
+    """
+
+    __slots__ = ("_run", "names", "source")
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        tree = _parse(source, _template_of)
+        self._run, self.names = _compile(source, tree)
+
+    def __call__(self, namespace: Mapping[str, Any]) -> Any:
+        """Its value. Raises ExpressionError if it fails, uses what is not defined, or costs too much."""
+        with budget():
+            return self.value(namespace)
+
+    def value(self, namespace: Mapping[str, Any]) -> Any:
+        """The same, at the cost of the budget that is already open."""
+        try:
+            return self._run(namespace)
+        except Exception as error:
+            _explain(error, self.source, namespace)
+
+
+class Condition:
+    """An expression whose truth is wanted, with or without `{{ }}` around it: `parameters.amount > 100`.
+
+    True and false as in Python: what is empty, zero or none is false, any other text is true.
+    """
+
+    __slots__ = ("_run", "names", "source")
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        tree = _parse(source, _condition_of)
+        self._run, self.names = _compile(source, tree)
+
+    def __call__(self, namespace: Mapping[str, Any]) -> bool:
+        """Whether it holds. Raises ExpressionError as Expression does."""
+        with budget():
+            try:
+                return bool(self._run(namespace))
+            except Exception as error:
+                _explain(error, self.source, namespace)
+
+
+@lru_cache(maxsize=2048)
+def expression(source: str) -> Expression:
+    """The Expression of `source`, compiled once."""
+    return Expression(source)
+
+
+@lru_cache(maxsize=2048)
+def _condition(source: str) -> Condition:
+    return Condition(source)
+
+
+def condition(source: str | bool) -> Condition:
+    """The Condition of `source`, compiled once. True and False are conditions too, as YAML gives them."""
+    return _condition(str(source).lower() if isinstance(source, bool) else source)
+
+
+def _template_of(source: str) -> nodes.Template:
+    tree = Parser(SANDBOX, source).parse()
+    match tree.body:
+        case [nodes.Output(nodes=[first, nodes.TemplateData(data="\n")])]:
+            # A block of YAML text ends with a newline that nobody meant: it does not turn a value into text.
+            tree.body = [nodes.Output([first], lineno=1)]
+    return tree
+
+
+def _condition_of(source: str) -> nodes.Template:
+    if source.lstrip().startswith(("{{", "{%", "{#")):
+        tree = Parser(SANDBOX, source.strip()).parse()
+        if _lone_value(tree) is None:
+            raise TemplateSyntaxError("a condition is one expression", Position.at(source, 0))
+        return tree
+    parser = Parser(SANDBOX, source, state="variable")
+    value = parser.parse_expression()
+    if not parser.stream.eos:
+        token = parser.stream.current
+        raise TemplateSyntaxError(f"unexpected {token.value!r}", token.lineno)
+    return nodes.Template([nodes.Output([value], lineno=1)], lineno=1)
+
+
+def _lone_value(tree: nodes.Template) -> nodes.Expr | None:
+    """The expression in `{{ }}` if there is nothing else."""
+    if len(tree.body) == 1 and isinstance(tree.body[0], nodes.Output) and len(tree.body[0].nodes) == 1:
+        only = tree.body[0].nodes[0]
+        return None if isinstance(only, nodes.TemplateData) else only
+    return None
+
+
+def _parse(source: str, parse: Callable[[str], nodes.Template]) -> nodes.Template:
+    if len(source) > MAX_SOURCE:
+        raise ExpressionError(
+            f"{_shown(source)} is longer than {MAX_SOURCE:,} characters.",
+            hint="Pass long texts as a parameter, and refer to them.",
+        )
+    try:
+        tree = parse(source)
+        check(tree)
+    except TemplateSyntaxError as error:
+        line, column = int(error.lineno or 1), getattr(error.lineno, "column", 1)
+        hint = getattr(error, "hint", None) or _habit(source, line, column)
+        where = f"line {line}, column {column}"
+        what = str(error.message).rstrip(".")
+        raise ExpressionError(f"{_shown(source)}, {where}: {what}.", hint=hint) from None
+    except (RecursionError, ValueError) as error:
+        why = "it nests too deeply" if isinstance(error, RecursionError) else "a number in it is too long"
+        raise ExpressionError(f"{_shown(source)}: {why}.", hint="Split it into several values.") from None
+    return tree
+
+
+def _compile(source: str, tree: nodes.Template) -> tuple[Callable[[Mapping[str, Any]], Any], NamesUsed]:
+    names = names_in(tree, GLOBALS)
+    lone = _lone_value(tree)
+    picked = lone is not None and all(
+        isinstance(node, (nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Const))
+        for node in (lone, *lone.find_all(nodes.Node))
+    )
+    Guards().visit(tree)
+    tree.set_environment(SANDBOX)
+    try:
+        code = SANDBOX.compile(tree)
+    except (SyntaxError, RecursionError, MemoryError):  # Python's compiler has limits of its own
+        raise ExpressionError(f"{_shown(source)}: it nests too deeply.", hint="Split it up.") from None
+    root: Any = Template.from_code(SANDBOX, code, {}).root_render_func
+    if picked:  # it makes nothing, so however large the value is, it was paid for by whoever made it
+        return (lambda namespace: _value(next(root(Scope(namespace))))), names
+    if lone:
+        return (lambda namespace: _whole(next(root(Scope(namespace))))), names
+    return (lambda namespace: concatenate(root(Scope(namespace)))), names
+
+
+def _value(result: Any) -> Any:
+    """`result`, if it is a value."""
+    if type(result) not in _PLAIN:
+        if isinstance(result, Undefined):
+            bool(result)  # raises
+        if callable(result):
+            raise Refused("its value is a function", "Call it: add `()`.")
+    return result
+
+
+def _whole(result: Any) -> Any:
+    """`result`, if it is a value, with nothing undefined in it, and of a size that can be paid."""
+    if type(result) not in _PLAIN:
+        spend_on(_value(result))
+    return result
+
+
+def _explain(error: Exception, source: str, namespace: Mapping[str, Any]) -> NoReturn:
+    """Raise the ExpressionError for what went wrong. It must not show values: some are secret."""
+    hint = None
+    if isinstance(error, MissingName):
+        what, hint = error.explain(source, namespace, GLOBALS)
+    elif isinstance(error, Refused):
+        what, hint = str(error), error.hint
+    elif isinstance(error, PenstockError):  # from a function of the namespace
+        what, hint = error.message, error.hint
+    elif isinstance(error, (TypeError, ZeroDivisionError, OverflowError, SecurityError, TemplateError)):
+        what = str(error)  # these name types and filters, not values
+    elif isinstance(error, RecursionError):
+        what = "a value in it nests too deeply"
+    else:
+        what = f"it failed with {type(error).__name__}"
+    raise ExpressionError(f"{_shown(source)}: {what.rstrip('.')}.", hint=hint) from None
+
+
+def _habit(source: str, line: int, column: int) -> str | None:
+    """What to write instead of what other languages have at this place."""
+    rest = "".join(source.split("\n")[line - 1 : line])[max(0, column - 2) :]
+    for symbol, hint in _HABITS.items():
+        if symbol in rest[: len(symbol) + 1]:
+            return hint
+    return None
+
+
+def _shown(source: str) -> str:
+    return f"`{source if len(source) <= _SHOWN else source[:_SHOWN] + '...'}`"

@@ -1,0 +1,211 @@
+"""The filters, tests and functions that expressions may use: these and no others.
+
+Jinja's own where they are harmless, called only after paying for their arguments; and always a list where
+Jinja would give an iterator. Left out are those that format by a pattern (`format`, `%`), reach attributes
+(`attr`, `xmlattr`), make HTML, or draw at random, as the same expression must give the same value again.
+Regular expressions are left out too: Python's engine can take exponential time, and `startswith`, `endswith`,
+`in`, `split` and `replace` do for what a parameter or a condition needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from datetime import timedelta
+from decimal import Decimal
+from functools import wraps
+from typing import Any
+
+from jinja2 import Environment, Undefined, pass_environment
+from jinja2 import filters as jinjas_filters
+from jinja2 import tests as jinjas_tests
+
+from penstock.language.expressions import conversions, text
+from penstock.language.expressions.budget import MAX_RANGE, Refused, fits, spend, spend_on
+from penstock.language.expressions.lookup import item
+from penstock.language.expressions.operators import COMPARISONS, contains
+
+JINJA_FILTERS: Mapping[str, Any] = jinjas_filters.FILTERS
+JINJA_TESTS: Mapping[str, Any] = jinjas_tests.TESTS
+
+FREE, ITEMS, DEEP, DEEP_ITEMS = "free", "items", "deep", "deep items"
+"""What a call costs: nothing; a step an item; the whole size of its arguments; or both."""
+
+
+def _paid(function: Callable[..., Any], cost: str) -> Callable[..., Any]:
+    """`function`, called when its cost is paid, and whose answer is never an iterator or too long."""
+    first = 1 if hasattr(function, "jinja_pass_arg") else 0  # Jinja passes its context or environment first
+
+    @wraps(function)
+    def paid(*args: Any, **kwargs: Any) -> Any:
+        given = [*args[first:], *kwargs.values()]
+        if cost in (DEEP, DEEP_ITEMS):
+            spend_on(*given)
+        _defined(given)
+        if cost in (ITEMS, DEEP_ITEMS) and given and isinstance(given[0], Sized):
+            paths = sum(len(name) for name in given[1:] if isinstance(name, str))  # as `attribute="a.b.c"`
+            spend(1 + len(given[0]) * (1 + (paths >> 2)))
+        result = function(*args, **kwargs)
+        if isinstance(result, Iterator):
+            return list(result)
+        if isinstance(result, str):
+            fits(len(result))
+        return result
+
+    return paid
+
+
+def _defined(values: Iterable[Any]) -> None:
+    for value in values:
+        if isinstance(value, Undefined):
+            bool(value)  # raises, with its own explanation
+
+
+def _pluck(value: Any, attribute: str) -> Any:
+    for name in attribute.split("."):
+        value = item(value, int(name) if name.isdigit() else name)
+    return value
+
+
+def total(values: Any, attribute: str | None = None, start: Any = 0) -> Any:
+    """`values | sum`, of numbers or durations. (Adding up lists would take the square of their length.)"""
+    numbers = values if attribute is None else [_pluck(value, attribute) for value in values]
+    _defined(numbers)
+    if any(isinstance(value, timedelta) for value in numbers):
+        start = start or timedelta()
+    elif not all(isinstance(value, (int, float, Decimal)) for value in (start, *numbers)):
+        raise Refused("`sum` adds numbers only", "Convert with `map('float')`, join texts with `join`.")
+    return sum(numbers, start)
+
+
+def join(values: Any, separator: str = "", attribute: str | None = None) -> str:
+    return text.join(
+        [value if attribute is None else _pluck(value, attribute) for value in values], separator
+    )
+
+
+def limited_range(*bounds: int) -> list[int]:
+    """`range`, as a list of at most MAX_RANGE items."""
+    try:
+        length = len(range(*bounds))
+    except OverflowError:
+        length = MAX_RANGE + 1
+    if length > MAX_RANGE:
+        raise Refused(f"it makes a range of more than {MAX_RANGE:,} items")
+    spend(length)
+    return list(range(*bounds))
+
+
+def flatten(values: Any) -> list[Any]:
+    """One level: `[[1, 2], 3] | flatten` is `[1, 2, 3]`."""
+    flat: list[Any] = []
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            spend(len(value))
+            flat.extend(value)
+        else:
+            flat.append(value)
+    return flat
+
+
+def combine(first: Any, *others: Any) -> dict[Any, Any]:
+    """`a | combine(b)`: the entries of both; those of the later one win."""
+    combined: dict[Any, Any] = {}
+    for mapping in (first, *others):
+        spend(1 + len(mapping))
+        combined.update(mapping)
+    return combined
+
+
+def split(value: str, separator: str | None = None, maximum: int = -1) -> list[str]:
+    return value.split(separator, maximum)
+
+
+def zipped(*values: Any) -> list[tuple[Any, ...]]:
+    """Pairs of the first items, the second, ... for as long as the shortest has one."""
+    return list(zip(*values, strict=False))
+
+
+@pass_environment
+def group_by(environment: Environment, values: Any, attribute: str | int) -> list[tuple[Any, list[Any]]]:
+    """`values | groupby("city")`: pairs of a city and the values that have it, in the order of the cities."""
+    return [(key, group) for key, group in JINJA_FILTERS["groupby"](environment, values, attribute)]
+
+
+def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *values: choose(values[0] if len(values) == 1 else values)
+
+
+def _sorted(values: Any, reverse: bool = False) -> list[Any]:
+    return sorted(values, reverse=reverse)
+
+
+_JINJAS_FILTERS = {
+    FREE: "abs count first last length",
+    ITEMS: "items list map reject rejectattr reverse select selectattr",
+    DEEP: "capitalize lower title trim truncate upper urlencode wordcount",
+    DEEP_ITEMS: "dictsort max min sort unique",
+}
+_OUR_FILTERS: dict[str, tuple[Callable[..., Any], str]] = {
+    "bool": (conversions.to_bool, DEEP),
+    "combine": (combine, FREE),
+    "flatten": (flatten, ITEMS),
+    "float": (conversions.to_float, DEEP),
+    "fromjson": (conversions.from_json, DEEP),
+    "groupby": (group_by, DEEP_ITEMS),
+    "int": (conversions.to_int, DEEP),
+    "join": (join, DEEP_ITEMS),
+    "json": (conversions.to_json, DEEP),
+    "replace": (text.replace, DEEP),
+    "round": (conversions.rounded, DEEP),
+    "split": (split, DEEP),
+    "string": (text.as_text, DEEP),
+    "sum": (total, ITEMS),
+    "to_date": (conversions.to_date, DEEP),
+    "to_datetime": (conversions.to_datetime, DEEP),
+    "tojson": (conversions.to_json, DEEP),
+    "zip": (zipped, ITEMS),
+}
+FILTERS: dict[str, Callable[..., Any]] = {
+    "d": JINJA_FILTERS["default"],
+    "default": JINJA_FILTERS["default"],
+}
+for _cost, _names in _JINJAS_FILTERS.items():
+    FILTERS |= {name: _paid(JINJA_FILTERS[name], _cost) for name in _names.split()}
+FILTERS |= {name: _paid(function, cost) for name, (function, cost) in _OUR_FILTERS.items()}
+
+_JINJAS_TESTS = (
+    "boolean divisibleby even false float integer iterable lower mapping none number odd sequence string "
+    "true upper"
+)
+_COMPARING_TESTS = {
+    "eq": "eq == equalto",
+    "ne": "ne !=",
+    "lt": "lt < lessthan",
+    "gt": "gt > greaterthan",
+    "lteq": "le <=",
+    "gteq": "ge >=",
+    "in": "in",
+}
+TESTS: dict[str, Callable[..., Any]] = {
+    "contains": contains,
+    "defined": JINJA_TESTS["defined"],
+    "endswith": _paid(str.endswith, DEEP),
+    "startswith": _paid(str.startswith, DEEP),
+    "undefined": JINJA_TESTS["undefined"],
+}
+TESTS |= {name: _paid(JINJA_TESTS[name], DEEP) for name in _JINJAS_TESTS.split()}
+for _operator, _names in _COMPARING_TESTS.items():
+    TESTS |= dict.fromkeys(_names.split(), COMPARISONS[_operator])
+
+GLOBALS: dict[str, Callable[..., Any]] = {
+    "duration": _paid(conversions.duration, FREE),
+    "len": FILTERS["length"],
+    "max": _paid(_extreme(max), DEEP),
+    "min": _paid(_extreme(min), DEEP),
+    "range": limited_range,
+    "sorted": _paid(_sorted, DEEP_ITEMS),
+    "str": FILTERS["string"],
+}
+"""Functions, which a name of the namespace hides."""
+_ALSO_FUNCTIONS = "abs bool float fromjson int json round sum to_date to_datetime tojson zip"
+GLOBALS |= {name: FILTERS[name] for name in _ALSO_FUNCTIONS.split()}

@@ -1,0 +1,111 @@
+"""What `a.b` and `a[b]` may reach: keys and items of data first, then a short list of harmless methods.
+
+Nothing else of a Python object can be reached: what is not listed here does not exist for an expression. So
+there is no way from a value to its class, and none of `str.format` or what changes a value in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, timedelta
+from functools import partial
+from typing import Any
+
+from jinja2 import Undefined
+from jinja2.runtime import LoopContext
+
+from penstock.language.expressions import text
+from penstock.language.expressions.budget import Refused, spend, spend_on
+from penstock.language.expressions.missing import Missing
+
+_STR = (
+    "capitalize casefold count endswith find isalnum isalpha isdigit islower isnumeric isspace isupper "
+    "lower lstrip partition removeprefix removesuffix rfind rpartition rsplit rstrip split splitlines "
+    "startswith strip swapcase title upper"
+)
+_DATE = "day isoformat isoweekday month weekday year"
+_LOOP = "cycle first index index0 last length nextitem previtem revindex revindex0"
+_DATETIME = f"{_DATE} date hour microsecond minute second time timestamp"
+
+
+def _paid(method: Callable[..., Any]) -> Callable[..., Any]:
+    """`method`, after paying for its arguments."""
+
+    def paid(*args: Any) -> Any:
+        spend_on(*args)
+        return method(*args)
+
+    return paid
+
+
+def _key_or(mapping: Mapping[Any, Any], key: Any, default: Any = None) -> Any:
+    return mapping.get(as_key(key), default)
+
+
+STR_METHODS: dict[str, Callable[..., Any]] = {name: _paid(getattr(str, name)) for name in _STR.split()} | {
+    "join": text.join_with,
+    "replace": text.replace,
+}
+MAPPING_METHODS: dict[str, Callable[..., Any]] = {
+    "get": _key_or,
+    "items": lambda mapping: list(mapping.items()),
+    "keys": lambda mapping: list(mapping.keys()),
+    "values": lambda mapping: list(mapping.values()),
+}
+ATTRIBUTES: tuple[tuple[type, frozenset[str]], ...] = (
+    (datetime, frozenset(_DATETIME.split())),
+    (date, frozenset(_DATE.split())),
+    (timedelta, frozenset({"days", "seconds", "total_seconds"})),
+    (LoopContext, frozenset(_LOOP.split())),
+)
+"""Attributes and methods without arguments, by the type that has them; the first type that fits is taken."""
+
+
+def member(value: Any, name: str) -> Any:
+    """`value.name`: an item of a mapping, else something listed above, else undefined."""
+    if type(value) is dict or isinstance(value, Mapping):  # the first is far quicker to tell
+        if name in value:
+            return value[name]
+        if name in MAPPING_METHODS:
+            return partial(MAPPING_METHODS[name], value)
+    elif isinstance(value, Undefined):
+        return value
+    elif isinstance(value, str):
+        if name in STR_METHODS:
+            return partial(STR_METHODS[name], value)
+    else:
+        for kind, names in ATTRIBUTES:
+            if isinstance(value, kind):
+                return getattr(value, name) if name in names else Missing(obj=value, name=name)
+    return Missing(obj=value, name=name)
+
+
+def item(value: Any, key: Any) -> Any:
+    """`value[key]`: an item, else undefined. Never an attribute, except of dates."""
+    if isinstance(value, Undefined):
+        return value
+    key = as_key(key)
+    if isinstance(value, Mapping):
+        return value[key] if key in value else Missing(obj=value, name=key)
+    if isinstance(value, (str, list, tuple)) and isinstance(key, int):
+        return value[key] if -len(value) <= key < len(value) else Missing(obj=value, name=key)
+    if isinstance(value, date) and isinstance(key, str):
+        return member(value, key)  # so that `map(attribute="year")` works
+    return Missing(obj=value, name=key)
+
+
+def part(value: Any, start: Any, stop: Any, step: Any) -> Any:
+    """`value[start:stop:step]`"""
+    if not isinstance(value, (str, list, tuple)):
+        raise Refused(f"a {type(value).__name__} cannot be sliced")
+    spend(1 + (len(value) >> 6 if isinstance(value, str) else len(value)))
+    return value[start:stop:step]
+
+
+def as_key(key: Any) -> Any:
+    """`key` itself if it is a plain value. A nested tuple is refused: hashing it may take for ever."""
+    if isinstance(key, Undefined):
+        bool(key)  # raises
+    if key is None or isinstance(key, (str, int, float)):
+        return key
+    raise Refused(f"a {type(key).__name__} cannot be a key")

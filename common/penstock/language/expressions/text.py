@@ -1,0 +1,55 @@
+"""Making text, within the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+from jinja2 import Undefined
+
+from penstock.language.expressions.budget import Refused, fits, spend, spend_on
+
+
+def as_text(value: Any) -> str:
+    """What a value looks like inside a text: as Python's `str`, so `None` and `True`."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (Undefined, list, tuple, Mapping, Set)):
+        spend_on(value)
+    elif callable(value):
+        raise Refused("it puts a function into a text", "Call it: add `()`.")
+    return str(value)
+
+
+def concatenate(parts: Iterable[Any]) -> str:
+    """The parts as one text. Stops as soon as it is too long, so `parts` may be endless."""
+    texts: list[str] = []
+    length = 0
+    for part in parts:
+        made = as_text(part)
+        spend(1 + (len(made) >> 6))
+        length = fits(length + len(made))
+        texts.append(made)
+    return "".join(texts)
+
+
+def join(values: Iterable[Any], separator: str = "") -> str:
+    """`values | join(", ")`"""
+    spend_on(values)
+    texts = [as_text(value) for value in values]
+    spend(fits(sum(map(len, texts)) + len(separator) * len(texts)) >> 6)
+    return separator.join(texts)
+
+
+def join_with(separator: str, values: Iterable[Any]) -> str:
+    """`", ".join(values)`"""
+    return join(values, separator)
+
+
+def replace(value: Any, old: str, new: str, count: int = -1) -> str:
+    """`value | replace(old, new)`"""
+    whole = as_text(value)
+    spend_on(whole, old, new)
+    found = whole.count(old) if count < 0 else min(count, whole.count(old))
+    spend(fits(len(whole) + found * max(0, len(new) - len(old))) >> 6)
+    return whole.replace(old, new, count)

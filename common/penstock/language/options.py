@@ -1,0 +1,168 @@
+"""Options that refuse what they do not know, and say what was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from penstock.errors import DefinitionError
+from penstock.language.sources import Location, Source, caller, of_frame
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
+
+Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+"""A whole number from 1 on, which PostgreSQL's integer can hold; not `true`, not `"3"`."""
+
+
+class Wrong(ValueError):
+    """Raised by validators of options: what is wrong with the value, and what to write instead."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong at one place of what was given."""
+
+    at: Location
+    message: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        return f"{dotted(self.at)}: {self.message}" if self.at else self.message
+
+
+class _Explains(ModelMetaclass):
+    """Makes `RetryPolicy(max_atempts=3)` raise a DefinitionError that says where and what was meant.
+
+    Only calls come through here. Models nested in others are validated within those, which keeps their place."""
+
+    def __call__(cls, *positional: Any, **given: Any) -> Any:
+        given |= zip(cls.positional, positional, strict=False)  # type: ignore[attr-defined]
+        if len(positional) > len(cls.positional):  # type: ignore[attr-defined]
+            raise TypeError(f"{cls.__name__} takes its options by name")
+        frame = caller()
+        try:
+            made = super().__call__(**given)
+        except ValidationError as error:
+            raise refusal(cls.__name__, problems(error), of_frame(frame)) from None
+        made.written_in(frame)
+        return made
+
+
+class Options(BaseModel, metaclass=_Explains):
+    """A frozen model in which an unknown option is an error. Subclasses may fold short forms into long ones."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, protected_namespaces=())
+
+    nouns: ClassVar[str] = "option"
+    """What one of its fields is called in an error."""
+    positional: ClassVar[tuple[str, ...]] = ()
+    """The options that may be given by position."""
+
+    @classmethod
+    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """`given` with short forms (`timeout=5`) written out (`timeouts={"attempt": 5}`)."""
+        return given
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_known(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        given = cls.fold(dict(given))
+        names = cls.names()
+        unknown = [
+            InitErrorDetails(type=_unknown(cls.nouns, str(name), names), loc=(str(name),), input=None)
+            for name in given
+            if name not in names
+        ]
+        if unknown:
+            raise ValidationError.from_exception_data(cls.__name__, unknown)
+        return given
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """What the options are called where they are written."""
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
+    def written_in(self, frame: FrameType) -> None:
+        """Called with the frame that made this by a call of the class; for those that remember their place."""
+
+    def written(self) -> dict[str, Any]:
+        """What was chosen, as JSON and without what is a default anyway: short, and the same for the same choice."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+Chosen = TypeVar("Chosen", bound=Options)
+
+
+def read_options(kind: type[Chosen], given: Mapping[str, Any], source: Source, what: str) -> Chosen:
+    """Options from what was read elsewhere, such as a YAML file. Raises DefinitionError that names its lines."""
+    try:
+        return kind.model_validate(dict(given))
+    except ValidationError as error:
+        raise refusal(what, problems(error), source) from None
+
+
+def refusal(what: str, found: Sequence[Problem], source: Source) -> DefinitionError:
+    """One error for all that was found in the thing called `what`; its hint is that of the first."""
+    lines = [f"{source.at(problem.at)}: {what}: {problem}" for problem in found]
+    return DefinitionError("\n".join(lines), hint=next((p.hint for p in found if p.hint), None))
+
+
+def _unknown(noun: str, name: str, names: Iterable[str]) -> PydanticCustomError:
+    hint = did_you_mean(name, names)
+    return PydanticCustomError("unknown_option", "{problem}", {"problem": f"unknown {noun}", "hint": hint})
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """A hint for a word that is none of `choices`: the nearest one, else all of them."""
+    known = sorted(choices)
+    near = get_close_matches(word, known, n=1)
+    if near:
+        return f"Did you mean {near[0]!r}?"
+    shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
+    return f"There is: {shown}." if known else "There are none."
+
+
+def problems(error: ValidationError) -> list[Problem]:
+    """What pydantic found, in our words. Values are not shown: they may be secret."""
+    return [
+        _problem(e)
+        for e in error.errors(include_url=False, include_input=False)
+        if e["type"] != "default_factory"
+    ]
+
+
+def _problem(error: ErrorDetails) -> Problem:
+    context: Mapping[str, Any] = error.get("ctx", {})
+    cause = context.get("error")
+    hint = getattr(cause, "hint", None) or context.get("hint")
+    message = str(cause) if isinstance(cause, Wrong) else error["msg"]
+    message = message.removeprefix("Input ").removeprefix("Value error, ")
+    if error["type"] == "missing":
+        message = "is missing"
+    return Problem(_plain(error["loc"]), message[:1].lower() + message[1:], hint)
+
+
+def _plain(location: Location) -> Location:
+    """Without what pydantic adds to name the branch of a union, such as `function-plain[seconds()]`."""
+    return tuple(part for part in location if isinstance(part, int) or part.replace("_", "").isalnum())
+
+
+def dotted(location: Location) -> str:
+    """`retry.max_attempts`, `limits[0].by`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return text.removeprefix(".")

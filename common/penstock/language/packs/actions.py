@@ -1,0 +1,95 @@
+"""Actions of YAML packs: a function of the pack, a command, a URL or an image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock.language.definitions.action import Action, ActionOptions
+from penstock.language.definitions.decorator import of_function, qualified_callbacks
+from penstock.language.definitions.programs import ENTRY, of_program
+from penstock.language.definitions.refs import Pack
+from penstock.language.options import did_you_mean
+from penstock.language.packs.entry_points import function_of, program_of
+from penstock.language.sources import Source
+
+PYTHON = "python"
+"""The executor of functions: `async` or `thread`, as the function is."""
+_EXECUTORS = {**{entry: executor for executor, entry in ENTRY.items()}, "function": PYTHON}
+
+
+def action_of(ref: str, given: dict[str, Any], pack: Pack, folder: Path, source: Source) -> Action[..., Any]:
+    """Raises DefinitionError."""
+    known = [*ActionOptions.names(), *_EXECUTORS, "description", "parameters", "result"]
+    for name in given:
+        if name not in known:
+            raise source.at((name,)).wrong(
+                f"action {ref}: unknown option {name!r}", did_you_mean(name, known)
+            )
+    given = qualified_callbacks(given, pack.name)
+    entries = [name for name in _EXECUTORS if name in given]
+    executor = given.pop("executor", None) or (_EXECUTORS[entries[0]] if entries else None)
+    if not isinstance(executor, str):
+        raise source.wrong(
+            f"action {ref} does not say what to run", "Give it a function, a command, a url or an image."
+        )
+    if len(entries) > 1:
+        raise source.at((entries[1],)).wrong(
+            f"action {ref} has both {' and '.join(entries)}", "Keep one of them."
+        )
+    entry = entries[0] if entries else None
+    if entry not in (None, "function") and ENTRY.get(executor) != entry:
+        raise source.at(("executor",)).wrong(
+            f"action {ref}: the executor {executor} does not run a {entry}",
+            f"Write executor: {_EXECUTORS[entry]}.",
+        )
+    if "function" in given or executor == PYTHON:
+        return _of_function(ref, given, executor, folder, source)
+    if executor == "command":
+        _check_program(given, folder, source)
+    return of_program(ref, executor, given, source, folder=folder)
+
+
+def _of_function(
+    ref: str, given: dict[str, Any], executor: str, folder: Path, source: Source
+) -> Action[..., Any]:
+    function = function_of(given.pop("function", None), folder, source.at(("function",)))
+    described = {name: given.pop(name, None) for name in ("description", "parameters", "result")}
+    if executor != PYTHON:
+        given["executor"] = executor
+    made = of_function(
+        function, given, ref=ref, description=described["description"], source=source, in_yaml=True
+    )
+    written = made.with_schemas(parameters=described["parameters"], result=described["result"])
+    _check_names(made, written.parameters_schema, source)
+    return written
+
+
+def _check_names(made: Action[..., Any], declared: Mapping[str, Any], source: Source) -> None:
+    """Parameters that YAML declares must be those of the function, or else every run would fail."""
+    function_takes, closed = made.parameters_schema, "additionalProperties" in made.parameters_schema
+    extra = set(declared.get("properties", {})) - set(function_takes.get("properties", {}))
+    lacking = set(function_takes.get("required", ())) - set(declared.get("required", ()))
+    at = source.at(("parameters",))
+    if extra and closed:
+        raise at.wrong(
+            f"action {made.ref}: its function takes no {', '.join(sorted(extra))}",
+            did_you_mean(min(extra), function_takes.get("properties", {})),
+        )
+    if lacking:
+        raise at.wrong(
+            f"action {made.ref}: its function needs {', '.join(sorted(lacking))}",
+            "Declare it, with required: true.",
+        )
+
+
+def _check_program(given: dict[str, Any], folder: Path, source: Source) -> None:
+    command = given.get("command")
+    if isinstance(command, list) and command and isinstance(command[0], str):
+        program_of(command[0], folder, source.at(("command", 0)))
+    options = given.get("options")
+    if isinstance(options, dict) and "cwd" in options:
+        raise source.at(("options", "cwd")).wrong(
+            "the command of a pack runs in the pack's folder", "Leave cwd out, and let the command change it."
+        )

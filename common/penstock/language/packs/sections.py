@@ -1,0 +1,116 @@
+"""Entries of the sections of a pack, made into the same definitions that Python declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.language.definitions.declared import Declared, declare
+from penstock.language.definitions.limit import Limit
+from penstock.language.definitions.refs import Pack, qualified
+from penstock.language.definitions.route import Route
+from penstock.language.definitions.rule import Rule
+from penstock.language.definitions.schedule import Schedule
+from penstock.language.definitions.trigger import Trigger, poll_trigger
+from penstock.language.packs.actions import action_of
+from penstock.language.packs.entry_points import function_of
+from penstock.language.packs.files import mapping
+from penstock.language.sources import Source
+from penstock.language.workflows.reading import from_value
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One definition as it was written. `name` is its key, or the name of its file; empty in a list."""
+
+    section: str
+    name: str
+    value: Any
+    source: Source
+
+
+Make = Callable[[Entry, Pack, Path], Any]
+
+
+def build(pack: Pack, folder: Path, entries: Sequence[Entry]) -> list[Any]:
+    """Raises DefinitionError, at the line that is wrong."""
+    return [SECTIONS[entry.section](entry, pack, folder) for entry in entries]
+
+
+def _given(entry: Entry, pack: Pack, kind: type[Declared]) -> dict[str, Any]:
+    """What was written, with the name in it and the pack in front of every name that lacks one."""
+    given = dict(mapping(entry.value, entry.name, entry.source))
+    given.setdefault("ref", entry.name)
+    for name in kind.shorten:
+        if isinstance(given.get(name), str):
+            given[name] = qualified(given[name], pack.name)
+    _refuse_foreign(given["ref"], pack, entry.source)
+    return given
+
+
+def _refuse_foreign(ref: Any, pack: Pack, source: Source) -> None:
+    if isinstance(ref, str) and not ref.startswith(f"{pack.name}."):
+        raise source.wrong(f"{ref} is not of the pack {pack.name}", "Write the name alone.")
+
+
+def _action(entry: Entry, pack: Pack, folder: Path) -> Any:
+    given = dict(mapping(entry.value, entry.name, entry.source))
+    ref = given.pop("ref", entry.name)
+    if isinstance(ref, str):
+        _refuse_foreign(qualified(ref, pack.name), pack, entry.source)
+    return action_of(qualified(str(ref), pack.name), given, pack, folder, entry.source)
+
+
+def _trigger(entry: Entry, pack: Pack, folder: Path) -> Any:
+    given = _given(entry, pack, Trigger)
+    poll = given.get("poll")
+    if poll is None:
+        return declare(Trigger, given, entry.source)
+    poll = dict(mapping(poll, "poll", entry.source.at(("poll",))))
+    function = function_of(poll.pop("function", None), folder, entry.source.at(("poll", "function")))
+    return poll_trigger(function, {**given, "poll": poll}, pack.name, entry.source)
+
+
+def _rule(entry: Entry, pack: Pack, folder: Path) -> Any:
+    return declare(Rule, _given(entry, pack, Rule), entry.source)
+
+
+def _limit(entry: Entry, pack: Pack, folder: Path) -> Any:
+    given = _given(entry, pack, Limit)
+    scope = given.get("scope", pack.name)
+    # `scope: charge` could be a pack or an action: the pack's own name means the pack, any other its action.
+    own = isinstance(scope, str) and scope not in (pack.name, "*", "global")
+    given["scope"] = qualified(scope, pack.name) if own else scope
+    return declare(Limit, given, entry.source)
+
+
+def _route(entry: Entry, pack: Pack, folder: Path) -> Any:
+    value = entry.value
+    if isinstance(value, str):  # pattern: route
+        value = {"pattern": entry.name, "route": value}
+    return declare(Route, mapping(value, "a route", entry.source), entry.source)
+
+
+def _schedule(entry: Entry, pack: Pack, folder: Path) -> Any:
+    return declare(Schedule, _given(entry, pack, Schedule), entry.source)
+
+
+def _workflow(entry: Entry, pack: Pack, folder: Path) -> Any:
+    given = dict(mapping(entry.value, entry.name, entry.source))
+    given["workflow"] = qualified(str(given.get("workflow", entry.name)), pack.name)
+    _refuse_foreign(given["workflow"], pack, entry.source)
+    return from_value(given, entry.source)
+
+
+SECTIONS: dict[str, Make] = {
+    "actions": _action,
+    "triggers": _trigger,
+    "rules": _rule,
+    "limits": _limit,
+    "routes": _route,
+    "schedules": _schedule,
+    "workflows": _workflow,
+}
+"""What a pack consists of."""

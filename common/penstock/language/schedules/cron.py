@@ -1,0 +1,75 @@
+"""Cron expressions: cronsim says which times fit; where the clocks change, `zones` says which instants they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim
+
+from penstock.errors import DefinitionError
+from penstock.language.schedules.cron_fields import parse_fields
+from penstock.language.schedules.due import Due
+from penstock.language.schedules.zones import first_instant, next_change, offset_at, wall
+
+WORDS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_LONG_AGO = datetime(2000, 1, 1)
+_SECOND = timedelta(seconds=1)
+
+
+def parse_cron(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
+    """What is due after an instant, in order. Raises DefinitionError that names field, position and reason."""
+    fields = parse_fields(WORDS.get(text.lower(), text))
+    expression = " ".join(fields)
+    if next(_times(expression, _LONG_AGO), None) is None:
+        raise DefinitionError(f"Schedule {text!r} never fires: no date fits it.")
+    interval = any(field.startswith("*") for field in fields[:-3])  # seconds if given, minutes, hours
+    walk = _interval if interval else _fixed
+    return lambda after: walk(expression, zone, after)
+
+
+def _times(expression: str, after: datetime) -> Iterator[datetime]:
+    """The times after `after` that fit, on a clock that never changes. Ends if there is none in 50 years."""
+    return CronSim(expression, after)
+
+
+def _fixed(expression: str, zone: ZoneInfo, after: datetime) -> Iterator[Due]:
+    """Each time once: at the end of the gap if it falls into one, the first time if it comes twice.
+
+    Several times in one gap are one fire, as a schedule has one fire an instant.
+    """
+    for time in _times(expression, wall(after, zone)):
+        instant = first_instant(time, zone)
+        if instant > after:
+            after = instant
+            yield Due(instant, time)
+
+
+def _interval(expression: str, zone: ZoneInfo, after: datetime) -> Iterator[Due]:
+    """Each instant at which the wall clock shows a time that fits.
+
+    Between two changes of the clocks, the wall runs along with UTC. So: go through the times that fit until the
+    clocks change, then start again from what the wall shows then.
+    """
+    shown, searched = wall(after, zone), after
+    while True:
+        offset, change = offset_at(searched, zone), None
+        for time in _times(expression, shown):
+            instant = (time - offset).replace(tzinfo=UTC)
+            change = next_change(searched, instant, zone)
+            if change is not None:
+                break
+            searched = instant
+            yield Due(instant)
+        if change is None:
+            return
+        shown, searched = wall(change, zone) - _SECOND, change  # so that the instant of the change counts too

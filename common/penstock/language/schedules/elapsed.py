@@ -1,0 +1,49 @@
+"""Schedules that are no calendar: one instant, or every so often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from penstock.errors import DefinitionError
+from penstock.language.durations import seconds
+from penstock.language.options import Wrong
+from penstock.language.schedules.due import Due
+from penstock.language.schedules.zones import first_instant
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_at(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
+    """`at 2030-01-31T09:00`, in the zone unless it says an offset. Raises DefinitionError."""
+    given = text.split(maxsplit=1)[1].strip()
+    try:
+        at = datetime.fromisoformat(given)
+    except ValueError as error:
+        hint = "Write 'at 2030-01-31T09:00', or with an offset, 'at 2030-01-31T09:00:00+01:00'."
+        raise DefinitionError(
+            f"Schedule {text!r}: {given!r} is not an instant: {error}.", hint=hint
+        ) from None
+    due = Due(at.astimezone(UTC)) if at.tzinfo else Due(first_instant(at, zone), at)
+    return lambda after: iter([due] if due.instant > after else [])
+
+
+def parse_every(text: str, anchor: datetime) -> Callable[[datetime], Iterator[Due]]:
+    """`@every 90s`: at `anchor`, and then each time so much has passed. Raises DefinitionError."""
+    try:
+        period = timedelta(seconds=seconds(text.split(maxsplit=1)[1]))
+    except Wrong as wrong:
+        raise DefinitionError(f"Schedule {text!r}: the period {wrong}.", hint=wrong.hint) from None
+    if period < timedelta(seconds=1):
+        raise DefinitionError(
+            f"Schedule {text!r}: the period is shorter than a second.", hint="Write @every 1s."
+        )
+
+    def walk(after: datetime) -> Iterator[Due]:
+        turn = max(0, (after - anchor) // period + 1)
+        while True:
+            yield Due(anchor + turn * period)
+            turn += 1
+
+    return walk

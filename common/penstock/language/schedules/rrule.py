@@ -1,0 +1,120 @@
+"""Recurrence rules (RFC 5545, 3.3.10), daily or less often, by python-dateutil.
+
+    DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE
+
+Times are local to the schedule's zone, and follow the rule for fixed times where the clocks change (the RFC
+would leave out a time that falls into a gap: a daily job must run each day).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from itertools import islice
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from dateutil.rrule import rrulestr
+
+from penstock.errors import DefinitionError
+from penstock.language.schedules.due import Due
+from penstock.language.schedules.zones import first_instant, wall
+
+_FORM = re.compile(r"DTSTART(?:;TZID=(?P<zone>[^:]+))?:(?P<start>\S+)\s+RRULE:(?P<rule>\S+)", re.IGNORECASE)
+_PARTS = {"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", "BYMONTHDAY", "BYMONTH", "BYSETPOS"} | {
+    "BYYEARDAY",
+    "BYWEEKNO",
+    "BYHOUR",
+    "BYMINUTE",
+    "BYSECOND",
+}
+_FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
+_YEARS = 100
+"""After so many a rule without an end is taken to end."""
+_MOST_A_DAY = 96
+
+
+def parse_rrule(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
+    """What is due after an instant, in order. Raises DefinitionError that names the part and the reason."""
+    found = _FORM.fullmatch(text.strip())
+    if found is None:
+        hint = "Write DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;BYDAY=MO."
+        raise _wrong(text, "it is not a start and a rule", hint)
+    if found["zone"] not in (None, zone.key):
+        raise _wrong(text, f"TZID is {found['zone']}, the schedule's zone is {zone.key}", "Leave TZID out.")
+    start = _local(text, "DTSTART", found["start"], zone).replace(microsecond=0)
+    parts = _parts(text, found["rule"].upper())
+    count = _whole(text, "COUNT", parts.pop("COUNT")) if "COUNT" in parts else None
+    _whole(text, "INTERVAL", parts.get("INTERVAL", "1"))
+    end = start.replace(year=min(9999, start.year + _YEARS), day=min(28, start.day))
+    if "UNTIL" in parts:
+        end = min(end, _local(text, "UNTIL", parts.pop("UNTIL"), zone))
+    try:
+        rule = _rule(parts, start).replace(until=end)
+        # A rule of which nothing fits is searched up to the year 9999, so year by year first, which is quick.
+        yearly = _rule({**parts, "FREQ": "YEARLY", "INTERVAL": "1", "BYSETPOS": ""}, start)
+        if next(iter(yearly), None) is None or next(iter(rule), None) is None:
+            raise _wrong(text, "it never fires: no date fits it")
+    except (ValueError, TypeError, KeyError) as error:
+        raise _wrong(text, str(error)) from None
+
+    def walk(after: datetime) -> Iterator[Due]:
+        shown = wall(after, zone)
+        for time in islice(rule, count):
+            if time > shown and (instant := first_instant(time, zone)) > after:
+                after = instant
+                yield Due(instant, time)
+
+    return walk
+
+
+def _rule(parts: Mapping[str, str], start: datetime) -> Any:
+    written = ";".join(f"{name}={value}" for name, value in parts.items() if value)
+    return rrulestr(written, dtstart=start, cache=True)
+
+
+def _parts(text: str, rule: str) -> dict[str, str]:
+    parts: dict[str, str] = {}
+    for part in rule.split(";"):
+        name, equals, value = part.partition("=")
+        if name not in _PARTS or not equals or not value:
+            raise _wrong(text, f"there is no {part!r} in a rule", f"There is: {', '.join(sorted(_PARTS))}.")
+        if name in parts:
+            raise _wrong(text, f"{name} is given twice")
+        parts[name] = value
+    if parts.get("FREQ") not in _FREQUENCIES:
+        hint = "For what fires more often than daily, use cron or @every."
+        raise _wrong(text, f"FREQ is not one of {', '.join(_FREQUENCIES)}", hint)
+    if "BYSETPOS" in parts and parts["FREQ"] in ("DAILY", "WEEKLY"):
+        raise _wrong(text, "BYSETPOS needs FREQ=MONTHLY or YEARLY")
+    if "COUNT" in parts and "UNTIL" in parts:
+        raise _wrong(text, "COUNT and UNTIL exclude each other")
+    times = 1
+    for name in ("BYHOUR", "BYMINUTE", "BYSECOND"):
+        times *= len(parts.get(name, "0").split(","))
+    if times > _MOST_A_DAY:
+        raise _wrong(
+            text, f"it fires {times} times a day, and may at most {_MOST_A_DAY}", "Use cron or @every."
+        )
+    return parts
+
+
+def _local(text: str, name: str, value: str, zone: ZoneInfo) -> datetime:
+    try:
+        if "T" not in value.upper():
+            raise ValueError
+        at = datetime.fromisoformat(value)
+    except ValueError:
+        raise _wrong(text, f"{name} {value!r} is not a time", "Write it as 20300107T090000.") from None
+    return wall(at, zone) if at.tzinfo else at
+
+
+def _whole(text: str, name: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit()) or not 1 <= int(value[:9]) <= 1_000_000:
+        raise _wrong(text, f"{name} {value!r} is not a number from 1 on")
+    return int(value)
+
+
+def _wrong(text: str, reason: str, hint: str | None = None) -> DefinitionError:
+    return DefinitionError(f"Schedule {text!r}: {reason}.", hint=hint)

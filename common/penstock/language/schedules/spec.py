@@ -1,0 +1,112 @@
+"""When a schedule fires, whatever it is written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import islice, takewhile
+
+from penstock.errors import DefinitionError
+from penstock.language.schedules.cron import WORDS, parse_cron
+from penstock.language.schedules.due import Due
+from penstock.language.schedules.elapsed import EPOCH, parse_at, parse_every
+from penstock.language.schedules.rrule import parse_rrule
+from penstock.language.schedules.zones import find_zone, note_on
+
+_WORDS_HINT = f"There is {', '.join(WORDS)}, and `@every 90s`."
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """One fire to come. `local` is `instant` in the schedule's zone; `note` says what the clocks do to it."""
+
+    instant: datetime
+    local: datetime
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """The instants at which a schedule fires, in UTC, on whole seconds unless it is written finer.
+
+    Make one with `Spec.parse`. Two of the same text, zone and anchor are equal.
+    """
+
+    text: str
+    zone: str
+    anchor: datetime
+    _walk: Callable[[datetime], Iterator[Due]] = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str, zone: str = "UTC", *, anchor: datetime = EPOCH) -> Spec:
+        """A cron expression of five or six fields, `@daily` and the like, `@every 90s`, `at <ISO time>`, or
+        `DTSTART:... RRULE:...`, read in the IANA zone `zone`.
+
+        `anchor` is an aware instant at which an `@every` fires; it does so from then on. Raises DefinitionError
+        that says what is wrong where, also for what never fires (`30 2 30 2 *`).
+        """
+        text = text.strip()
+        found = find_zone(zone)
+        word = text.split()[0].lower() if text else ""
+        if word == "@every" and text != word:
+            walk = parse_every(text, anchor)
+        elif word in ("at", "@at") and text != word:
+            walk = parse_at(text, found)
+        elif word.startswith(("dtstart", "rrule", "freq=")):
+            walk = parse_rrule(text, found)
+        elif word.startswith("@") and word not in WORDS:
+            hint = (
+                "What is to run at the start of a process belongs there."
+                if word == "@reboot"
+                else _WORDS_HINT
+            )
+            raise DefinitionError(f"Schedule {text!r}: there is no {text!r}.", hint=hint)
+        else:
+            walk = parse_cron(text, found)
+        return cls(text, zone, anchor, walk)
+
+    def after(self, instant: datetime) -> datetime | None:
+        """The first fire after `instant` (an aware datetime); None if there will be none."""
+        return next(self._instants(instant), None)
+
+    def between(self, after: datetime, until: datetime, cap: int | None) -> list[datetime]:
+        """The fires after `after`, up to and including `until`; the first `cap` of them."""
+        return list(islice(takewhile(lambda instant: instant <= until, self._instants(after)), cap))
+
+    def latest(self, after: datetime, until: datetime, count: int) -> list[datetime]:
+        """The last `count` fires after `after`, up to and including `until`, in order.
+
+        Costs what some times `count` fires cost, however long the stretch: it looks at ever longer ends of it.
+        """
+        length = timedelta(minutes=10)
+        while count > 0 and until > after:
+            whole = until - after <= length
+            fires = self.between(after if whole else until - length, until, None)
+            if whole or len(fires) >= count:
+                return fires[-count:]
+            length *= 4
+        return []
+
+    def preview(self, count: int, now: datetime) -> list[Preview]:
+        """The next `count` fires after `now`, with what the clocks of the zone do to them."""
+        zone = find_zone(self.zone)
+        return [
+            Preview(due.instant, due.instant.astimezone(zone), note_on(due.instant, zone, due.meant))
+            for due in islice(self._dues(now), count)
+        ]
+
+    def _instants(self, after: datetime) -> Iterator[datetime]:
+        return (due.instant for due in self._dues(after))
+
+    def _dues(self, after: datetime) -> Iterator[Due]:
+        try:
+            yield from self._walk(_aware(after))
+        except OverflowError:  # the calendar ends with the year 9999
+            return
+
+
+def _aware(instant: datetime) -> datetime:
+    if instant.tzinfo is None:
+        raise ValueError("an instant needs a zone")
+    return instant.astimezone(UTC)

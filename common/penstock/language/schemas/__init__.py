@@ -1,0 +1,30 @@
+"""JSON Schema (draft 2020-12) for payloads, parameters and results: checking values, masking secrets, and making
+schemas from Python types or from the short form of YAML packs."""
+
+from __future__ import annotations
+
+from penstock.language.schemas.compiled import Schema
+from penstock.language.schemas.generated import Secret, schema_of_type
+from penstock.language.schemas.secrets import MASK
+from penstock.language.schemas.shapes import normalise
+from penstock.language.schemas.sound import check_schema
+from penstock.language.schemas.values import DEPTH_CAP, PAYLOAD_CAP, check_value
+from penstock.language.schemas.written import parameters_schema, payload_schema
+
+__all__ = [
+    "DEPTH_CAP",
+    "MASK",
+    "PAYLOAD_CAP",
+    "Schema",
+    "Secret",
+    "check_schema",
+    "check_value",
+    "mask",
+    "normalise",
+    "parameters_schema",
+    "payload_schema",
+    "schema_of_type",
+]
+
+mask = Schema.masked
+"""`mask(value, schema)`: the value with every part that the schema marks as secret replaced by `***`."""

@@ -1,0 +1,86 @@
+"""Walking through schemas, and writing those that mean the same in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from penstock.language.sources import Location
+
+ONE = (
+    "additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames",
+    "unevaluatedItems", "unevaluatedProperties", "contentSchema",
+)  # fmt: skip
+"""Keywords whose value is a schema."""
+LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+"""Keywords whose value is a list of schemas."""
+NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+"""Keywords whose value maps names to schemas."""
+
+
+def inner(schema: Mapping[str, Any]) -> Iterator[tuple[Location, Any]]:
+    """The schemas directly inside a schema, with where they are."""
+    for word in ONE:
+        if word in schema:
+            yield (word,), schema[word]
+    for word in LISTS:
+        if isinstance(branches := schema.get(word), list):
+            for index, branch in enumerate(branches):
+                yield (word, index), branch
+    for word in NAMED:
+        if isinstance(named := schema.get(word), Mapping):
+            for name, one in named.items():
+                yield (word, name), one
+
+
+def every(schema: Any) -> Iterator[tuple[Location, Mapping[str, Any]]]:
+    """The schema itself and all schemas inside it, however deep. `true` and `false` are left out."""
+    pending: list[tuple[Location, Any]] = [((), schema)]
+    while pending:
+        place, node = pending.pop()
+        if isinstance(node, Mapping):
+            yield place, node
+            pending.extend(((*place, *step), one) for step, one in inner(node))
+
+
+def normalise(schema: Any, *, titles: bool = True) -> Any:
+    """The schema without what changes nothing about its meaning, so that equal schemas have equal digests.
+
+    `required` is sorted; `anyOf` of bare types is a list of types; `additionalProperties: true` and `items: {}`
+    say nothing and go. With `titles=False` titles go too: pydantic makes them up."""
+    if not isinstance(schema, Mapping):
+        return schema
+    out: dict[str, Any] = {}
+    for word, value in schema.items():
+        if word in ONE:
+            value = normalise(value, titles=titles)
+        elif word in LISTS and isinstance(value, list):
+            value = [normalise(one, titles=titles) for one in value]
+        elif word in NAMED and isinstance(value, Mapping):
+            value = {name: normalise(one, titles=titles) for name, one in value.items()}
+        out[word] = value
+    if not titles and isinstance(out.get("title"), str):
+        del out["title"]
+    if isinstance(out.get("required"), list):
+        out["required"] = sorted(set(out["required"]))
+    for word in ("required", "properties"):
+        if word in out and not out[word]:
+            del out[word]
+    if out.get("additionalProperties") in (True, {}):
+        del out["additionalProperties"]
+    if out.get("items") in (True, {}):
+        del out["items"]
+    if "type" not in out and (types := _bare_types(out.get("anyOf"))):
+        del out["anyOf"]
+        out["type"] = types
+    return out
+
+
+def _bare_types(branches: Any) -> list[str] | None:
+    """The types, if each branch says nothing but its type: as in `str | None`."""
+    if not isinstance(branches, list) or not all(
+        isinstance(b, dict) and list(b) == ["type"] for b in branches
+    ):
+        return None
+    types = [branch["type"] for branch in branches]
+    return types if all(isinstance(one, str) for one in types) and len(set(types)) == len(types) else None

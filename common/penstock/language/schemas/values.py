@@ -1,0 +1,151 @@
+"""What can be stored as a payload or as parameters: JSON that PostgreSQL takes and gives back unchanged."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+
+from penstock.errors import InvalidInput
+from penstock.language.options import dotted
+from penstock.language.sources import Location
+
+PAYLOAD_CAP = 256 * 1024
+"""Bytes of JSON, where a caller does not bring its own setting."""
+DEPTH_CAP = 100
+"""How deep objects and arrays may nest."""
+
+_HINT = "Send JSON: objects with text keys, arrays, text, finite numbers, booleans, null."
+
+
+def check_value(value: object, cap: int = PAYLOAD_CAP, *, what: str = "the value") -> bytes:
+    """`value` as canonical JSON: keys sorted, no spaces. Dataclasses, pydantic models, datetimes, UUIDs and enums
+    are understood.
+
+    Raises InvalidInput, naming the place, if it is not JSON, has more than `cap` bytes, nests deeper than
+    DEPTH_CAP, or holds NUL, NaN, Infinity or an integer of more than 64 bits."""
+    try:
+        encoded = orjson.dumps(value, default=_model, option=orjson.OPT_SORT_KEYS)
+    except (TypeError, ValueError, RecursionError) as error:  # orjson's own error is a TypeError
+        raise _unfit(value, what, str(error)) from None
+    if len(encoded) > cap:
+        raise InvalidInput(
+            f"{what} has {len(encoded):,} bytes of JSON; at most {cap:,} are taken",
+            hint="Put large data in an object store and send a link, or raise PENSTOCK_PAYLOAD_CAP.",
+        )
+    # orjson writes NaN and Infinity as null: only a value that holds a null can have lost a number that way.
+    if b"null" in encoded and _may_hide_nan(value) and (place := _find(value, _not_finite)) is not None:
+        raise InvalidInput(f"{_at(what, place)} is NaN or Infinity, which JSON has no word for", hint=_HINT)
+    # An escaped backslash before u0000 is harmless text, so a hit is looked at again.
+    if b"\\u0000" in encoded and (place := _find(orjson.loads(encoded), _has_nul)) is not None:
+        raise InvalidInput(
+            f"{_at(what, place)} holds a NUL character, which PostgreSQL refuses",
+            hint="Remove it, or send the text as base64.",
+        )
+    # Counting every opening bracket, those in texts too, settles almost all values without a walk.
+    if encoded.count(b"[") + encoded.count(b"{") > DEPTH_CAP and _depth(orjson.loads(encoded)) > DEPTH_CAP:
+        raise InvalidInput(f"{what} nests deeper than {DEPTH_CAP} levels", hint="Flatten it.")
+    return encoded
+
+
+def _model(value: object) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__qualname__} is not JSON")
+
+
+def _unfit(value: object, what: str, reason: str) -> InvalidInput:
+    if "ecursion" in reason:
+        return InvalidInput(f"{what} nests too deep, or contains itself", hint="Flatten it.")
+    place = _find(value, _not_json)
+    return InvalidInput(f"{_at(what, place or ())} is not JSON: {reason}", hint=_HINT)
+
+
+def _at(what: str, place: Location) -> str:
+    return f"{what} at {dotted(place)}" if place else what
+
+
+_strictly = json.JSONEncoder(allow_nan=False, check_circular=False).encode
+
+
+def _may_hide_nan(value: object) -> bool:
+    """Whether a walk is needed to tell. Python's own encoder refuses NaN, and is ten times faster than a walk."""
+    try:
+        _strictly(value)
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def _not_finite(leaf: object) -> bool:
+    return isinstance(leaf, float) and not math.isfinite(leaf)
+
+
+def _has_nul(leaf: object) -> bool:
+    return isinstance(leaf, str) and "\0" in leaf
+
+
+def _not_json(leaf: object) -> bool:
+    try:
+        orjson.dumps(leaf, default=_model)
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def _find(value: object, test: Callable[[object], bool]) -> Location | None:
+    """Where the first scalar (or key) is that passes the test."""
+    return next((place for place, leaf in _leaves(value) if test(leaf)), None)
+
+
+def _leaves(value: object) -> Iterator[tuple[Location, object]]:
+    """Every scalar inside `value`, keys included, without recursion."""
+    pending: list[tuple[Location, object]] = [((), value)]
+    while pending:
+        place, node = pending.pop()
+        if isinstance(node, BaseModel):
+            node = node.model_dump(mode="json")
+        elif dataclasses.is_dataclass(node) and not isinstance(node, type):
+            node = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
+        if isinstance(node, Mapping):
+            for key, inner in node.items():
+                yield place, key if isinstance(key, str) else object()  # any other key is not JSON
+                pending.append(((*place, str(key)), inner))
+        elif isinstance(node, list | tuple):
+            pending.extend(((*place, index), inner) for index, inner in enumerate(node))
+        else:
+            yield place, node
+
+
+def _depth(value: object) -> int:
+    deepest = 0
+    pending = [(1, value)]
+    while pending:
+        level, node = pending.pop()
+        if isinstance(node, dict | list):
+            deepest = max(deepest, level)
+            pending.extend(
+                (level + 1, inner) for inner in (node.values() if isinstance(node, dict) else node)
+            )
+    return deepest
+
+
+def storable(value: object, depth: int = 20) -> Any:
+    """What PostgreSQL takes of a value that is to be kept, not used (a header of somebody's message, a reason): NUL and
+    halves of surrogates become U+FFFD, and what is no JSON, too large or too deep a text."""
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else f"an integer of {value.bit_length()} bits"
+    if depth == 0:
+        return "nests too deep"
+    if isinstance(value, Mapping):
+        return {storable(str(name)): storable(one, depth - 1) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(one, depth - 1) for one in value]
+    return str(value).replace("\0", "\ufffd").encode(errors="replace").decode()

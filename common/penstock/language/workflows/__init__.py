@@ -1,0 +1,60 @@
+"""Workflows: graphs of tasks, written in Python or in YAML. See docs/workflows.md.
+
+from penstock import workflow
+from penstock.workflows import each, failed, on_exit
+"""
+
+from __future__ import annotations
+
+from penstock.language.workflows.context_tasks import Context, ContextTask
+from penstock.language.workflows.each import each
+from penstock.language.workflows.model import Workflow
+from penstock.language.workflows.python import workflow
+from penstock.language.workflows.reading import from_body, from_yaml, to_yaml
+from penstock.language.workflows.recorded import all_of, any_of, failed, none_of, skipped, success
+from penstock.language.workflows.references import (
+    context,
+    error,
+    event,
+    expr,
+    index,
+    item,
+    parameters,
+    result,
+    system,
+    variables,
+)
+from penstock.language.workflows.steps import fail, inquiry, noop, on_exit, task, wait_for_event
+
+__all__ = [
+    "Context",
+    "ContextTask",
+    "Workflow",
+    "all_of",
+    "any_of",
+    "context",
+    "each",
+    "error",
+    "event",
+    "expr",
+    "fail",
+    "failed",
+    "from_body",
+    "from_yaml",
+    "index",
+    "inquiry",
+    "item",
+    "none_of",
+    "noop",
+    "on_exit",
+    "parameters",
+    "result",
+    "skipped",
+    "success",
+    "system",
+    "task",
+    "to_yaml",
+    "variables",
+    "wait_for_event",
+    "workflow",
+]

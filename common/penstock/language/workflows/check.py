@@ -1,0 +1,158 @@
+"""What is wrong with a workflow, all of it at once: each problem with its place and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from penstock.errors import DefinitionError
+from penstock.language.options import Problem, did_you_mean
+from penstock.language.sources import Location, Source
+from penstock.language.workflows import rules
+from penstock.language.workflows.check_templates import template_problems
+from penstock.language.workflows.check_terms import term_problems
+from penstock.language.workflows.graph import EXIT, Graph, circle, incoming
+from penstock.language.workflows.known import Known
+from penstock.language.workflows.model import Step, Workflow
+
+
+def check(workflow: Workflow) -> list[Problem]:
+    """What is wrong with a workflow by itself; nothing, if it can run. `unknown_refs` looks at what it refers
+    to."""
+    names = [task.name for task in workflow.tasks]
+    found = [*_names(names)] or [*_edges(workflow, names)] or [*_circle(workflow)]
+    if not found:
+        graph = Graph(workflow)
+        found = [*term_problems(graph), *template_problems(graph)]
+    return found
+
+
+def require(workflow: Workflow, source: Source) -> Workflow:
+    """The workflow, which remembers its source. Raises DefinitionError with all that is wrong with it."""
+    if found := check(workflow):
+        raise refusal(workflow.ref, found, source, [task.name for task in workflow.tasks])
+    return workflow.written_at(source)
+
+
+def refusal(ref: str, found: Sequence[Problem], source: Source, names: Sequence[object]) -> DefinitionError:
+    """One error for everything that was found in a workflow whose tasks have these names. Of several problems
+    each line has its own hint."""
+
+    def said(problem: Problem) -> str:
+        at = problem.at
+        if at[:1] == ("tasks",) and len(at) > 1 and isinstance(at[1], int):
+            return str(Problem(("tasks", str(names[at[1]]), *at[2:]), problem.message))
+        return str(problem)
+
+    if len(found) == 1:
+        return source.at(found[0].at).wrong(f"workflow {ref}: {said(found[0])}", found[0].hint)
+    lines = [
+        f"{source.at(p.at)}: workflow {ref}: {said(p)}" + (f". {p.hint}" if p.hint else "") for p in found
+    ]
+    return DefinitionError("\n".join(lines), hint=f"{len(found)} problems were found; nothing was stored.")
+
+
+def _names(names: list[str]) -> Iterator[Problem]:
+    if not names:
+        yield Problem(("tasks",), "there are no tasks", "A workflow needs at least one.")
+    seen: dict[str, int] = {}
+    for number, name in enumerate(names):
+        if name in seen:
+            yield Problem(("tasks", number, "name"), f"there are two tasks `{name}`", "Rename one of them.")
+        if name == EXIT:
+            yield Problem(
+                ("tasks", number, "name"), f"`{EXIT}` is the name of the exit task", "Take another."
+            )
+        seen[name] = number
+
+
+def steps(workflow: Workflow) -> Iterator[tuple[Location, Step]]:
+    """Every task, that of `on_exit` too, with the path to it."""
+    for number, task in enumerate(workflow.tasks):
+        yield ("tasks", number), task
+    if workflow.on_exit is not None:
+        yield ("on_exit",), workflow.on_exit
+
+
+def _edges(workflow: Workflow, names: list[str]) -> Iterator[Problem]:
+    """Names that are no tasks, tasks that wait for themselves, and edges that were written twice."""
+    there = set(names)
+    led = {(name, task.name) for task in workflow.tasks for way in task.next for name in way.do}
+    for number, task in enumerate(workflow.tasks):
+        path: Location = ("tasks", number)
+        for n, name in enumerate(task.needs):
+            yield from _known_task((*path, "needs", n), name, names, there)
+            if (task.name, name) in led:
+                hint = f"Keep one of the two: `needs` here, or `next` of `{name}`."
+                yield Problem((*path, "needs", n), f"`next` of `{name}` leads here already", hint)
+        for n, way in enumerate(task.next):
+            for m, name in enumerate(way.do):
+                yield from _known_task((*path, "next", n, "do", m), name, names, there)
+        for name in sorted(rules.tasks_named(task.when)):
+            yield from _known_task((*path, "when"), name, names, there)
+
+
+def _known_task(path: Location, name: str, names: list[str], there: set[str]) -> Iterator[Problem]:
+    if name not in there:
+        yield Problem(path, f"there is no task `{name}`", did_you_mean(name, names))
+
+
+def _circle(workflow: Workflow) -> Iterator[Problem]:
+    tasks = workflow.tasks
+    found = circle(incoming(tasks, {task.name: n for n, task in enumerate(tasks)}))
+    if found:
+        way = [tasks[position].name for position in reversed(found)]
+        start = way.index(tasks[min(found)].name)
+        way = [*way[start:], *way[:start], way[start]]
+        yield Problem(
+            ("tasks", min(found)),
+            f"the tasks go in a circle: {' -> '.join(way)}",
+            "A task runs once. For a loop, let a sub-workflow call itself, or use with_items.",
+        )
+
+
+_KIND = {"action": "action", "workflow": "workflow", "event": "trigger"}
+
+
+def unknown_refs(workflow: Workflow, known: Mapping[str, Known]) -> Iterator[Problem]:
+    """Actions, workflows and triggers (`known`, by ref) that a workflow names and that are not there, and
+    inputs that they do not take."""
+    known = {workflow.ref: Known("workflow", workflow.parameters), **known}
+    for path, step in steps(workflow):
+        if step.kind not in _KIND:
+            continue
+        field = "wait_for_event" if step.kind == "event" else step.kind
+        ref = step.wait_for_event.trigger if step.wait_for_event else step.action or step.workflow or ""
+        yield from _ref((*path, field), ref, _KIND[step.kind], known)
+        if ref in known and isinstance(step.input, dict) and step.kind != "event":
+            yield from _input((*path, "input"), step.input, ref, known[ref].parameters)
+
+
+def _ref(path: Location, ref: str, kind: str, known: Mapping[str, Known]) -> Iterator[Problem]:
+    entry = known.get(ref)
+    if entry is None:
+        refs = [name for name, other in known.items() if other.kind == kind]
+        yield Problem(path, f"there is no {kind} `{ref}`", did_you_mean(ref, refs))
+    elif entry.kind != kind:
+        key = "wait_for_event" if entry.kind == "trigger" else entry.kind
+        yield Problem(
+            path, f"`{ref}` is a{'n' * (entry.kind == 'action')} {entry.kind}", f"Write `{key}: {ref}`."
+        )
+
+
+def _input(
+    path: Location, given: dict[str, object], ref: str, schema: Mapping[str, Any] | None
+) -> Iterator[Problem]:
+    """Names of the input against the parameters. Values are checked when they are known, at the start."""
+    if not schema or any("{{" in name for name in given):
+        return
+    properties, required = schema.get("properties"), schema.get("required") or ()
+    if isinstance(properties, Mapping) and schema.get("additionalProperties") is False:
+        for name in given:
+            if name not in properties:
+                yield Problem(
+                    (*path, name), f"`{ref}` has no parameter `{name}`", did_you_mean(name, properties)
+                )
+    for name in required if isinstance(required, list | tuple) else ():
+        if name not in given:
+            yield Problem(path, f"`{ref}` needs the parameter `{name}`", f"Add `{name}: ...` to the input.")

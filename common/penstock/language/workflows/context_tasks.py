@@ -1,0 +1,178 @@
+"""Tasks that share a context: plain functions, each naming the tasks that it depends on.
+
+    @task(dependencies=[])
+    async def extract(context):
+        context["rows"] = await fetch(context["day"])
+
+    @task(dependencies=[extract], retry=RetryPolicy(max_attempts=3))
+    async def load(context): ...
+
+    etl = workflow("etl", tasks=[extract, load])
+
+A function finds in the context the parameters of the run and what the tasks before it have put there, and
+what it puts there is there for those after it. Of two values of one name the later one in the workflow's
+order is seen. The workflow's output is the whole context.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from copy import deepcopy
+from typing import Any
+
+from penstock.errors import InvalidInput
+from penstock.language.definitions.action import Action, ActionOptions
+from penstock.language.definitions.refs import Pack, pack_of, qualified
+from penstock.language.options import read_options
+from penstock.language.sources import Source, of_code
+from penstock.language.workflows.recorded import rule_of
+from penstock.run.recording import RECORDER
+
+_OF_ACTION = frozenset(ActionOptions.names()) - {"limits"}
+"""Options that go to the action; the others go to the task."""
+_PARAMETERS = {
+    "type": "object",
+    "properties": {"context": {"type": "object"}},
+    "required": ["context"],
+    "additionalProperties": False,
+}
+
+
+class Context(MutableMapping[str, Any]):
+    """What tasks hand on to each other: JSON values by name. A name stays; set it to None to empty it."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._before = dict(values)
+        self._values = deepcopy(self._before)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"a name in the context is text, not {name!r}")
+        self._values[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError(f"{name!r} cannot be taken out of the context; set it to None")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def insert(self, name: str, value: Any) -> None:
+        """Put in a new name. Raises KeyError if it is there already."""
+        if name in self._values:
+            raise KeyError(f"{name!r} is in the context already; set it with context[{name!r}] = ...")
+        self[name] = value
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What is new or another than before."""
+        unset = object()
+        return {
+            name: value
+            for name, value in self._values.items()
+            if (before := self._before.get(name, unset)) != value or type(before) is not type(value)
+        }
+
+
+class ContextTask(Action[..., Any]):
+    """An action of one parameter, the context, that knows its place among others."""
+
+    plain: Callable[..., Any]
+    dependencies: tuple[str, ...] = ()
+    task_options: Mapping[str, Any] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function itself, with any mapping for a context."""
+        if RECORDER.get() is not None:
+            return super().__call__(*args, **kwargs)
+        return self.plain(*args, **kwargs)
+
+    def task(self) -> dict[str, Any]:
+        """The task of it in a workflow."""
+        return {
+            "name": self.task_name,
+            "action": self.ref,
+            "input": {"context": "{{ context }}"},
+            "publish": "{{ result.changes }}",
+            **({"needs": list(self.dependencies)} if self.dependencies else {}),
+            **self.task_options,
+        }
+
+    @property
+    def task_name(self) -> str:
+        return self.name
+
+
+def context_task(
+    source: Source,
+    *,
+    dependencies: Any = (),
+    trigger_rule: Any = None,
+    ref: str | None = None,
+    pack: str | Pack | None = None,
+    **options: Any,
+) -> Callable[[Callable[..., Any]], ContextTask]:
+    """See `penstock.workflows.task`."""
+
+    def declare(function: Callable[..., Any]) -> ContextTask:
+        plain = inspect.unwrap(function)
+        at = of_code(plain.__code__)
+        found = pack.name if isinstance(pack, Pack) else pack
+        declared = None if found else pack_of(plain.__globals__)
+        name = qualified(ref or plain.__name__, found or (declared.name if declared else None))
+        if len(inspect.signature(function).parameters) != 1:
+            raise at.wrong(f"task {name} does not take one argument", "Write def name(context): ...")
+        of_action = {key: value for key, value in options.items() if key in _OF_ACTION}
+        made = ContextTask(
+            name,
+            choices=read_options(ActionOptions, of_action, at, f"action {name}"),
+            parameters_schema=_PARAMETERS,
+            result_schema=None,
+            bind=_bind,
+            source=at,
+            function=_with_context(function),
+            description=inspect.getdoc(plain) or "",
+        )
+        made.plain = function
+        several = [dependencies] if isinstance(dependencies, str | ContextTask) else dependencies
+        made.dependencies = tuple(one if isinstance(one, str) else one.task_name for one in several)
+        made.task_options = {key: value for key, value in options.items() if key not in _OF_ACTION}
+        if trigger_rule is not None:
+            made.task_options = {**made.task_options, "when": rule_of(trigger_rule)}
+        return made
+
+    return declare
+
+
+def _bind(params: Mapping[str, Any]) -> dict[str, Any]:
+    if set(params) != {"context"} or not isinstance(params["context"], Mapping):
+        raise InvalidInput(
+            "a context task takes one parameter, `context`", hint="Start its workflow instead."
+        )
+    return {"context": Context(params["context"])}
+
+
+def _with_context(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, which gives back what it changed in the context, and its own result."""
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def run(context: Context) -> dict[str, Any]:
+            value = await function(context)
+            return {"changes": context.changes, "value": value}
+
+        return run
+
+    @functools.wraps(function)
+    def run_plain(context: Context) -> dict[str, Any]:
+        value = function(context)
+        return {"changes": context.changes, "value": value}
+
+    return run_plain

@@ -1,0 +1,69 @@
+"""What changed between two versions of a workflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from penstock.language.options import dotted
+from penstock.language.sources import Location
+from penstock.language.workflows.model import Workflow
+
+_ABSENT: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place that is not the same. Tasks are found by name: `("tasks", "charge", "retry",
+    "max_attempts")`."""
+
+    what: Literal["added", "removed", "changed", "moved"]
+    at: Location
+    old: Any = None
+    new: Any = None
+
+    def __str__(self) -> str:
+        place = dotted(self.at)
+        if self.what == "changed":
+            return f"~ {place}: {_short(self.old)} -> {_short(self.new)}"
+        if self.what == "moved":
+            return f"~ {place}: the order is now {', '.join(self.new)}"
+        value = self.old if self.what == "removed" else self.new
+        return f"{'-' if self.what == 'removed' else '+'} {place}: {_short(value)}"
+
+
+def diff(old: Workflow, new: Workflow) -> list[Difference]:
+    """What is in `new` and not in `old` and the other way round, in the order of the document. Empty: same
+    digest."""
+    found = list(_differences((), _by_name(old), _by_name(new)))
+    before, after = ([task.name for task in workflow.tasks] for workflow in (old, new))
+    both = set(before) & set(after)
+    if [name for name in before if name in both] != [name for name in after if name in both]:
+        found.append(Difference("moved", ("tasks",), before, after))
+    return found
+
+
+def _by_name(workflow: Workflow) -> dict[str, Any]:
+    body = workflow.body()
+    body["tasks"] = {
+        task["name"]: {key: value for key, value in task.items() if key != "name"} for task in body["tasks"]
+    }
+    return body
+
+
+def _differences(at: Location, old: Any, new: Any) -> Iterator[Difference]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in [*old, *(key for key in new if key not in old)]:
+            yield from _differences((*at, key), old.get(key, _ABSENT), new.get(key, _ABSENT))
+    elif old is _ABSENT:
+        yield Difference("added", at, new=new)
+    elif new is _ABSENT:
+        yield Difference("removed", at, old=old)
+    elif old != new or type(old) is not type(new):
+        yield Difference("changed", at, old, new)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."

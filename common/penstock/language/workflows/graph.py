@@ -1,0 +1,279 @@
+"""The graph of a workflow, compiled: both notations, `needs` and `next`, become the same edges.
+
+Tasks are numbered in the workflow's order: as declared, except that a task never stands before one that it
+waits for. Wherever two things would be equally right, this order decides, so a run never depends on who was
+faster.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from penstock.errors import DefinitionError
+from penstock.language.workflows import rules
+from penstock.language.workflows.model import Step, Task, Workflow
+
+EXIT = "on_exit"
+"""The name of the task that runs when all others have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A task with its edges. `index` is its place in the workflow's order; edges are indexes in that order.
+
+    `routes` are the transitions (by number) that lead to each target. The task is decided when
+    `early_success` of its sources arrived as successes or `early_failure` as failures (0: never early), or
+    all of them as anything. It then runs if `rule` holds (None: it does) and at least `early_success` arrived
+    as successes."""
+
+    index: int
+    name: str
+    step: Step
+    sources: tuple[int, ...] = ()
+    targets: tuple[int, ...] = ()
+    routes: dict[int, tuple[int, ...]] | None = None
+    rule: Any = None
+    early_success: int = 0
+    early_failure: int = 0
+    named: frozenset[int] = frozenset()
+    """Tasks whose end the rule looks at one by one."""
+    claims_any: bool = False
+    claims: frozenset[int] = frozenset()
+    """Whose failure is handled when this task runs: that of any source, or of these."""
+
+    @property
+    def transitions(self) -> tuple[Any, ...]:
+        return self.step.next if isinstance(self.step, Task) else ()
+
+
+class Graph:
+    """The compiled graph of a workflow. Raises DefinitionError if there is none: see
+    `penstock.language.workflows.check`."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        self.workflow = workflow
+        declared = {task.name: position for position, task in enumerate(workflow.tasks)}
+        sources = incoming(workflow.tasks, declared)
+        order = topological(sources)
+        place = {position: index for index, position in enumerate(order)}
+        targets: list[list[int]] = [[] for _ in order]
+        for index, position in enumerate(order):
+            for source in sources[position]:
+                targets[place[source]].append(index)
+        self.index: dict[str, int] = {workflow.tasks[p].name: place[p] for p in order}
+        self.nodes: list[Node] = [
+            self._node(
+                workflow.tasks[position], tuple(place[s] for s in sources[position]), tuple(targets[index])
+            )
+            for index, position in enumerate(order)
+        ]
+        self.exit: Node | None = None
+        if workflow.on_exit is not None:
+            self.exit = Node(len(self.nodes), EXIT, workflow.on_exit)
+            self.index[EXIT] = self.exit.index
+
+    def __len__(self) -> int:
+        """How many tasks there are, without that of `on_exit`."""
+        return len(self.nodes)
+
+    def __getitem__(self, index: int) -> Node:
+        return self.exit if self.exit is not None and index == self.exit.index else self.nodes[index]
+
+    @property
+    def entries(self) -> Iterable[Node]:
+        """The tasks that wait for nothing."""
+        return (node for node in self.nodes if not node.sources)
+
+    def _node(self, task: Task, sources: tuple[int, ...], targets: tuple[int, ...]) -> Node:
+        routes: dict[int, list[int]] = {}
+        for number, transition in enumerate(task.next):
+            for name in transition.do:
+                routes.setdefault(self.index[name], []).append(number)
+        rule, wanted, early_failure = task.when, _successes(task, bool(sources)), 0
+        if rule == "one_success":
+            wanted = 1
+        elif rule == "one_failed":
+            wanted, early_failure = 0, 1
+        if rule is None or not rules.about_outcomes(rule):
+            # What says nothing of how the needs ended also asks that they ended well.
+            terms = [part for part in (rule, None if wanted else "all_success") if part is not None]
+            rule = rules.All(all=tuple(terms)) if len(terms) > 1 else terms[0] if terms else None
+        claims_any, claims = rules.claims(rule)
+        return Node(
+            index=self.index[task.name],
+            name=task.name,
+            step=task,
+            sources=sources,
+            targets=targets,
+            routes={target: tuple(numbers) for target, numbers in routes.items()} or None,
+            rule=rule,
+            early_success=wanted,
+            early_failure=early_failure,
+            named=frozenset(self.index[name] for name in rules.tasks_named(rule)),
+            claims_any=claims_any,
+            claims=frozenset(self.index[name] for name in claims),
+        )
+
+    @cached_property
+    def publishers(self) -> Publishers:
+        return Publishers(self)
+
+    def comes_before(self, source: int, target: int) -> bool:
+        """Whether `target` always comes after `source`: an edge or a path of edges leads from one to the
+        other."""
+        seen, stack = {target}, [target]
+        while stack:
+            for before in self.nodes[stack.pop()].sources:
+                if before == source:
+                    return True
+                if before > source and before not in seen:
+                    seen.add(before)
+                    stack.append(before)
+        return False
+
+
+def _successes(task: Task, has_sources: bool) -> int:
+    """After how many successes a task runs without waiting for the rest; 0 to wait for all.
+
+    Where `join` does not say it, needs are waited for, and of transitions the first one is enough."""
+    if isinstance(task.join, int):
+        return task.join
+    if task.join is None:
+        return 0 if task.needs or not has_sources else 1
+    return 1 if task.join == "any" else 0
+
+
+class Publishers:
+    """Who may publish which variable, and whose publishing a task sees: that of the tasks before it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.all = [node.index for node in graph.nodes if published(node.step) != frozenset()]
+        bit = self._bit = {index: 1 << n for n, index in enumerate(self.all)}
+        self._of: dict[str, int] = {}
+        self.anything = 0
+        """A mask over `all`: the tasks that publish names which only the run can tell."""
+        for index in self.all:
+            names = published(graph.nodes[index].step)
+            if names is None:
+                self.anything |= bit[index]
+            for name in names or ():
+                self._of[name] = self._of.get(name, 0) | bit[index]
+        self._before = [0] * len(graph)
+        for node in graph.nodes if self.all else ():
+            for source in node.sources:
+                self._before[node.index] |= self._before[source] | bit.get(source, 0)
+
+    def of(self, name: str, reader: int | None) -> bool:
+        """Whether somebody before `reader` (None: anybody) may publish `name`."""
+        mask = self._of.get(name, 0) | self.anything
+        return bool(mask if reader is None else mask & self._before[reader])
+
+    def sees(self, reader: int, writer: int) -> bool:
+        """Whether `writer`, which publishes, comes before `reader`."""
+        return bool(self._bit.get(writer, 0) & self._before[reader])
+
+    def before(self, reader: int | None, names: Iterable[str] | None = None) -> Writers:
+        """The tasks before `reader` (None: all) that may publish one of `names` (None: any)."""
+        mask = (1 << len(self.all)) - 1
+        if names is not None:
+            mask = self.anything
+            for name in names:
+                mask |= self._of.get(name, 0)
+        if reader is None:
+            return Writers(bool(mask), None)
+        seen = mask & self._before[reader]
+        below = mask & ((1 << bisect_left(self.all, reader)) - 1)
+        return Writers(bool(seen), None if seen == below else tuple(self._listed(seen)))
+
+    def _listed(self, mask: int) -> Iterator[int]:
+        while mask:
+            low = mask & -mask
+            yield self.all[low.bit_length() - 1]
+            mask ^= low
+
+
+class Writers(NamedTuple):
+    """Tasks that may publish something: whether there are any, and which. None: all that stand before the
+    reader."""
+
+    any: bool
+    which: tuple[int, ...] | None
+
+
+def published(step: Step) -> frozenset[str] | None:
+    """The variables that a step may publish, or None if only the run can tell."""
+    parts = [step.publish]
+    if isinstance(step, Task):
+        parts += [transition.publish for transition in step.next]
+    names: set[str] = set()
+    for part in parts:
+        if isinstance(part, str):
+            return None
+        names.update(part)
+    return frozenset(names)
+
+
+def incoming(tasks: Iterable[Task], declared: dict[str, int]) -> list[list[int]]:
+    """For each task, by its declared position, the positions of those that it comes after. Unknown names are
+    left out; `needs` come first, in their order."""
+    tasks = list(tasks)
+    sources: list[dict[int, None]] = [
+        dict.fromkeys(declared[name] for name in task.needs if name in declared) for task in tasks
+    ]
+    for position, task in enumerate(tasks):
+        for transition in task.next:
+            for name in transition.do:
+                if name in declared:
+                    sources[declared[name]][position] = None
+    return [list(found) for found in sources]
+
+
+def topological(sources: list[list[int]]) -> list[int]:
+    """Positions in an order in which everything stands after its sources; otherwise the smallest first.
+
+    Raises DefinitionError, naming no tasks, if they go in a circle."""
+    waiting = [len(found) for found in sources]
+    targets: list[list[int]] = [[] for _ in sources]
+    for position, found in enumerate(sources):
+        for source in found:
+            targets[source].append(position)
+    ready = [position for position, count in enumerate(waiting) if not count]
+    order: list[int] = []
+    while ready:
+        order.append(position := heapq.heappop(ready))
+        for target in targets[position]:
+            waiting[target] -= 1
+            if not waiting[target]:
+                heapq.heappush(ready, target)
+    if len(order) < len(sources):
+        raise DefinitionError("the tasks wait for each other in a circle")
+    return order
+
+
+def circle(sources: list[list[int]]) -> list[int]:
+    """The positions of one circle, each waiting for the next, or nothing if there is none."""
+    state = [0] * len(sources)  # 0 new, 1 on the way, 2 done
+    for start in range(len(sources)):
+        path: list[int] = []
+        stack = [(start, iter(sources[start]))] if not state[start] else []
+        while stack:
+            position, rest = stack[-1]
+            if state[position] == 0:
+                state[position] = 1
+                path.append(position)
+            for source in rest:
+                if state[source] == 1:
+                    return path[path.index(source) :]
+                if state[source] == 0:
+                    stack.append((source, iter(sources[source])))
+                    break
+            else:
+                state[position] = 2
+                path.pop()
+                stack.pop()
+    return []

@@ -1,0 +1,129 @@
+"""What was written to workflows, with every problem at its file and line; and workflows to YAML.
+
+In YAML the tasks may be a mapping by name, which is how `to_yaml` writes them, or a list of tasks with names;
+the ref of the workflow stands under `workflow`. Everything else is the stored document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from penstock.language.options import Problem, problems
+from penstock.language.sources import Location, Source
+from penstock.language.workflows import yaml_text
+from penstock.language.workflows.check import refusal, require
+from penstock.language.workflows.model import FORMAT, Step, Task, Workflow
+
+
+def from_yaml(text: str, file: str = "<text>") -> Workflow:
+    """The workflow of a YAML text. Raises DefinitionError with all that is wrong with it, line by line."""
+    value, marks = yaml_text.read(text, file)
+    source = Source(file, 1, {place: line for place, (line, _) in marks.items()})
+    if not isinstance(value, dict):
+        raise source.wrong("it is not a workflow", "Write a mapping with `workflow`, `tasks` and so on.")
+    return from_value(value, source)
+
+
+def from_value(value: Mapping[str, Any], source: Source) -> Workflow:
+    """The same for YAML that was read already, perhaps as a part of a larger file."""
+    body, moved = _body(value)
+    inside = len(source.within)
+    lines = {
+        (*place[:inside], *_renamed(place[inside:], moved)): line
+        for place, line in source.lines.items()
+        if place[:inside] == source.within
+    }
+    source = Source(source.file, source.line, lines, source.within)
+    tasks = value.get("tasks")
+    return require(_shaped(body, source, list(tasks) if isinstance(tasks, dict) else None), source)
+
+
+def from_body(body: Mapping[str, Any]) -> Workflow:
+    """The workflow of a stored body, which was checked when it was stored."""
+    return _shaped(dict(body), Source("?", 0))
+
+
+def _shaped(body: dict[str, Any], source: Source, named: Sequence[str] | None = None) -> Workflow:
+    try:
+        return Workflow.model_validate(body)
+    except ValidationError as error:
+        tasks = body.get("tasks")
+        names: Sequence[object] = named or [
+            task.get("name", n) if isinstance(task, dict) else n
+            for n, task in enumerate(tasks if isinstance(tasks, list) else ())
+        ]
+        raise refusal(str(body.get("ref", "?")), shape_problems(error, body), source, names) from None
+
+
+def to_yaml(workflow: Workflow) -> str:
+    """A workflow as YAML. `from_yaml` gives the same workflow, with the same digest."""
+    body = workflow.body()
+    written: dict[str, Any] = {"workflow": body.pop("ref")}
+    if body.pop("format") != FORMAT:
+        written["format"] = workflow.format
+    tasks = body.pop("tasks")
+    after = {key: body.pop(key) for key in ("output", "on_exit") if key in body}
+    written |= body
+    written["tasks"] = {task["name"]: _ordered(task, Task) for task in tasks}
+    if "on_exit" in after:
+        after["on_exit"] = _ordered(after["on_exit"], Step)
+    return yaml_text.write(written | after)
+
+
+_FIRST = ("action", "workflow", "wait_for_event", "inquiry", "input", "needs", "join", "when")
+
+
+def _ordered(task: dict[str, Any], model: type[Step]) -> dict[str, Any]:
+    order = [*_FIRST, *model.model_fields]
+    return {key: task[key] for key in sorted(task, key=order.index) if key != "name"}
+
+
+def _body(value: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Location, Location]]:
+    """The body of what was written in YAML, and which places have another name in it."""
+    body: dict[str, Any] = {"format": FORMAT, **value}
+    moved: dict[Location, Location] = {}
+    if "workflow" in body and "ref" not in body:
+        body["ref"] = body.pop("workflow")
+        moved[("workflow",)] = ("ref",)
+    tasks = body.get("tasks")
+    if isinstance(tasks, dict):
+        body["tasks"] = [
+            {"name": name, **task} if isinstance(task, dict) else task for name, task in tasks.items()
+        ]
+        moved |= {("tasks", name): ("tasks", n) for n, name in enumerate(tasks)}
+    return body, moved
+
+
+def _renamed(place: Location, moved: Mapping[Location, Location]) -> Location:
+    for n in (2, 1):
+        if place[:n] in moved:
+            return (*moved[place[:n]], *place[n:])
+    return place
+
+
+def shape_problems(error: ValidationError, body: Any) -> list[Problem]:
+    """What pydantic found, at places of the body. Of what the members of a union say, one thing is kept."""
+    found: dict[Location, Problem] = {}
+    for problem in problems(error):
+        place = _existing(problem.at, body)
+        if problem.message == "is missing":
+            place = (*place, *problem.at[-1:])
+        if place not in found or (problem.hint and not found[place].hint):
+            found[place] = Problem(place, problem.message, problem.hint)
+    return list(found.values())
+
+
+def _existing(location: Location, body: Any) -> Location:
+    """The parts of a pydantic location that are in the body; the names of union members are not."""
+    place: list[str | int] = []
+    here: Any = body
+    for part in location:
+        try:
+            here = here[part]
+        except (KeyError, IndexError, TypeError):
+            continue
+        place.append(part)
+    return tuple(place)

@@ -1,0 +1,201 @@
+"""Messages in, one transaction, messages out. The one place that settles deliveries: ack after commit.
+
+A handler takes whatever has arrived as one batch. A batch that fails is split until the culprit stands alone and goes
+to the dead letters with its reason; a transient fault keeps the batch and backs off here, in the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import structlog
+
+from penstock.errors import PenstockError, Undecodable
+from penstock.messaging import broadcast, messages
+from penstock.messaging.metrics import Metrics
+from penstock.messaging.outbox import Publisher
+from penstock.messaging.transports import Delivery, Message, Transport
+from penstock.store.database import Database, Transaction, retried
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What has arrived: the ids of the envelopes, without doubles; or, for events from outside, the deliveries."""
+
+    ids: list[UUID]
+    deliveries: list[Delivery] = field(default_factory=list)
+
+
+Handler = Callable[[Batch, Transaction], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A queue and its handler. `raw`: its messages are not envelopes, the handler reads the deliveries."""
+
+    queue: str
+    handle: Handler
+    raw: bool = False
+
+
+class Consumer:
+    """Consumes one queue with one handler, one batch at a time, on a session of its own."""
+
+    def __init__(
+        self,
+        route: Route,
+        transport: Transport,
+        database: Database,
+        publisher: Publisher,
+        metrics: Metrics,
+        *,
+        batch: int = 500,
+        handled: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`handled` is called after each batch."""
+        self._handled = handled
+        self.route = route
+        self._seconds = metrics.batch_seconds.labels(route.queue)
+        self._items = metrics.batch_items.labels(route.queue)
+        self._retries = metrics.retries.labels(route.queue)
+        self._dead = metrics.dead_letters.labels(route.queue)
+        self._transport = transport
+        self._session = database.session()
+        self._publisher = publisher
+        self._batch = batch
+        self._stopping = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until stopped. What was taken is finished first."""
+        self._subscription = await self._transport.subscribe(self.route.queue, self._batch)
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            while not self._stopping.is_set():
+                receive = asyncio.ensure_future(self._subscription.receive(self._batch))
+                await asyncio.wait({receive, stop}, return_when=asyncio.FIRST_COMPLETED)
+                if not receive.done():
+                    receive.cancel()
+                    return
+                deliveries = receive.result()
+                if not deliveries:
+                    return
+                await self._take(deliveries)
+        finally:
+            stop.cancel()
+            await self._subscription.close()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def _take(self, deliveries: Sequence[Delivery]) -> None:
+        fresh: list[Delivery] = []
+        for delivery in deliveries:
+            if delivery.attempts:
+                # It failed, or its replica died, before: whatever is wrong with it shall not take others along.
+                await self._handle([delivery])
+            else:
+                fresh.append(delivery)
+        if fresh:
+            await self._handle(fresh)
+
+    async def _handle(self, deliveries: Sequence[Delivery]) -> None:
+        """Handle these as one batch, or split. Every delivery is settled when this returns."""
+        good, ids = await self._decode(deliveries)
+        if not good:
+            return
+        size = len(good) if self.route.raw else len(ids)
+        for start in range(0, size, self._batch):
+            part = (
+                Batch([], good[start : start + self._batch])
+                if self.route.raw
+                else Batch(ids[start : start + self._batch])
+            )
+            try:
+                await self._transact(part)
+            except Exception as error:
+                await self._split(good, error)
+                return
+        await asyncio.sleep(0)  # what was staged is on its way before the ack is: others wait for it
+        await self._subscription.ack(good)
+
+    async def _decode(self, deliveries: Sequence[Delivery]) -> tuple[list[Delivery], list[UUID]]:
+        if self.route.raw:
+            return list(deliveries), []
+        good: list[Delivery] = []
+        ids: dict[UUID, None] = {}
+        for delivery in deliveries:
+            try:
+                ids |= dict.fromkeys(messages.decode(delivery.body).ids)
+                good.append(delivery)
+            except Undecodable as error:
+                await self._bury(delivery, error)
+        return good, sorted(ids)
+
+    async def _transact(self, batch: Batch) -> None:
+        tries = 0
+
+        async def handle() -> Transaction:
+            nonlocal tries
+            tries += 1
+            if tries > 1:
+                self._retries.inc()
+                log.warning("handler.retried", queue=self.route.queue, tries=tries)
+            with self._seconds.time():
+                async with self._session.transaction() as tx:
+                    await self.route.handle(batch, tx)
+            return tx
+
+        tx = await retried(handle)
+        self._items.observe(len(batch.deliveries) or len(batch.ids))
+        self._publisher.publish(tx.staged)
+        await broadcast.tell_cancelled(self._transport, tx.cancelled)
+        self._handled()
+
+    async def _split(self, deliveries: Sequence[Delivery], error: Exception) -> None:
+        if len(deliveries) > 1:
+            middle = len(deliveries) // 2
+            await self._handle(deliveries[:middle])
+            await self._handle(deliveries[middle:])
+            return
+        (delivery,) = deliveries
+        if self.route.raw:
+            await self._bury(delivery, error)
+            return
+        envelope = messages.decode(delivery.body)
+        for id in envelope.ids:
+            try:
+                await self._transact(Batch([id]))
+            except Exception as failure:
+                await self._put_aside(delivery, envelope.type, id, failure)
+        await self._subscription.ack([delivery])
+
+    async def _put_aside(self, delivery: Delivery, type: str, id: UUID, error: Exception) -> None:
+        """One id of an envelope cannot be handled: it becomes a dead letter of its own."""
+        single = Message(
+            queue=messages.DEAD,
+            body=messages.encode(type, [id]),
+            id=f"{delivery.id}-{id}",
+            type=type,
+            headers={"x-penstock-reason": _reason(error), "x-penstock-queue": self.route.queue},
+        )
+        log.error(
+            "handler.gave_up", queue=self.route.queue, id=str(id), reason=_reason(error), exc_info=error
+        )
+        self._dead.inc()
+        while not (await self._transport.publish([single]))[0]:
+            await asyncio.sleep(1)
+
+    async def _bury(self, delivery: Delivery, error: Exception) -> None:
+        log.warning("message.dead", queue=self.route.queue, message=delivery.id, reason=_reason(error))
+        self._dead.inc()
+        await retried(lambda: self._subscription.dead_letter([delivery], _reason(error)))
+
+
+def _reason(error: Exception) -> str:
+    text = error.message if isinstance(error, PenstockError) else str(error)
+    return f"{type(error).__name__}: {text}"[:500]

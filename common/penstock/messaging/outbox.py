@@ -1,0 +1,89 @@
+"""From the outbox to the transport (I8): straight after the commit by whoever staged, else by a relay (see relay.py).
+
+Rows are deleted once the broker has confirmed, in bulk and relaxed: a lost deletion publishes again, which is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from functools import partial
+
+import structlog
+
+from penstock.messaging import messages
+from penstock.messaging.transports import STATUS, Transport
+from penstock.store.database import Database, Row, is_transient, retried
+
+log = structlog.get_logger()
+
+DELETE = "delete from outbox where id = any($1::bigint[])"
+
+
+class Publisher:
+    """Publishes what a commit has staged, without keeping the handler waiting for the confirm."""
+
+    def __init__(self, transport: Transport, database: Database) -> None:
+        self.transport = transport
+        self._stores = getattr(transport, "stores", False)
+        self._session = database.session(relaxed=True)
+        # Long before a relay takes what is confirmed for what was left behind.
+        self._delete_every = min(1.0, self._session.settings.relay_age / 5)
+        self._confirmed: list[int] = []
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._deleting: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()
+        self._room = asyncio.Semaphore(64)
+
+    def publish(self, staged: Sequence[Row]) -> None:
+        """Start publishing. What is not confirmed stays in the outbox, for a relay."""
+        if not staged:
+            return
+        task = asyncio.create_task(self._publish(staged), name="publish")
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _publish(self, staged: Sequence[Row]) -> None:
+        async with self._room:
+            try:
+                confirmed = await self.transport.publish(
+                    [messages.message(row["outbox_id"], row["queue"], row["ids"]) for row in staged]
+                )
+            except Exception as error:
+                if not is_transient(error):
+                    log.exception("publish.failed")
+                return
+        if self._stores:  # the rows are the queue; only what nobody consumes has been told by now
+            confirmed = [row["queue"].startswith(STATUS) for row in staged]
+        self.settle([row for row, ok in zip(staged, confirmed, strict=True) if ok])
+
+    def settle(self, done: Sequence[Row]) -> None:
+        """These are published, or need not be any more: they leave the outbox soon."""
+        self._confirmed += [row["outbox_id"] for row in done]
+        if self._confirmed and (self._deleting is None or self._deleting.done()):
+            self._deleting = asyncio.create_task(self._delete(), name="outbox.delete")
+
+    async def _delete(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), self._delete_every)
+        while self._confirmed:
+            ids, self._confirmed = self._confirmed, []
+            await retried(partial(self._session.fetch, DELETE, ids))
+
+    async def flush(self) -> None:
+        """Wait for what is under way."""
+        while self._under_way:
+            await asyncio.gather(*self._under_way, return_exceptions=True)
+        if self._deleting is not None:
+            self._hurry.set()
+            await self._deleting
+            self._hurry.clear()
+
+    async def close(self) -> None:
+        """Give what is under way a moment; a relay sees to the rest."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(2):
+                await self.flush()
+        for task in (*self._under_way, *([self._deleting] if self._deleting else [])):
+            task.cancel()

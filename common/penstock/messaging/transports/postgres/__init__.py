@@ -1,0 +1,250 @@
+"""PostgreSQL carries the messages too: the outbox is the queue.
+
+A delivery is a lease on a row (`due_at` in the future), taken with SKIP LOCKED; an ack deletes the row. Both are
+relaxed commits: losing one in a crash delivers again, which every handler stands. So each step of an execution still
+costs one durable commit. Whoever committed a message wakes the consumers with NOTIFY on a connection of its own
+(a NOTIFY inside the deciding transactions would serialise their commits); polling is the fallback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg
+import orjson
+
+from penstock.errors import ConnectionFailed
+from penstock.messaging import messages as kinds
+from penstock.messaging.transports import STATUS, Message
+from penstock.messaging.transports.postgres.listener import Listener
+from penstock.messaging.transports.postgres.look_back import ALL_AGAIN, EVERYTHING, FAR
+from penstock.messaging.transports.postgres.subscription import Subscription
+from penstock.settings import Settings
+from penstock.store import crash_points
+from penstock.store.database import Database, backoff, is_transient
+
+CHANNEL = "penstock"
+STATUS_CHANNEL = "penstock.status"
+"""Whoever listens there is told what goes to the status exchange of a broker: the same bodies."""
+NOTIFIED = 7900
+"""Bytes that NOTIFY carries, nearly."""
+TELL = "select pg_notify($1, body) from unnest($2::text[]) body"
+TOLD = 1.0
+"""Seconds that telling others may take while the transport closes. They poll, too."""
+PUT = """
+insert into outbox (queue, ids, body, message_id, type, headers)
+select q, '{}', b, m, t, h::jsonb from unnest($1::text[], $2::bytea[], $3::text[], $4::text[], $5::text[])
+    as x (q, b, m, t, h)
+"""
+WAITING = """
+select q from unnest($1::text[], $2::float8[]) as x (q, reach)
+where exists (select from outbox where queue = q
+              and due_at between statement_timestamp() - make_interval(secs => reach) and statement_timestamp())
+"""
+DEPTH = "select count(*) from outbox where queue = $1 and due_at <= clock_timestamp()"
+
+
+class PostgresTransport:
+    """Carries messages in the outbox table. See penstock.messaging.transports.Transport for the contract."""
+
+    name = "postgres"
+    stores = True
+
+    def __init__(self, settings: Settings, *, role: str = "transport") -> None:
+        self._settings = settings
+        self._database = Database(settings, role=role)
+        self._wake = self._database.session(relaxed=True)
+        self._put = self._database.session()
+        self._take = self._database.session(relaxed=True)
+        self._subscriptions: dict[str, list[Subscription]] = {}
+        self._listeners: list[Listener] = []
+        self._pending: set[str] = set()
+        self._waking: asyncio.Task[None] | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
+        self._connected = asyncio.Event()
+        self._closed = False
+
+    @property
+    def healthy(self) -> bool:
+        return self._connected.is_set() and not self._closed
+
+    async def open(self) -> None:
+        async for attempt in backoff(deadline=30):
+            with attempt:
+                await self._wake.fetch("select 1")
+        self._polling = asyncio.create_task(self._poll(), name="poll")
+        if self._settings.database_pooler:
+            self._connected.set()
+            return
+        self._listening = asyncio.create_task(self._listen_for_wakes(), name="wake-ups")
+        try:
+            async with asyncio.timeout(30):
+                await self._connected.wait()
+        except TimeoutError:
+            raise ConnectionFailed(
+                "PostgreSQL does not take LISTEN", hint="Is there a pooler in between?"
+            ) from None
+
+    async def close(self) -> None:
+        if self._waking is not None:  # who sleeps should hear of what was published last
+            await asyncio.wait([self._waking], timeout=TOLD)
+        self._closed = True
+        for task in (self._listening, self._waking, self._polling):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        for subscriptions in list(self._subscriptions.values()):
+            for subscription in list(subscriptions):
+                await subscription.close()
+        await self._database.close()
+
+    async def publish(self, messages: Sequence[Message]) -> list[bool]:
+        if self._closed:
+            return [False] * len(messages)
+        known = [
+            m.outbox_id is not None or m.queue in kinds.QUEUES or m.queue.startswith("work.")
+            for m in messages
+        ]
+        fresh = [m for m, ok in zip(messages, known, strict=True) if ok and m.outbox_id is None]
+        crash_points.at("publishing")
+        if fresh:
+            await self._put.fetch(
+                PUT,
+                [m.queue for m in fresh],
+                [m.body for m in fresh],
+                [m.id for m in fresh],
+                [m.type for m in fresh],
+                [orjson.dumps(dict(m.headers)).decode() for m in fresh],
+            )
+        # Nobody consumes what is only told.
+        self.wake(
+            {m.queue for m, ok in zip(messages, known, strict=True) if ok and not m.queue.startswith(STATUS)}
+        )
+        told = [m.body.decode() for m in messages if m.queue.startswith(STATUS) and len(m.body) < NOTIFIED]
+        if told:
+            await self._wake.fetch(TELL, STATUS_CHANNEL, told)
+        crash_points.at("published")
+        return [ok or m.queue.startswith(STATUS) for m, ok in zip(messages, known, strict=True)]
+
+    def wake(self, queues: set[str]) -> None:
+        """Tell consumers of these queues to look. Those of this process at once, others through NOTIFY, of which
+        there is never more than one under way: what comes meanwhile goes with the next."""
+        for queue in queues:
+            for subscription in self._subscriptions.get(queue, ()):
+                subscription.wake.set()
+        self._pending |= queues
+        if self._closed:
+            return
+        if self._waking is None or self._waking.done():
+            self._waking = asyncio.create_task(self._notify(), name="notify")
+
+    async def _notify(self) -> None:
+        while self._pending:
+            queues, self._pending = self._pending, set()
+            try:
+                await self._wake.fetch("select pg_notify($1, $2)", CHANNEL, ",".join(sorted(queues)))
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                if not is_transient(error):
+                    raise
+                return  # consumers poll
+
+    async def _poll(self) -> None:
+        """Look now and then, in one statement for all queues, for what no wake-up told of: leases that ran out,
+        messages that were delayed, and everything where there is no LISTEN."""
+        most = 1.0 if self._settings.database_pooler else self._settings.poll_interval
+        all_at = -math.inf
+        while True:
+            await asyncio.sleep(most * random.uniform(0.8, 1.2))
+            now = time.monotonic()
+            everything = now >= all_at + ALL_AGAIN
+            reach = {
+                queue: EVERYTHING if everything else max(s.look.before(FAR) for s in subscriptions)
+                for queue, subscriptions in self._subscriptions.items()
+                if subscriptions
+            }
+            if not reach:
+                continue
+            try:
+                rows = await self._wake.fetch(WAITING, list(reach), list(reach.values()))
+            except Exception as error:
+                if not is_transient(error):
+                    raise
+                continue
+            if everything:
+                all_at = now
+            for row in rows:
+                for subscription in self._subscriptions.get(row["q"], ()):
+                    subscription.look.again(everything=everything)
+                    subscription.wake.set()
+
+    async def _listen_for_wakes(self) -> None:
+        while True:
+            lost = asyncio.Event()
+            try:
+                connection = await self._database.connect(relaxed=True)
+            except Exception as error:
+                if not is_transient(error):
+                    raise
+                self._connected.clear()
+                await asyncio.sleep(random.uniform(0.2, 1))
+                continue
+            try:
+                connection.add_termination_listener(lambda _, lost=lost: lost.set())
+                await connection.add_listener(CHANNEL, self._on_notify)
+                self._connected.set()
+                for subscriptions in self._subscriptions.values():
+                    for subscription in subscriptions:
+                        subscription.wake.set()
+                await lost.wait()
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                await asyncio.sleep(0.2)
+            finally:
+                connection.terminate()
+            self._connected.clear()
+
+    def _on_notify(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
+        text = str(payload)
+        if text.startswith("!"):
+            for listener in self._listeners:
+                listener.push(text[1:].encode())
+            return
+        for queue in text.split(","):
+            for subscription in self._subscriptions.get(queue, ()):
+                subscription.wake.set()
+
+    async def subscribe(self, queue: str, prefetch: int) -> Subscription:
+        subscription = Subscription(
+            self.forget, self.wake, queue, prefetch, self._take, self._put, self._settings
+        )
+        self._subscriptions.setdefault(queue, []).append(subscription)
+        return subscription
+
+    def forget(self, subscription: Subscription) -> None:
+        known = self._subscriptions.get(subscription.queue, [])
+        if subscription in known:
+            known.remove(subscription)
+
+    async def declare(self, queue: str) -> None:
+        """Every queue exists: it is a value in a column."""
+
+    async def depth(self, queue: str) -> int:
+        return int((await self._put.fetch(DEPTH, queue))[0][0])
+
+    async def broadcast(self, body: bytes) -> None:
+        if len(body) < NOTIFIED:  # what NOTIFY carries; a broadcast is best effort
+            crash_points.at("broadcasting")
+            await self._wake.fetch("select pg_notify($1, $2)", CHANNEL, "!" + body.decode())
+            crash_points.at("told")
+
+    async def listen(self) -> Listener:
+        listener = Listener(self._listeners)
+        self._listeners.append(listener)
+        return listener

@@ -1,0 +1,40 @@
+"""What is broadcast: NOTIFY, heard by whoever listens now."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+from penstock.messaging.transports import Delivery
+
+
+class Listener:
+    queue = "control"
+
+    def __init__(self, home: list[Listener]) -> None:
+        self._home = home
+        self._bodies: asyncio.Queue[bytes] = asyncio.Queue(1000)
+
+    def push(self, body: bytes) -> None:
+        with contextlib.suppress(asyncio.QueueFull):  # best effort
+            self._bodies.put_nowait(body)
+
+    async def receive(self, limit: int) -> list[Delivery]:
+        bodies = [await self._bodies.get()]
+        while len(bodies) < limit and not self._bodies.empty():
+            bodies.append(self._bodies.get_nowait())
+        return [Delivery(self.queue, body, None) for body in bodies]
+
+    async def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """A broadcast needs no ack."""
+
+    async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
+        """A broadcast is best effort: nothing to keep."""
+
+    async def resize(self, prefetch: int) -> None:
+        """A listener takes what comes."""
+
+    async def close(self) -> None:
+        if self in self._home:
+            self._home.remove(self)

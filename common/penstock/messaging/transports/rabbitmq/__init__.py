@@ -1,0 +1,165 @@
+"""RabbitMQ carries the messages: quorum queues, confirms, dead letters that arrive (docs/transports.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+import structlog
+from aiormq.abc import AbstractConnection as Connection
+from aiormq.exceptions import ChannelNotFoundEntity
+
+from penstock.errors import ConfigurationError, ConnectionFailed
+from penstock.messaging.transports import Message, Subscription
+from penstock.messaging.transports.rabbitmq import address, wire
+from penstock.messaging.transports.rabbitmq.connection import Link
+from penstock.messaging.transports.rabbitmq.consumer import Consumer
+from penstock.messaging.transports.rabbitmq.listener import Listener
+from penstock.messaging.transports.rabbitmq.patience import RECONNECT_WAIT, answered, close_channel, stop
+from penstock.messaging.transports.rabbitmq.publisher import Publisher
+from penstock.messaging.transports.rabbitmq.topology import Names, QueueType, Topology
+from penstock.messaging.transports.rabbitmq.watchdog import watch
+from penstock.store import crash_points
+
+__all__ = ["RabbitMQTransport"]
+
+log = structlog.get_logger(__name__)
+
+
+class RabbitMQTransport:
+    """Carries messages over RabbitMQ 3.10 or later. See penstock.messaging.transports.Transport for the contract.
+
+    `url`: one address or several (a list, or separated by commas), tried in turn; amqps:// for TLS.
+    `prefix`: what all exchanges and queues begin with; another prefix is another, independent installation.
+    `declare`: make the topology; False: only check that it is there.
+    `delivery_limit`: a message delivered this often without an ack goes to the dead letters.
+    `publish_timeout`, `connect_deadline`, `watchdog_interval`, `heartbeat`: seconds.
+    `client`: who this is, in the broker's list of connections.
+    """
+
+    name = "rabbitmq"
+
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        prefix: str = "penstock",
+        declare: bool = True,
+        queue_type: QueueType = "quorum",
+        delivery_limit: int = 20,
+        publish_timeout: float = 10.0,
+        connect_deadline: float = 30.0,
+        watchdog_interval: float = 15.0,
+        heartbeat: int = 10,
+        client: str = "penstock",
+    ) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]{1,60}", prefix):
+            raise ConfigurationError(
+                f"the prefix {prefix!r} is not usable in queue names",
+                hint="Use 1 to 60 letters, digits, underscores, dots and hyphens.",
+            )
+        addresses = address.parse(url, heartbeat=heartbeat, client=client)
+        self._deadline = connect_deadline
+        self._interval = watchdog_interval
+        self._names = Names(prefix)
+        self._topology = Topology(
+            self._names, declare=declare, queue_type=queue_type, delivery_limit=delivery_limit
+        )
+        self._known: dict[str, None] = {}
+        # Two connections: a broker short of memory stops reading from those that publish, acks included.
+        self._consuming = Link(addresses, "consume", prepare=self._prepare)
+        self._publishing = Link(addresses, "publish")
+        self._publisher = Publisher(self._publishing, publish_timeout)
+        self._consumers: list[Consumer] = []
+        self._listeners: list[Listener] = []
+        self._watchdog: asyncio.Task[None] | None = None
+
+    @property
+    def healthy(self) -> bool:
+        return self._consuming.up and self._publisher.up and all(c.healthy for c in self._consumers)
+
+    async def open(self) -> None:
+        try:
+            await self._consuming.open(self._deadline)
+            await self._publishing.open(self._deadline)
+            await self._publisher.open(self._deadline)
+        except BaseException:
+            await self.close()
+            raise
+        self._watchdog = asyncio.create_task(watch(self._consumers, self._interval), name="rabbitmq watchdog")
+
+    async def close(self) -> None:
+        if self._watchdog is not None:
+            await stop(self._watchdog)
+        for consumer in self._consumers:
+            await consumer.close()
+        for listener in self._listeners:
+            await listener.close()
+        self._consumers.clear()
+        self._listeners.clear()
+        await self._publisher.close()
+        await self._publishing.close()
+        await self._consuming.close()
+
+    async def publish(self, messages: Sequence[Message]) -> list[bool]:
+        return await self._publisher.publish([wire.outgoing(message, self._names) for message in messages])
+
+    async def subscribe(self, queue: str, prefetch: int) -> Subscription:
+        consumer = Consumer(queue, prefetch, self._consuming, self._topology, self._publisher)
+        await consumer.open(self._deadline)
+        self._known[queue] = None
+        self._consumers[:] = [c for c in self._consumers if not c.closed] + [consumer]
+        return consumer
+
+    async def declare(self, queue: str) -> None:
+        connection = await self._consuming.connection(wait=RECONNECT_WAIT)
+        async with answered():
+            channel = await connection.channel(publisher_confirms=False)
+        try:
+            await self._topology.queue(channel, queue)
+        finally:
+            await close_channel(channel)
+        self._known[queue] = None
+
+    async def depth(self, queue: str) -> int:
+        connection = await self._consuming.connection(wait=RECONNECT_WAIT)
+        async with answered():
+            channel = await connection.channel(publisher_confirms=False)
+        try:
+            async with answered():
+                return (
+                    await channel.queue_declare(self._names.queue(queue), passive=True)
+                ).message_count or 0
+        except ConnectionFailed as error:
+            if isinstance(error.__cause__, ChannelNotFoundEntity):
+                return 0
+            raise
+        finally:
+            await close_channel(channel)
+
+    async def broadcast(self, body: bytes) -> None:
+        crash_points.at("broadcasting")
+        await self._publisher.publish([wire.broadcast(body, self._names)])
+        crash_points.at("told")
+
+    async def listen(self) -> Subscription:
+        listener = Listener(self._consuming, self._names)
+        try:
+            await listener.open(self._deadline)
+        except ConfigurationError as error:
+            # Broadcasts only make things faster: a user who may not declare a queue does without.
+            log.warning("broadcasts_not_received", reason=error.message, hint=error.hint)
+        self._listeners.append(listener)
+        return listener
+
+    async def _prepare(self, connection: Connection) -> None:
+        """On every new connection: the broker may have lost what was there."""
+        async with answered():
+            channel = await connection.channel(publisher_confirms=False)
+        try:
+            await self._topology.prepare(channel)
+            for queue in self._known:
+                await self._topology.queue(channel, queue)
+        finally:
+            await close_channel(channel)

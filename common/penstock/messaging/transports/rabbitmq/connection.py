@@ -1,0 +1,149 @@
+"""One connection to RabbitMQ that is brought back whenever it is lost.
+
+aio-pika connects; what happens after a loss is ours: its robust connection has come back without its
+consumers before, and a publisher could wait on it for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable, Sequence
+
+import aio_pika
+import structlog
+from aio_pika.abc import AbstractConnection
+from aiormq.abc import AbstractConnection as RawConnection
+from aiormq.exceptions import ProbableAuthenticationError
+from yarl import URL
+
+from penstock.errors import ConfigurationError, ConnectionFailed
+from penstock.messaging.transports.rabbitmq.address import shown
+from penstock.messaging.transports.rabbitmq.patience import (
+    answered,
+    pause,
+    persistently,
+    quietly,
+    reason,
+    stop,
+)
+from penstock.messaging.transports.rabbitmq.undecodable import SparingConnection, is_undecodable
+
+log = structlog.get_logger(__name__)
+
+OLDEST = (3, 10)
+"""The first RabbitMQ whose quorum queues dead-letter at least once."""
+
+
+class Link:
+    """A connection that comes back. `prepare` runs on each new one before anybody may use it."""
+
+    def __init__(
+        self,
+        addresses: Sequence[URL],
+        purpose: str,
+        prepare: Callable[[RawConnection], Awaitable[None]] | None = None,
+    ) -> None:
+        self._addresses = [a.update_query(name=f"{a.query['name']} {purpose}") for a in addresses]
+        random.shuffle(self._addresses)  # replicas spread over the nodes
+        self._purpose = purpose
+        self._prepare = prepare
+        self._connection: AbstractConnection | None = None
+        self._raw: RawConnection | None = None
+        self._up = asyncio.Event()
+        self._sparing = False
+        self._keeper: asyncio.Task[None] | None = None
+
+    @property
+    def up(self) -> bool:
+        return self._up.is_set()
+
+    async def open(self, deadline: float) -> None:
+        """Connect. Raises ConnectionFailed after `deadline` seconds, ConfigurationError at once."""
+        async for attempt in persistently("connect to RabbitMQ", deadline=deadline):
+            with attempt:
+                await self._connect()
+        self._keeper = asyncio.create_task(self._keep(), name=f"rabbitmq {self._purpose} connection")
+
+    async def connection(self, wait: float) -> RawConnection:
+        """The live connection. Raises ConnectionFailed if there is none within `wait` seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await self._up.wait()
+        if self._raw is None:
+            raise ConnectionFailed("RabbitMQ is not connected", hint="It is tried again all the time.")
+        return self._raw
+
+    async def close(self) -> None:
+        if self._keeper is not None:
+            await stop(self._keeper)
+        await self._drop()
+
+    async def _keep(self) -> None:
+        while True:
+            assert self._raw is not None
+            closing = self._raw.closing
+            await asyncio.wait([closing])
+            error = None if closing.cancelled() else closing.exception()
+            self._sparing = self._sparing or is_undecodable(error)
+            log.warning("rabbitmq_connection_lost", purpose=self._purpose, reason=reason(error))
+            await self._drop()
+            await asyncio.sleep(pause())
+            # Wrong arguments or permissions do not end the loop: somebody may be putting them right.
+            async for attempt in persistently("reconnect to RabbitMQ", also=ConfigurationError):
+                with attempt:
+                    await self._connect()
+            log.info("rabbitmq_connection_restored", purpose=self._purpose)
+
+    async def _connect(self) -> None:
+        failures = []
+        for address in self._addresses:
+            try:
+                return await self._connect_to(address)
+            except ConnectionFailed as error:
+                failures.append(f"{shown(address)}: {error.message}")
+        raise ConnectionFailed(
+            "RabbitMQ could not be reached: " + "; ".join(failures),
+            hint="Check that it runs and that host, port and virtual host are right.",
+        )
+
+    async def _connect_to(self, address: URL) -> None:
+        cls = SparingConnection if self._sparing else aio_pika.Connection
+        try:
+            async with answered():
+                connection = await aio_pika.connect(address, connection_class=cls)
+        except ConnectionFailed as error:
+            if isinstance(error.__cause__, ProbableAuthenticationError):
+                raise ConfigurationError(
+                    f"RabbitMQ refused the user name or password for {shown(address)}",
+                    hint="Check both; the user guest may only connect from the broker's own machine.",
+                ) from None
+            raise
+        assert connection.transport is not None
+        raw = connection.transport.connection
+        try:
+            check_version(raw)
+            if self._prepare is not None:
+                await self._prepare(raw)
+        except BaseException:
+            await quietly(connection.close())
+            raise
+        self._connection, self._raw = connection, raw
+        self._up.set()
+
+    async def _drop(self) -> None:
+        self._up.clear()
+        connection, self._connection, self._raw = self._connection, None, None
+        if connection is not None:
+            await quietly(connection.close())
+
+
+def check_version(connection: RawConnection) -> None:
+    version = str((connection.server_properties or {}).get("version", ""))
+    parts = version.split(".")[:2]
+    if all(part.isdigit() for part in parts) and tuple(int(part) for part in parts) < OLDEST:
+        raise ConfigurationError(
+            f"RabbitMQ {version} is too old: its quorum queues cannot dead-letter at least once",
+            hint="Penstock needs RabbitMQ 3.10 or later.",
+        )

@@ -1,0 +1,209 @@
+"""Consumes one queue, through lost connections, cancelled consumers and changes of the prefetch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from uuid import uuid4
+
+import structlog
+from aiormq.abc import AbstractChannel as Channel
+from aiormq.abc import DeliveredMessage
+from pamqp.commands import Basic
+
+from penstock.errors import ConnectionFailed
+from penstock.messaging.transports import Delivery
+from penstock.messaging.transports.rabbitmq import wire
+from penstock.messaging.transports.rabbitmq.channel import KeptChannel
+from penstock.messaging.transports.rabbitmq.connection import Link
+from penstock.messaging.transports.rabbitmq.patience import answered
+from penstock.messaging.transports.rabbitmq.publisher import Publisher
+from penstock.messaging.transports.rabbitmq.settling import acks
+from penstock.messaging.transports.rabbitmq.topology import Topology
+from penstock.store import crash_points
+
+log = structlog.get_logger(__name__)
+
+MOST_CONSUMERS = 4
+"""A raised prefetch adds a consumer for the difference. At this many they are replaced by one."""
+
+
+class Consumer:
+    """A Subscription on RabbitMQ. Its channel is its own: closing it gives back exactly what it holds."""
+
+    def __init__(
+        self, queue: str, prefetch: int, link: Link, topology: Topology, publisher: Publisher
+    ) -> None:
+        self.queue = queue
+        self.delivered = 0
+        self.stuck = 0
+        self._prefetch = prefetch
+        self._topology = topology
+        self._publisher = publisher
+        self._kept = KeptChannel(link, f"consume {queue}", prepare=self._prepare, lost=self._lost)
+        self._channel: Channel | None = None
+        self._arrived: deque[Delivery] = deque()
+        self._wake = asyncio.Event()
+        self._open_tags: dict[int, None] = {}  # delivered and not settled, oldest first
+        self._last_tag = 0
+        self._grants: dict[str, int] = {}  # consumer tag -> its prefetch
+        self._granted_from = 1  # open tags below this one belong to consumers cancelled since
+        self._aligning = asyncio.Lock()
+        self._settling = asyncio.Lock()
+        self.closed = False
+
+    async def open(self, deadline: float) -> None:
+        await self._kept.open(deadline)
+
+    @property
+    def healthy(self) -> bool:
+        return self.closed or (self._kept.current is not None and self.stuck < 2)
+
+    @property
+    def hungry(self) -> bool:
+        """It consumes and has room: a message in the queue ought to reach it."""
+        return bool(self._grants) and len(self._open_tags) < sum(self._grants.values())
+
+    async def receive(self, limit: int) -> list[Delivery]:
+        while not self._arrived:
+            if self.closed:
+                await asyncio.sleep(0)  # a loop that does not look must not stop the process
+                return []
+            self._wake.clear()
+            await self._wake.wait()
+        return [self._arrived.popleft() for _ in range(min(limit, len(self._arrived)))]
+
+    async def ack(self, deliveries: Sequence[Delivery]) -> None:
+        async with self._settling:  # acks are written in the order in which they were worked out
+            channel = self._channel
+            tags = {
+                tag for of, tag in (d.tag for d in deliveries) if of is channel and tag in self._open_tags
+            }
+            if channel is None or not tags:
+                return
+            crash_points.at("acking")
+            plan = acks(self._open_tags, tags)
+            for tag in tags:
+                del self._open_tags[tag]
+            try:
+                async with answered():
+                    for tag, multiple in plan:
+                        await channel.basic_ack(tag, multiple=multiple, wait=(tag, multiple) == plan[-1])
+            except ConnectionFailed:
+                return  # the channel is going: they come again
+            crash_points.at("acked")
+        if sum(self._grants.values()) < self._prefetch:
+            await self._align(at_once=False)
+
+    async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
+        """A copy first, then the ack: a crash in between leaves two, never none."""
+        channel = self._channel
+        current = [d for d in deliveries if d.tag[0] is channel and d.tag[1] in self._open_tags]
+        copies = [wire.dead_letter(d, reason, self._topology.names) for d in current]
+        crash_points.at("burying")
+        copied = await self._publisher.publish(copies)
+        crash_points.at("buried")
+        await self.ack([d for d, safe in zip(current, copied, strict=True) if safe])
+        if not all(copied):
+            raise ConnectionFailed(
+                f"{copied.count(False)} of {len(copied)} messages did not reach the dead letters",
+                hint=f"They stay unsettled. Check the queue {self._topology.names.queue('dead')}.",
+            )
+
+    async def resize(self, prefetch: int) -> None:
+        if prefetch != self._prefetch:
+            self._prefetch = prefetch
+            await self._align(at_once=True)
+
+    async def close(self) -> None:
+        self.closed = True
+        await self._kept.close()
+        self._wake.set()
+
+    async def waiting(self) -> int:
+        """How many messages wait in the queue, asked on the channel that should bring them."""
+        channel = self._channel
+        if channel is None:
+            raise ConnectionFailed("the channel is down")
+        async with answered():
+            return (
+                await channel.queue_declare(self._topology.names.queue(self.queue), passive=True)
+            ).message_count or 0
+
+    def renew(self, why: str) -> None:
+        self._kept.renew(why)
+
+    async def _prepare(self, channel: Channel) -> None:
+        await self._topology.queue(channel, self.queue)
+        channel.on_consumer_cancel_callbacks.add(self._on_cancel)
+        self._channel = channel
+        async with self._aligning:
+            await self._grant(channel, at_once=True)
+
+    def _lost(self) -> None:
+        self._channel = None
+        self._arrived.clear()  # they come again
+        self._open_tags.clear()
+        self._grants.clear()
+        self._last_tag = 0
+        self._granted_from = 1
+
+    async def _align(self, *, at_once: bool) -> None:
+        """Make the broker grant what the prefetch says now."""
+        async with self._aligning:
+            channel = self._channel
+            if channel is None:
+                return  # the next one is prepared with the new prefetch
+            try:
+                await self._grant(channel, at_once=at_once)
+            except ConnectionFailed as error:
+                self.renew(f"prefetch not changed: {error.message}")
+
+    async def _grant(self, channel: Channel, *, at_once: bool) -> None:
+        """Consume with exactly the prefetch, counting what cancelled consumers left unsettled.
+
+        A prefetch belongs to a consumer and cannot be changed, and quorum queues refuse one for the channel.
+        So more is granted by another consumer, and less by cancelling all and consuming anew. What the left
+        over give back as they are settled is granted when they all are (or `at_once`), not bit by bit.
+        """
+        granted = sum(self._grants.values())
+        fragmented = granted < self._prefetch and len(self._grants) >= MOST_CONSUMERS
+        if granted > self._prefetch or fragmented:
+            for consumer in list(self._grants):
+                async with answered():
+                    await channel.basic_cancel(consumer)
+                self._grants.pop(consumer, None)
+            self._granted_from = self._last_tag + 1
+            granted = 0
+        left_over = sum(1 for tag in self._open_tags if tag < self._granted_from)
+        room = self._prefetch - granted - left_over
+        if room > 0 and (at_once or granted == 0 or left_over == 0):
+            await self._consume(channel, room)
+
+    async def _consume(self, channel: Channel, prefetch: int) -> None:
+        consumer = f"{self.queue}.{uuid4().hex}"
+        self._grants[consumer] = prefetch
+        async with answered():
+            await channel.basic_qos(prefetch_count=prefetch)
+            await channel.basic_consume(
+                self._topology.names.queue(self.queue), self._on_message, consumer_tag=consumer
+            )
+
+    async def _on_message(self, message: DeliveredMessage) -> None:
+        """No await in here: deliveries keep their order."""
+        if message.channel is not self._channel or message.delivery_tag is None:
+            return
+        if message.delivery_tag != self._last_tag + 1:
+            # An ack of several must not reach across a delivery that was never seen.
+            return self.renew("a delivery is missing")
+        self._last_tag = message.delivery_tag
+        self._open_tags[message.delivery_tag] = None
+        self.delivered += 1
+        self._arrived.append(wire.delivery(message, self.queue, self._topology.names))
+        self._wake.set()
+
+    def _on_cancel(self, frame: Basic.Cancel) -> None:
+        """The broker ended a consumer: the queue was deleted, or its leader is gone."""
+        if self._grants.pop(frame.consumer_tag or "", None) is not None:
+            self.renew("the broker cancelled the consumer")

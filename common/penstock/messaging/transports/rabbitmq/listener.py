@@ -1,0 +1,80 @@
+"""Hears what is broadcast: best effort, through a queue that lives no longer than its connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from uuid import uuid4
+
+from aiormq.abc import AbstractChannel as Channel
+from aiormq.abc import DeliveredMessage
+from pamqp.commands import Basic
+
+from penstock.messaging.transports import Delivery
+from penstock.messaging.transports.rabbitmq import wire
+from penstock.messaging.transports.rabbitmq.channel import KeptChannel
+from penstock.messaging.transports.rabbitmq.connection import Link
+from penstock.messaging.transports.rabbitmq.patience import answered
+from penstock.messaging.transports.rabbitmq.topology import CONTROL, Names, explained
+
+MOST_KEPT = 1000
+"""Broadcasts that nobody received yet. Older ones are dropped."""
+
+
+class Listener:
+    """A Subscription to the broadcasts. There is nothing to settle."""
+
+    queue = CONTROL
+
+    def __init__(self, link: Link, names: Names) -> None:
+        self._names = names
+        self._kept = KeptChannel(link, "listen", prepare=self._prepare, lost=lambda: None)
+        self._arrived: deque[Delivery] = deque(maxlen=MOST_KEPT)
+        self._wake = asyncio.Event()
+        self._closed = False
+
+    async def open(self, deadline: float) -> None:
+        await self._kept.open(deadline)
+
+    async def receive(self, limit: int) -> list[Delivery]:
+        while not self._arrived:
+            if self._closed:
+                await asyncio.sleep(0)  # a loop that does not look must not stop the process
+                return []
+            self._wake.clear()
+            await self._wake.wait()
+        return [self._arrived.popleft() for _ in range(min(limit, len(self._arrived)))]
+
+    async def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """A broadcast needs no ack."""
+
+    async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
+        """A broadcast is best effort: nothing to keep."""
+
+    async def resize(self, prefetch: int) -> None:
+        """A listener takes what comes."""
+
+    async def close(self) -> None:
+        self._closed = True
+        await self._kept.close()
+        self._wake.set()
+
+    async def _prepare(self, channel: Channel) -> None:
+        # A new name each time: the broker may not know yet that the owner of the last one is gone.
+        name = self._names.queue(f"{CONTROL}.{uuid4().hex}")
+        with explained("queue", name):
+            async with answered():
+                await channel.queue_declare(
+                    name, exclusive=True, auto_delete=True, arguments={"x-queue-type": "classic"}
+                )
+                await channel.queue_bind(name, self._names.control_exchange)
+                channel.on_consumer_cancel_callbacks.add(self._on_cancel)
+                await channel.basic_consume(name, self._on_message, no_ack=True)
+
+    async def _on_message(self, message: DeliveredMessage) -> None:
+        self._arrived.append(wire.delivery(message, self.queue, self._names))
+        self._wake.set()
+
+    def _on_cancel(self, _: Basic.Cancel) -> None:
+        self._kept.renew("the broker cancelled the listener")

@@ -1,0 +1,199 @@
+"""Publishes many messages in one write and waits for the broker to say of each that it is safe.
+
+This goes below aiormq's `basic_publish`, which costs a lock, a wake-up and a write for each message: here the
+frames of a batch are written together, and its confirms come back through aiormq's own bookkeeping. Measured,
+that is a third of the CPU.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import pamqp.frame
+import structlog
+from aiormq.abc import ChannelFrame
+from aiormq.channel import Channel
+from pamqp.body import ContentBody
+from pamqp.commands import Basic
+from pamqp.header import ContentHeader
+
+from penstock.errors import ConnectionFailed
+from penstock.messaging.transports.rabbitmq.channel import KeptChannel
+from penstock.messaging.transports.rabbitmq.connection import Link
+from penstock.messaging.transports.rabbitmq.patience import answered
+from penstock.messaging.transports.rabbitmq.wire import Outgoing
+from penstock.store import crash_points
+
+log = structlog.get_logger(__name__)
+
+WRITE_SIZE = 256 * 1024
+"""Bytes that go to the socket in one piece, after which its buffer has to drain."""
+
+Confirmation = asyncio.Future[object]
+
+
+class Publisher:
+    """`timeout`: seconds for a whole batch, from the call to the last confirm."""
+
+    def __init__(self, link: Link, timeout: float) -> None:
+        self._timeout = timeout
+        self._kept = KeptChannel(link, "publish", prepare=self._prepare, lost=self._lost, confirms=True)
+        self._channel: Channel | None = None
+        self._writing = asyncio.Lock()
+
+    @property
+    def up(self) -> bool:
+        return self._channel is not None
+
+    async def open(self, deadline: float) -> None:
+        await self._kept.open(deadline)
+
+    async def close(self) -> None:
+        await self._kept.close()
+
+    async def publish(self, batch: Sequence[Outgoing]) -> list[bool]:
+        """For each message, in order: did the broker take it? False at once while there is no connection;
+        False for what is not confirmed in time, which may yet arrive."""
+        channel = self._channel
+        confirmations: list[Confirmation | None] = []
+        if channel is not None and batch:
+            with contextlib.suppress(ConnectionFailed):
+                async with answered(self._timeout):
+                    await channel.connection.ready()  # waits while the broker blocks publishers
+                    crash_points.at("publishing")
+                    await self._write(channel, batch, confirmations)
+                    crash_points.at("written")
+                    await asyncio.wait([c for c in confirmations if c is not None] or [_done()])
+                    crash_points.at("published")
+        return [_confirmed(c) for c in confirmations] + [False] * (len(batch) - len(confirmations))
+
+    async def _write(
+        self, channel: Channel, batch: Sequence[Outgoing], confirmations: list[Confirmation | None]
+    ) -> None:
+        async with self._writing:  # sequence numbers are given in the order in which frames are written
+            for piece in pieces(channel, batch):
+                while (busy := in_flight(channel, piece)) is not None:
+                    await asyncio.wait([busy])
+                confirmations += await write(channel, piece)
+
+    async def _prepare(self, channel: object) -> None:
+        assert isinstance(channel, Channel)
+        self._channel = channel
+
+    def _lost(self) -> None:
+        self._channel = None
+
+
+Piece = list[tuple[str | None, bytes]]
+"""Messages as their ids and frames; (None, b"") for one that cannot be encoded."""
+
+
+def pieces(channel: Channel, batch: Sequence[Outgoing]) -> Iterator[Piece]:
+    """The batch cut into what is written at once. No id is twice in a piece."""
+    piece: Piece = []
+    ids: set[str] = set()
+    size = 0
+    for message in batch:
+        id, frames = message.properties.message_id, encoded(channel, message)
+        if size + len(frames) > WRITE_SIZE or id in ids:
+            yield piece
+            piece, ids, size = [], set(), 0
+        piece.append((id if frames else None, frames))
+        size += len(frames)
+        if id is not None:
+            ids.add(id)
+    yield piece
+
+
+def encoded(channel: Channel, message: Outgoing) -> bytes:
+    """The frames of a message; none if it cannot be encoded, which must not keep the others back."""
+    try:
+        method = Basic.Publish(
+            exchange=message.exchange, routing_key=message.routing_key, mandatory=message.mandatory
+        )
+        header = ContentHeader(properties=message.properties, body_size=len(message.body))
+        head = pamqp.frame.marshal(method, channel.number) + pamqp.frame.marshal(header, channel.number)
+    except (TypeError, ValueError, OverflowError) as error:
+        log.error("message_not_encodable", id=message.properties.message_id, reason=str(error))
+        return b""
+    limit = channel.max_content_size if channel.max_content_size > 0 else len(message.body)
+    body = [
+        pamqp.frame.marshal(ContentBody(message.body[start : start + limit]), channel.number)
+        for start in range(0, len(message.body), max(limit, 1))
+    ]
+    return head + b"".join(body)
+
+
+def in_flight(channel: Channel, piece: Piece) -> Confirmation | None:
+    """An earlier publish of one of these ids that is not confirmed yet.
+
+    The broker returns an unroutable message with its id and no sequence number. Were the same id in flight
+    twice, the wrong one could be counted as returned, and the other one as safe.
+    """
+    for id, _ in piece:
+        tag = channel.message_id_delivery_tag.get(id) if id is not None else None
+        confirmation = channel.confirmations.get(tag) if tag is not None else None
+        if confirmation is not None and not confirmation.done():
+            return confirmation
+    return None
+
+
+async def write(channel: Channel, piece: Piece) -> list[Confirmation | None]:
+    """Number the messages, register their confirms, write their frames, wait until the socket took them."""
+    first = channel.delivery_tag
+    confirmations: list[Confirmation | None] = []
+    for id, frames in piece:
+        confirmations.append(_register(channel, id) if frames else None)
+    if channel.delivery_tag == first:
+        return confirmations
+    drained = channel.create_future()
+    frame = ChannelFrame(b"".join(frames for _, frames in piece), should_close=False, drain_future=drained)
+    try:
+        await channel.write_queue.put(frame)
+    except BaseException:
+        _unregister(channel, first)  # the broker has not seen these: their numbers are free
+        drained.cancel()
+        raise
+    await drained
+    return confirmations
+
+
+def _register(channel: Channel, id: str | None) -> Confirmation:
+    channel.delivery_tag += 1
+    tag = channel.delivery_tag
+    confirmation: Confirmation = channel.create_future()
+    channel.confirmations[tag] = confirmation
+    if id is not None:
+        channel.message_id_delivery_tag[id] = tag
+
+        def forget(_: Confirmation) -> None:
+            if channel.message_id_delivery_tag.get(id) == tag:
+                del channel.message_id_delivery_tag[id]
+
+        confirmation.add_done_callback(forget)
+    return confirmation
+
+
+def _unregister(channel: Channel, first: int) -> None:
+    while channel.delivery_tag > first:
+        channel.confirmations.pop(channel.delivery_tag).cancel()
+        channel.delivery_tag -= 1
+
+
+def _confirmed(confirmation: Confirmation | None) -> bool:
+    """Acked: a return or a refusal is an exception, and so is a lost channel."""
+    return (
+        confirmation is not None
+        and confirmation.done()
+        and not confirmation.cancelled()
+        and confirmation.exception() is None
+        and isinstance(confirmation.result(), Basic.Ack)
+    )
+
+
+def _done() -> asyncio.Future[None]:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future

@@ -1,0 +1,175 @@
+"""What Penstock needs on the broker, declared or checked. docs/transports.md draws it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from aiormq.abc import AbstractChannel as Channel
+from aiormq.exceptions import (
+    ChannelAccessRefused,
+    ChannelClosed,
+    ChannelLockedResource,
+    ChannelNotFoundEntity,
+    ChannelPreconditionFailed,
+    ConnectionClosed,
+)
+
+from penstock.errors import ConfigurationError
+from penstock.messaging.transports import STATUS
+from penstock.messaging.transports.rabbitmq.patience import answered
+
+QueueType = Literal["quorum", "classic"]
+
+DEAD = "dead"
+RECEIVED = "event.received"
+CONTROL = "control"
+
+NEVER = 2_000_000_000
+"""The delivery limit of the dead letters' own queue: a dead letter is not dropped, however often its handler
+fails. RabbitMQ 4 would put 20 where no limit is given, and 3.x knows no word for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What things are called on the broker. All of it begins with the prefix."""
+
+    prefix: str
+
+    @property
+    def work_exchange(self) -> str:
+        return self.prefix
+
+    @property
+    def events_exchange(self) -> str:
+        return f"{self.prefix}.events"
+
+    @property
+    def dead_exchange(self) -> str:
+        return f"{self.prefix}.dead"
+
+    @property
+    def control_exchange(self) -> str:
+        return f"{self.prefix}.control"
+
+    @property
+    def status_exchange(self) -> str:
+        return f"{self.prefix}.status"
+
+    def queue(self, logical: str) -> str:
+        return f"{self.prefix}.{logical}"
+
+    def logical(self, queue: str) -> str:
+        return queue.removeprefix(f"{self.prefix}.")
+
+    def route(self, logical: str) -> tuple[str, bool]:
+        """The exchange of a logical queue, and whether some queue has to take the message.
+
+        Status changes are for whoever listens; nobody listening is fine.
+        """
+        if logical == DEAD:
+            return self.dead_exchange, True
+        return (self.status_exchange, False) if logical.startswith(STATUS) else (self.work_exchange, True)
+
+
+class Topology:
+    def __init__(self, names: Names, *, declare: bool, queue_type: QueueType, delivery_limit: int) -> None:
+        self.names = names
+        self.declares = declare
+        self._queue_type = queue_type
+        self._delivery_limit = delivery_limit
+
+    async def prepare(self, channel: Channel) -> None:
+        """The exchanges, the dead letters and the queue of foreign events."""
+        names = self.names
+        await self._exchange(channel, names.work_exchange, "direct")
+        await self._exchange(channel, names.events_exchange, "topic")
+        await self._exchange(channel, names.dead_exchange, "topic")
+        await self._exchange(channel, names.control_exchange, "fanout")
+        await self._exchange(channel, names.status_exchange, "topic")
+        await self.queue(channel, DEAD)
+        await self.queue(channel, RECEIVED)
+
+    async def queue(self, channel: Channel, logical: str) -> None:
+        """One queue and its bindings. Raises ConfigurationError, saying what to do."""
+        name = self.names.queue(logical)
+        with explained("queue", name):
+            async with answered():
+                if not self.declares:
+                    await channel.queue_declare(name, passive=True)
+                    return
+                await channel.queue_declare(name, durable=True, arguments=self.arguments(logical))
+                for exchange, key in self.bindings(logical):
+                    await channel.queue_bind(name, exchange, key)
+
+    def arguments(self, logical: str) -> dict[str, Any]:
+        if self._queue_type == "classic":
+            dead = {} if logical == DEAD else {"x-dead-letter-exchange": self.names.dead_exchange}
+            return {"x-queue-type": "classic", **dead}
+        if logical == DEAD:
+            return {"x-queue-type": "quorum", "x-delivery-limit": NEVER, "x-overflow": "reject-publish"}
+        return {
+            "x-queue-type": "quorum",
+            "x-delivery-limit": self._delivery_limit,
+            "x-dead-letter-exchange": self.names.dead_exchange,
+            "x-dead-letter-strategy": "at-least-once",
+            "x-overflow": "reject-publish",  # at-least-once dead-lettering requires it
+        }
+
+    def bindings(self, logical: str) -> list[tuple[str, str]]:
+        if logical == DEAD:
+            return [(self.names.dead_exchange, "#")]
+        own = [(self.names.work_exchange, logical)]
+        return [*own, (self.names.events_exchange, "#")] if logical == RECEIVED else own
+
+    async def _exchange(self, channel: Channel, name: str, kind: str) -> None:
+        with explained("exchange", name):
+            async with answered():
+                await channel.exchange_declare(
+                    name, exchange_type=kind, durable=True, passive=not self.declares
+                )
+
+
+@contextlib.contextmanager
+def explained(what: str, name: str) -> Iterator[None]:
+    """The broker's refusal as an error that says what to do."""
+    try:
+        yield
+    except Exception as error:
+        refusal = error if isinstance(error, ChannelClosed | ConnectionClosed) else error.__cause__
+        hint = _hint(refusal, what, name)
+        if hint is None:
+            raise
+        raise ConfigurationError(f"RabbitMQ refused the {what} {name}: {_said(refusal)}", hint=hint) from None
+
+
+def _hint(refusal: BaseException | None, what: str, name: str) -> str | None:
+    if isinstance(refusal, ChannelPreconditionFailed) and "inequivalent" not in str(refusal.args):
+        return "This broker does not know these arguments: Penstock needs RabbitMQ 3.10 or later."
+    if isinstance(refusal, ChannelPreconditionFailed):
+        return (
+            f"The {what} exists with other arguments, and arguments cannot change. Set PENSTOCK_QUEUE_TYPE and "
+            f"PENSTOCK_DELIVERY_LIMIT as they were, or use another prefix, or drain and delete {name} and start again."
+        )
+    if isinstance(refusal, ChannelAccessRefused):
+        return (
+            "Give the user the permissions listed in docs/transports.md, or declare the topology beforehand "
+            "and set declare=False."
+        )
+    if isinstance(refusal, ChannelNotFoundEntity):
+        return (
+            f"Declare it beforehand as docs/transports.md says, or let Penstock do so (declare=True): {name}"
+        )
+    if isinstance(refusal, ChannelLockedResource):
+        return f"Another connection owns {name} exclusively: close it, or use another prefix."
+    return None
+
+
+def _said(refusal: BaseException | None) -> str:
+    """RabbitMQ's own words, without the library's sentence around them."""
+    text = str(refusal.args[0] if refusal is not None and refusal.args else refusal)
+    found = re.search(r"[A-Z_]{6,} - (.*)", text, re.DOTALL)
+    return (found.group(1) if found else text).rstrip('"')

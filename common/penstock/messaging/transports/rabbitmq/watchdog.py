@@ -1,0 +1,53 @@
+"""Proves that messages reach their consumers.
+
+A consumer may be gone on the broker while its connection lives: nothing fails, nothing arrives, and the
+process looks healthy. So each consumer's queue is asked now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Collection
+
+from penstock.errors import ConnectionFailed
+from penstock.messaging.transports.rabbitmq.consumer import Consumer
+
+PATIENCE = 1.0
+"""Seconds that a message may be on its way from the queue to its consumer."""
+
+
+async def watch(consumers: Collection[Consumer], interval: float) -> None:
+    """Look at every consumer each `interval` seconds (jittered)."""
+    seen: dict[Consumer, int] = {}
+    while True:
+        await asyncio.sleep(interval * random.uniform(0.8, 1.2))
+        seen = {consumer: await look(consumer, seen.get(consumer)) for consumer in list(consumers)}
+
+
+async def look(consumer: Consumer, before: int | None) -> int:
+    """One look. `before`: what `delivered` was at the look before; gives what it is now."""
+    if not consumer.hungry or consumer.delivered != before:
+        if consumer.delivered != before:
+            consumer.stuck = 0
+        return consumer.delivered
+    try:
+        if await starving(consumer):
+            consumer.stuck += 1
+            consumer.renew(f"messages wait in {consumer.queue} and do not arrive")
+        else:
+            consumer.stuck = 0
+    except ConnectionFailed as error:
+        if consumer.hungry:  # the channel is up and does not answer
+            consumer.stuck += 1
+            consumer.renew(f"no answer about {consumer.queue}: {error.message}")
+    return consumer.delivered
+
+
+async def starving(consumer: Consumer) -> bool:
+    """Messages wait and none of them arrives, now and PATIENCE later."""
+    delivered = consumer.delivered
+    if await consumer.waiting() == 0:
+        return False
+    await asyncio.sleep(PATIENCE)
+    return consumer.hungry and consumer.delivered == delivered and await consumer.waiting() > 0

@@ -1,0 +1,132 @@
+"""A message as AMQP carries it, and a delivery as AMQP brings it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from aiormq.abc import DeliveredMessage
+from pamqp.commands import Basic
+from pamqp.encode import encode_table_value
+
+from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, UNREADABLE, Delivery, Message
+from penstock.messaging.transports.rabbitmq.topology import DEAD, Names
+from penstock.messaging.transports.rabbitmq.undecodable import UNDECODABLE
+
+JSON = "application/json"
+APP_ID = "penstock"
+PERSISTENT = 2
+
+BROKERS_OWN = frozenset({"x-delivery-count", "x-acquired-count", "x-death"})
+"""Headers that RabbitMQ adds to a delivery. A copy that is published must not bring them along."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One message and where it goes. A mandatory one that no queue takes comes back."""
+
+    exchange: str
+    routing_key: str
+    properties: Basic.Properties
+    body: bytes
+    mandatory: bool = True
+
+
+def outgoing(message: Message, names: Names) -> Outgoing:
+    exchange, mandatory = names.route(message.queue)
+    return Outgoing(
+        exchange=exchange,
+        routing_key=message.queue,
+        body=message.body,
+        mandatory=mandatory,
+        properties=Basic.Properties(
+            content_type=JSON,
+            delivery_mode=PERSISTENT,
+            message_id=message.id,
+            message_type=message.type,
+            correlation_id=message.correlation_id,
+            timestamp=datetime.now(UTC),
+            app_id=APP_ID,
+            headers=dict(message.headers),
+        ),
+    )
+
+
+def broadcast(body: bytes, names: Names) -> Outgoing:
+    properties = Basic.Properties(content_type=JSON, message_id=uuid4().hex, app_id=APP_ID)
+    return Outgoing(names.control_exchange, "", properties, body, mandatory=False)
+
+
+def dead_letter(delivery: Delivery, reason: str, names: Names) -> Outgoing:
+    """A copy for the dead letters, with what is needed to put it back: its queue, id, type and headers."""
+    headers = {
+        name: _carried(value)
+        for name, value in delivery.headers.items()
+        if name not in BROKERS_OWN and not name.startswith("x-first-death")
+    }
+    headers |= {REASON_HEADER: reason, QUEUE_HEADER: delivery.queue}
+    return Outgoing(
+        exchange=names.dead_exchange,
+        routing_key=delivery.routing_key or delivery.queue,
+        body=delivery.body,
+        properties=Basic.Properties(
+            content_type=delivery.content_type,
+            delivery_mode=PERSISTENT,
+            message_id=delivery.id or uuid4().hex,  # what has no id cannot be returned to us as unroutable
+            message_type=delivery.type,
+            timestamp=datetime.now(UTC),
+            app_id=delivery.app_id,
+            headers=headers,
+        ),
+    )
+
+
+def _carried(value: Any) -> Any:
+    """A header's value, or its description: another client may have sent what ours can read but not write,
+    and that must not keep the message out of the dead letters."""
+    try:
+        encode_table_value(value)
+    except (TypeError, ValueError, OverflowError):
+        return repr(value)
+    return value
+
+
+def delivery(message: DeliveredMessage, queue: str, names: Names) -> Delivery:
+    properties = message.header.properties
+    headers: dict[str, Any] = dict(properties.headers or {})
+    if queue == DEAD and REASON_HEADER not in headers:
+        headers |= _brokers_reason(headers, names)
+    if properties.content_type == UNDECODABLE:
+        headers[UNREADABLE] = "the AMQP properties cannot be decoded"
+    return Delivery(
+        queue=queue,
+        body=message.body,
+        tag=(message.channel, message.delivery_tag),
+        id=properties.message_id,
+        type=properties.message_type,
+        app_id=properties.app_id,
+        content_type=properties.content_type,
+        routing_key=message.routing_key,
+        attempts=_attempts(headers, bool(message.redelivered)),
+        headers=headers,
+    )
+
+
+def _attempts(headers: Mapping[str, Any], redelivered: bool) -> int:
+    """Quorum queues count; a classic queue only says whether there was an earlier delivery."""
+    count = headers.get("x-delivery-count")
+    return count if isinstance(count, int) and count >= 0 else int(redelivered)
+
+
+def _brokers_reason(headers: Mapping[str, Any], names: Names) -> dict[str, str]:
+    """What RabbitMQ says of a message that it dead-lettered itself: delivery_limit, expired or rejected."""
+    deaths = headers.get("x-death")
+    latest = deaths[0] if isinstance(deaths, list) and deaths and isinstance(deaths[0], dict) else {}
+    queue = str(latest.get("queue", ""))
+    return {
+        REASON_HEADER: str(latest.get("reason", "unknown")),
+        QUEUE_HEADER: names.logical(queue),
+    }

@@ -1,0 +1,114 @@
+"""`penstock repair`: mends what `penstock check` finds, where there is a mend that can do no harm.
+
+A mend is a function in the database (migrations/versions/0004/repair.sql). It takes the ids that were found, looks again
+under the locks, and leaves alone what is right by now. What has no mend is evidence of what happened, and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.errors import InvalidInput
+from penstock.language.options import did_you_mean
+from penstock.messaging.relay import relay
+from penstock.operate.invariants import INVARIANTS, Invariant, violated
+from penstock.service.assembly import Parts
+from penstock.store.database import Session, backoff
+
+BATCH = 500
+"""Violations that are mended in one transaction."""
+ROUNDS = 1000
+"""Batches of one invariant at the most."""
+SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """What it does, and the function that does it. None: the messages are published from here."""
+
+    does: str
+    function: str | None
+
+
+MENDS: Mapping[str, Mend] = {
+    "I2": Mend(
+        "take back what runs for nobody; it runs again as after a lost worker", "mend_owners($1::uuid[])"
+    ),
+    "I3s": Mend("free slots that nobody needs, and let the next in line start", "mend_slots($1::uuid[])"),
+    "I5": Mend("look again at gates that are open", "mend_gates($1::text[])"),
+    "I5w": Mend("put back into line who should stand there, at the old place", "mend_lines($1::text[])"),
+    "I7": Mend("start executions of enforcements that never had one", "mend_enforcements($1::uuid[])"),
+    "I8": Mend("publish what was staged (with PostgreSQL alone: an executor has to take it)", None),
+    "I10a": Mend("show to recovery what is open", "mend_forgotten($1::uuid[])"),
+    "I10b": Mend("hide from recovery what is not open", "mend_live($1::uuid[])"),
+    "I10c": Mend("write down that an outcome was lost, for whoever waits", "mend_outcomes($1::uuid[])"),
+    "I10d": Mend("take back what runs on workers that are gone", "mend_orphans($1::uuid[])"),
+    "I10e": Mend("run again what waits for an answer to nothing", "mend_silent($1::uuid[])"),
+    "I10f": Mend("send what ended to the archive", "mend_finished($1::uuid[])"),
+}
+EVIDENCE = "no mend: this is what happened, and changing it would only hide it. Keep a dump of the database, and report it."
+
+State = Literal["proposed", "mended", "left", "no mend"]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What was found of one invariant, what would mend it, and what became of it. `violations` are those that are left,
+    `SHOWN` at the most; `mended` counts those that are not there any more."""
+
+    name: str
+    says: str
+    does: str
+    state: State
+    violations: Sequence[str]
+    mended: int = 0
+
+
+async def repair(parts: Parts, *, apply: bool, only: Collection[str] = ()) -> list[Repair]:
+    """Look at every invariant (or those called `only`), and with `apply` mend what is violated. Returns what was violated.
+    Safe on a live system, and again after a crash. Raises InvalidInput for an unknown name."""
+    known = [invariant.name for invariant in INVARIANTS]
+    for name in only:
+        if name not in known:
+            raise InvalidInput(f"no invariant {name!r}", hint=did_you_mean(name, known))
+    session = parts.database.session()
+    wanted = [invariant for invariant in INVARIANTS if not only or invariant.name in only]
+    done = [await _one(parts, session, invariant, apply=apply) for invariant in wanted]
+    await parts.publisher.flush()
+    return [one for one in done if one is not None]
+
+
+async def _one(parts: Parts, session: Session, invariant: Invariant, *, apply: bool) -> Repair | None:
+    found = await violated(session, invariant, BATCH)
+    if not found.violations:
+        return None
+    mend = MENDS.get(invariant.name)
+    if mend is None:
+        return Repair(invariant.name, invariant.says, EVIDENCE, "no mend", found.violations[:SHOWN])
+    if not apply:
+        return Repair(invariant.name, invariant.says, mend.does, "proposed", found.violations[:SHOWN])
+    mended = 0
+    for _ in range(ROUNDS):
+        await _mend(parts, session, mend, found.violations)
+        left = await violated(session, invariant, BATCH)
+        gone = len(set(found.violations) - set(left.violations))
+        mended += gone
+        found = left
+        if not gone or not left.violations:
+            break
+    state: State = "left" if found.violations else "mended"
+    return Repair(invariant.name, invariant.says, mend.does, state, found.violations[:SHOWN], mended)
+
+
+async def _mend(parts: Parts, session: Session, mend: Mend, ids: Sequence[str]) -> None:
+    if mend.function is None:
+        while await relay(parts.transport, session, 0.0):
+            pass
+        return
+    async for attempt in backoff(deadline=30):
+        with attempt:
+            async with session.transaction() as tx:
+                await tx.stage(f"select * from {mend.function}", list(ids))
+    parts.publisher.publish(tx.staged)

@@ -1,0 +1,54 @@
+"""Why is it waiting? One sentence that a person understands, and the facts behind it.
+
+Everything is read when it is asked for, from PostgreSQL alone: the answer is there while the broker is away, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from penstock.errors import NotFound
+from penstock.moves import CANCELING, FINAL, QUEUED, REQUESTED, RUNNING, SCHEDULED, SCHEDULING, WAITING
+from penstock.operate.why import line, past, start, work, workflow
+from penstock.operate.why.answer import Why
+from penstock.settings import Settings
+from penstock.store import executions
+from penstock.store.database import Row, Session
+
+Reader = Callable[[Session, Row, Settings], Awaitable[Why]]
+
+READERS: dict[str, Reader] = {
+    REQUESTED: start.requested,
+    SCHEDULING: start.scheduling,
+    QUEUED: line.queued,
+    SCHEDULED: start.scheduled,
+    RUNNING: work.running,
+    CANCELING: work.canceling,
+    WAITING: work.waiting,
+    **dict.fromkeys(FINAL, past.ended),
+}
+
+
+async def why(session: Session, id: UUID, settings: Settings, task: str | None = None) -> Why:
+    """What an execution, or a task of a workflow that runs, waits for; or what came of it. Raises NotFound."""
+    row = await _found(session, id)
+    if task is not None:
+        child = await workflow.child(session, row, task)
+        if isinstance(child, Why):
+            return child
+        row = await _found(session, child)
+    return await READERS[row["status"]](session, row, settings)
+
+
+async def _found(session: Session, id: UUID) -> Row:
+    rows = await executions.find(session, [id])
+    if not rows:
+        raise NotFound(
+            f"no execution {id}",
+            hint="`penstock executions` lists the newest; `penstock show` also takes an event.",
+        )
+    return rows[0]
+
+
+__all__ = ["Why", "why"]

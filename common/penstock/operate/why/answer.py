@@ -1,0 +1,65 @@
+"""The answer, and how its parts are worded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID
+
+from penstock.store.database import Row
+
+Reason = Literal[
+    "limit", "rate", "regroup", "worker", "route", "timer", "message", "outage", "task", "dependency", "paused",
+    "inquiry", "event", "running", "stopping", "ended",
+]  # fmt: skip
+"""limit, rate: a slot, or the next instant of a rate; regroup: its limits changed; worker: none lives that could run it;
+route: those that could are busy, or about to take it; timer: a retry, a deferral, a delay; message: an executor is about
+to take it; outage: nobody can; task: a workflow's own tasks; dependency: other tasks of its workflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """`says` is a sentence for people, `because` one word for programs, `facts` what both were made of."""
+
+    id: UUID
+    status: str
+    because: Reason
+    says: str
+    facts: Mapping[str, Any]
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "id": self.id,
+            "status": self.status,
+            "because": self.because,
+            "says": self.says,
+            "facts": {name: value for name, value in self.facts.items() if value is not None},
+        }
+
+
+def why_of(row: Row, because: Reason, says: str, **facts: Any) -> Why:
+    return Why(row["id"], row["status"], because, says, facts)
+
+
+def span(seconds: float | None) -> str:
+    """A length of time as people say it: 0.2 s, 45 s, 5 min, 3 h, 2 d."""
+    left = max(0.0, seconds or 0.0)
+    if left < 10:
+        return f"{left:.1f} s"
+    for unit, size, most in (("s", 1, 100), ("min", 60, 100 * 60), ("h", 3600, 48 * 3600)):
+        if left < most:
+            return f"{left / size:.0f} {unit}"
+    return f"{left / 86400:.0f} d"
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 worker`, `3 workers`"""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def ordinal(number: int) -> str:
+    """`1st`, `12th`, `23rd`"""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

@@ -1,0 +1,67 @@
+"""Calling an action's function inside its run: context, arguments, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from penstock.errors import DefinitionError
+from penstock.run.context import CURRENT
+from penstock.run.outcomes import Outcome
+from penstock.run.task_executors import Run
+
+
+async def call(run: Run) -> Outcome:
+    """Await the coroutine function of the run's action, here and now, without a task of its own.
+
+    Raises CancelledError only when the calling task was cancelled: one that the action raised by itself, or
+    that came out of something it awaited, is a failure like any other."""
+    token = CURRENT.set(run)
+    arguments = None
+    try:
+        arguments = run.action.bind(run.params)
+        return Outcome.returned(await _function(run)(**arguments), run.result_limit)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            run.cancelled = True
+            raise
+        return Outcome.raised(error)
+    except GeneratorExit:  # the loop is gone and Python closes what was left
+        raise
+    except BaseException as error:  # SystemExit too: an action that calls sys.exit() must not end the worker
+        return _raised(error, run, bound=arguments is not None)
+    finally:
+        CURRENT.reset(token)
+
+
+def call_plain(run: Run) -> Outcome:
+    """Call the function of the run's action in this thread, blocking it. A coroutine function gets an event
+    loop of its own for the time."""
+    if run.action.is_coroutine:
+        return asyncio.run(call(run))
+    token = CURRENT.set(run)
+    arguments = None
+    try:
+        arguments = run.action.bind(run.params)
+        return Outcome.returned(_function(run)(**arguments), run.result_limit)
+    except BaseException as error:
+        return _raised(error, run, bound=arguments is not None)
+    finally:
+        CURRENT.reset(token)
+
+
+def _raised(error: BaseException, run: Run, *, bound: bool) -> Outcome:
+    # Parameters that do not fit the function will not fit it the next time either.
+    return Outcome.raised(error, retryable=None if bound else False, limit=run.result_limit)
+
+
+def _function(run: Run) -> Callable[..., Any]:
+    function = run.action.function
+    if function is None:
+        raise DefinitionError(
+            f"{run.action.ref} has no Python function to call",
+            hint="Name the task executor that its kind needs: command, http or kubernetes.",
+        )
+    return function

@@ -1,0 +1,138 @@
+"""What an action raises, or returns, to steer what happens to its execution next.
+
+    raise Retry(after=30, message="the bank is closed")
+    raise NonRetryable("no such customer")
+    raise Defer(delay=60, state={"page": 7})
+    return AskInquiry("Deploy to production?", schema={"type": "boolean"}, assignee="ops")
+
+**Waiting without a worker.** `Defer`, `defer_until` and `sleep` end the attempt and give its slot and its
+worker back. When the time has come the action runs again *from its start*, on any worker; that is what makes
+the wait survive restarts. So whatever comes before must be safe to repeat, and `state` (JSON) carries what
+the next run needs to know. A deferral is no failure and does not count against the attempts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from penstock.errors import OutsideRun
+from penstock.run.context import CURRENT
+
+
+class Steering(Exception):
+    """Not a fault: the action says what should happen next. Raise it or return it."""
+
+
+class Retry(Steering):
+    """Try again, even if the error is not on the retry policy's list; the attempts stay bounded.
+
+    `after` is in seconds; None leaves the delay to the retry policy."""
+
+    def __init__(self, after: float | timedelta | None = None, message: str = "") -> None:
+        super().__init__(message or "the action asked for a retry")
+        self.after = None if after is None else _seconds(after, "after")
+
+
+class NonRetryable(Steering):
+    """Fail for good: no attempt will follow, whatever the retry policy says."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or "the action said that a retry is of no use")
+
+
+class Defer(Steering):
+    """Run again from the start: at `until` (an aware datetime) or in `delay` seconds (database clock).
+
+    `state` is JSON that the next run finds as `current().state`."""
+
+    def __init__(
+        self, *, until: datetime | None = None, delay: float | timedelta | None = None, state: Any = None
+    ) -> None:
+        if (until is None) == (delay is None):
+            raise TypeError("Defer takes exactly one of until and delay")
+        if until is not None and until.tzinfo is None:
+            raise ValueError("Defer(until=...) needs a datetime with a time zone")
+        super().__init__(f"deferred until {until}" if until is not None else f"deferred for {delay} s")
+        self.until = until
+        self.delay = None if delay is None else _seconds(delay, "delay")
+        self.carry: dict[str, Any] = {**_carried(), "state": state}
+
+
+class AskInquiry(Steering):
+    """Wait for a human's answer; it becomes the result of this execution. No worker is held meanwhile.
+
+    `schema` is a JSON Schema for the answer. After `timeout` seconds `default` is the answer, or without one
+    the execution ends as `timeout`."""
+
+    def __init__(
+        self,
+        prompt: str,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        assignee: str | None = None,
+        timeout: float | timedelta | None = None,
+        default: Any = None,
+    ) -> None:
+        super().__init__(prompt)
+        self.request: dict[str, Any] = {
+            "prompt": prompt,
+            "schema": None if schema is None else dict(schema),
+            "assignee": assignee,
+            "timeout": None if timeout is None else _seconds(timeout, "timeout"),
+            "default": default,
+        }
+
+
+def sleep(seconds: float | timedelta) -> None:
+    """Sleep durably: the first time round this defers the action, and when it runs again it passes.
+
+    The sleeps of an action are told apart by their order, so call them in the same order in every run.
+    Raises Defer."""
+    run = CURRENT.get()
+    if run is None:
+        raise OutsideRun(
+            "a durable sleep needs a run", hint="Call penstock.run.steering.sleep inside an action."
+        )
+    run.slept += 1
+    if run.slept > int(run.carry.get("sleeps", 0)):
+        defer = Defer(delay=seconds, state=run.carry.get("state"))
+        defer.carry["sleeps"] = run.slept
+        raise defer
+
+
+async def defer_until(
+    condition: datetime | Callable[[], bool | Awaitable[bool]], *, every: float | timedelta = 10.0
+) -> None:
+    """Go on once `condition()` is true; until then defer the action for `every` seconds at a time.
+
+    Given an instant instead (an aware datetime), go on once that instant has passed. Raises Defer."""
+    if isinstance(condition, datetime):
+        # The database's clock decides when to run again. Having waited is remembered, so that a worker whose
+        # own clock is behind does not defer for the same instant over and over.
+        if condition > datetime.now(condition.tzinfo) and _carried().get("until") != condition.isoformat():
+            defer = Defer(until=condition, state=_carried().get("state"))
+            defer.carry["until"] = condition.isoformat()
+            raise defer
+        return
+    met = condition()
+    if inspect.isawaitable(met):
+        met = await met
+    if not met:
+        raise Defer(delay=every, state=_carried().get("state"))
+
+
+def _carried() -> dict[str, Any]:
+    run = CURRENT.get()
+    return {} if run is None else dict(run.carry)
+
+
+def _seconds(value: float | timedelta, name: str) -> float:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"{name} is a number of seconds or a timedelta, not {value!r}")
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(f"{name} must be a finite number of seconds, at least 0, not {value!r}")
+    return float(seconds)

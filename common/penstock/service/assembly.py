@@ -1,0 +1,158 @@
+"""What every service does around its work: connect, beat, say how it is, stop when told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from penstock.messaging.metrics import Metrics
+from penstock.messaging.outbox import Publisher
+from penstock.messaging.transports import Transport
+from penstock.settings import Settings
+from penstock.store.database import Database
+
+log = structlog.get_logger()
+
+
+def make_transport(settings: Settings, *, role: str) -> Transport:
+    """The transport that the settings ask for, not yet open."""
+    if settings.broker_url is None:
+        from penstock.messaging.transports.postgres import PostgresTransport
+
+        return PostgresTransport(settings, role=role)
+    from penstock.messaging.transports.rabbitmq import RabbitMQTransport
+
+    return RabbitMQTransport(
+        settings.broker_url.get_secret_value(),
+        prefix=settings.prefix,
+        declare=settings.declare_topology,
+        queue_type=settings.queue_type,
+        delivery_limit=settings.delivery_limit,
+        client=f"penstock {role} {settings.name}",
+    )
+
+
+@dataclass(slots=True)
+class Stop:
+    """Set once when the process was asked to end, a second time when it was asked to end now. `began` is set by the
+    service, once it works and has something to finish."""
+
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    at_once: asyncio.Event = field(default_factory=asyncio.Event)
+    began: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def ask(self) -> None:
+        if self.asked.is_set():
+            self.at_once.set()
+        self.asked.set()
+
+
+def stop_on_signals() -> Stop:
+    """SIGTERM and SIGINT ask for a drain; a second one ends at once."""
+    stop = Stop()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.ask)
+    return stop
+
+
+async def until_stopped(service: Coroutine[Any, Any, None], stop: Stop) -> None:
+    """Run a service. One that is asked to stop while it still waits for its servers ends at once."""
+    serving = asyncio.create_task(service)
+    asked = asyncio.create_task(stop.asked.wait())
+    await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if serving.done() or stop.began.is_set():
+        await serving
+    else:
+        await cancel(serving)
+        log.info("service.stopped_before_it_began")
+
+
+@dataclass(slots=True)
+class Parts:
+    """What a running service is made of."""
+
+    settings: Settings
+    database: Database
+    transport: Transport
+    publisher: Publisher
+    metrics: Metrics = field(default_factory=Metrics)
+
+
+@asynccontextmanager
+async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
+    """Connect to PostgreSQL and the broker; close both at the end. Raises ConnectionFailed after the deadline."""
+    database = Database(settings, role=role)
+    transport = make_transport(settings, role=role)
+    publisher = Publisher(transport, database)
+    try:
+        await transport.open()
+        yield Parts(settings, database, transport, publisher)
+    finally:
+        await publisher.close()
+        await transport.close()
+        await database.close()
+
+
+async def supervise(name: str, work: Callable[[], Coroutine[Any, Any, None]], *, pause: float = 1.0) -> None:
+    """Run `work` again whenever it fails, until it ends by itself. A fault in one part stops nothing else."""
+    while True:
+        try:
+            await work()
+            return
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("service.part_failed", part=name)
+            await asyncio.sleep(pause)
+
+
+async def cancel(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await task
+
+
+def configure_logging(settings: Settings, **bound: str) -> None:
+    """One line an event, JSON or for people, with the replica's name in every line."""
+    people = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
+    level = logging.getLevelNamesMapping().get(settings.log_level.upper(), logging.INFO)
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(replica=settings.name, **bound)
+    for noisy in ("aiormq", "aio_pika"):  # they print tracebacks for losses that the transport reports itself
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
+    logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr, format="%(name)s: %(message)s")
+
+
+def run(main: Callable[[], Awaitable[None]]) -> None:
+    """Run a service on uvloop."""
+    import uvloop
+
+    async def start() -> None:
+        await main()
+
+    uvloop.run(start())

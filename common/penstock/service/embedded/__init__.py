@@ -1,0 +1,11 @@
+"""PostgreSQL that Penstock starts by itself, for laptops and small installations: no server to install.
+
+`start(folder)` gives a `Server` with a `dsn`. The server runs while anyone uses it, in whatever process,
+and ends when the last user has released it or has died, be it by kill -9. The data stays in the folder.
+"""
+
+from __future__ import annotations
+
+from penstock.service.embedded.server import Server, start, stop
+
+__all__ = ["Server", "start", "stop"]

@@ -1,0 +1,211 @@
+"""Start, share and stop the embedded server of a folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from penstock.errors import Conflict, ConnectionFailed
+from penstock.service.embedded import binaries, cluster, guard, place, postmaster, users
+from penstock.service.embedded.cluster import Address, Cluster
+from penstock.service.embedded.place import Place
+from penstock.service.embedded.postmaster import Postmaster
+
+READY_DEADLINE = 120.0  # seconds; recovery after a crash replays at most max_wal_size
+PORT_ATTEMPTS = 3
+
+
+class Server:
+    """One user's hold on a running server, until `release` or the end of the process."""
+
+    def __init__(self, dsn: str, at: Place, user: int) -> None:
+        self.dsn = dsn
+        """`postgresql://...`, for the superuser `postgres` and the database `postgres`."""
+        self.folder = at.folder
+        """Where the files really are: for root perhaps not in the folder that was asked for."""
+        self._place = at
+        self._user: int | None = user
+        self._once = threading.Lock()
+
+    def release(self) -> None:
+        """Let go of the server, and stop it if nobody else uses it. A second call does nothing."""
+        with self._once:
+            user, self._user = self._user, None
+        if user is None:
+            return
+        with users.locked(self._place.lock):
+            users.leave(user)
+            if users.nobody(self._place.users):
+                _halt(self._place)
+
+
+def start(folder: Path, *, fresh: bool = False) -> Server:
+    """Join the server of this folder, or start it. Blocks until it accepts connections: half a second,
+    two for a new folder, longer when it has to recover from a crash.
+
+    `fresh` throws the folder's data away first. Raises Conflict if the server is then in use,
+    ConnectionFailed with the end of the server's log if it does not start, and ConfigurationError if
+    the folder or this machine cannot run one.
+    """
+    at = place.find(folder)
+    with users.locked(at.lock):
+        users.make(at.users)
+        if fresh:
+            _throw_away(at)
+        here = _cluster(at)
+        pid = postmaster.pid_of(at.data)
+        if pid is not None:
+            server = _join(at, pid)
+            if server is not None:
+                return server
+            _halt(at)
+        return _start(at, here)
+
+
+def stop(folder: Path) -> bool:
+    """Stop the server of this folder whoever uses it. Returns whether one was running."""
+    if not folder.is_dir():
+        return False
+    at = place.find(folder)
+    with users.locked(at.lock):
+        return _halt(at)
+
+
+def _start(at: Place, here: Cluster) -> Server:
+    if not here.exists():
+        cluster.write_private(at.password, cluster.new_password())
+        here.create(at.password.read_text())
+    postmaster.clear_remains(here.data, here.name)
+    failure: ConnectionFailed | None = None
+    for _ in range(PORT_ATTEMPTS):
+        socket_folder = at.socket_folder()
+        port = cluster.SOCKET_PORT if socket_folder else cluster.free_port()
+        address = Address(socket_folder, port, at.password.read_text())
+        try:
+            return _spawn(at, here, address)
+        except ConnectionFailed as error:
+            failure = error
+            if socket_folder is not None or "could not bind" not in error.message:
+                break  # only a port that someone else has just taken is worth another try
+    assert failure is not None
+    raise failure
+
+
+def _spawn(at: Place, here: Cluster, address: Address) -> Server:
+    if at.log.exists():
+        at.log.replace(at.log.with_name("server.log.1"))
+    with users.first(at.users) as user:
+        pid = _guard(at, command=here.command(address))
+        try:
+            _ready(at, pid)
+        except BaseException:
+            _halt(at)
+            raise
+    return Server(address.dsn(), at, user)
+
+
+def _join(at: Place, pid: int) -> Server | None:
+    """Become a user of the live server; None if it cannot be reached and has to be started again."""
+    user = users.join(at.users)
+    if user is None:
+        with users.first(at.users) as user:
+            _guard(at, adopt=pid)
+    try:
+        live = _ready(at, pid)
+    except ConnectionFailed:
+        users.leave(user)
+        return None
+    address = Address(live.socket_folder, live.port, at.password.read_text())
+    if not _listens(address):
+        users.leave(user)
+        return None
+    return Server(address.dsn(), at, user)
+
+
+def _ready(at: Place, pid: int) -> Postmaster:
+    return postmaster.wait_until_ready(
+        at.data, at.log, pid=pid, alive=lambda: postmaster.is_postmaster(pid, at.data), seconds=READY_DEADLINE
+    )
+
+
+def _listens(address: Address) -> bool:
+    """Whether something accepts connections there: a socket file may have been cleaned away."""
+    family = socket.AF_UNIX if address.socket_folder else socket.AF_INET
+    with socket.socket(family) as probe:
+        try:
+            if address.socket_folder:
+                probe.connect(str(address.socket_folder / f".s.PGSQL.{address.port}"))
+            else:
+                probe.connect(("127.0.0.1", address.port))
+        except OSError:
+            return False
+    return True
+
+
+def _guard(at: Place, *, command: list[str] | None = None, adopt: int | None = None) -> int:
+    """Start the guard, which starts or adopts the server; returns the server's pid."""
+    task = {
+        "command": command,
+        "pid": adopt,
+        "users": str(at.users),
+        "lock": str(at.lock),
+        "log": str(at.log),
+        "env": cluster.environment(),
+        "spawn": at.account.spawn,
+    }
+    # A session of its own, so that Ctrl-C in a terminal ends our user and not the server under it.
+    with open(at.log, "a") as log:
+        run = subprocess.run(
+            [sys.executable, "-I", "-S", guard.__file__, json.dumps(task)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+            cwd="/",
+        )
+    if not run.stdout.strip().isdigit():
+        raise ConnectionFailed(
+            f"PostgreSQL could not be started.\n{postmaster.tail(at.log)}", hint=f"See {at.log}"
+        )
+    return int(run.stdout)
+
+
+def _halt(at: Place) -> bool:
+    pid = postmaster.pid_of(at.data)
+    if pid is None:
+        return False
+
+    def ended(seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while postmaster.is_postmaster(pid, at.data):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(postmaster.POLL)
+        return True
+
+    guard.halt(pid, ended)
+    return True
+
+
+def _throw_away(at: Place) -> None:
+    if not users.nobody(at.users):
+        raise Conflict(
+            f"The data in {at.folder} cannot be thrown away: another process is using it.",
+            hint="Stop the other `penstock dev` first.",
+        )
+    _halt(at)
+    shutil.rmtree(at.data, ignore_errors=True)
+
+
+def _cluster(at: Place) -> Cluster:
+    marker = at.data / "PG_VERSION"
+    major = int(marker.read_text()) if marker.is_file() else None
+    found = binaries.reachable(binaries.find(major=major), at.account, at.folder)
+    return Cluster(at.data, found, at.account)

@@ -1,0 +1,89 @@
+"""How a service says that it lives: /live, /ready and /metrics on a port of its own. HTTP is h11's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from http import HTTPStatus
+
+import h11
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from penstock.service.assembly import Parts
+
+PATIENCE = 5.0
+"""Seconds that a request may take to arrive, and its answer to leave."""
+METHODS = (b"GET", b"HEAD")
+Answer = tuple[int, str, bytes]
+"""Status, content type, body."""
+
+
+class Health:
+    """The port. `close` when the service ends."""
+
+    def __init__(self, server: asyncio.Server) -> None:
+        self._server = server
+        self.port: int = server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        self._server.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await self._server.wait_closed()
+
+
+async def serve_health(parts: Parts) -> Health:
+    """Listen on `settings.host:settings.port` (port 0: a free one). Ready means that messages are really consumed."""
+
+    def respond(path: str) -> Answer:
+        if path == "/live":
+            return _text(200, "live")
+        if path == "/ready":
+            return _text(200, "ready") if parts.transport.healthy else _text(503, "not consuming")
+        if path == "/metrics":
+            return 200, CONTENT_TYPE_LATEST, generate_latest(parts.metrics.registry)
+        return _text(404, "try /live, /ready or /metrics")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await _serve(reader, writer, respond)
+        except (OSError, TimeoutError):
+            pass  # whoever asked is gone, or sends nothing
+        finally:
+            writer.close()
+
+    parts.metrics.show(gauges={"ready": lambda: float(parts.transport.healthy)})
+    return Health(await asyncio.start_server(serve, parts.settings.host, parts.settings.port))
+
+
+async def _serve(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, respond: Callable[[str], Answer]
+) -> None:
+    """One request, then the connection ends."""
+    connection = h11.Connection(h11.SERVER)
+    bodiless, allow = False, []
+    try:
+        while (event := connection.next_event()) is h11.NEED_DATA:
+            connection.receive_data(await reader.read(4096))
+    except h11.RemoteProtocolError as error:
+        status, kind, body = _text(error.error_status_hint, "this is no HTTP request")
+    else:
+        if not isinstance(event, h11.Request):  # closed without a word
+            return
+        bodiless = event.method == b"HEAD"
+        if event.method in METHODS:
+            status, kind, body = respond(event.target.decode("latin-1").split("?", 1)[0])
+        else:
+            status, kind, body = _text(405, "only GET and HEAD")
+            allow = [("allow", "GET, HEAD")]
+    headers = [("content-type", kind), ("content-length", str(len(body))), ("connection", "close"), *allow]
+    answer = h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase)
+    for part in (answer, h11.Data(b"" if bodiless else body), h11.EndOfMessage()):
+        writer.write(connection.send(part) or b"")
+    await writer.drain()
+
+
+def _text(status: int, words: str) -> Answer:
+    return status, "text/plain", words.encode() + b"\n"

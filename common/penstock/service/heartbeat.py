@@ -1,0 +1,170 @@
+"""Heartbeats of a process: one write an interval, in a thread and on a connection of their own, so that a coroutine
+that blocks the event loop does not get a healthy process swept."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import orjson
+import structlog
+
+from penstock.settings import Settings
+from penstock.store.database import Database, is_transient
+
+log = structlog.get_logger()
+
+REGISTER = """
+insert into process (id, kind, name, routes, actions, labels, concurrency)
+values ($1, $2, $3, $4, $5, $6::jsonb, $7)
+on conflict (id) do update set beat_at = clock_timestamp(), state = 'active', holding = '{}', missing = '{}'
+"""
+BEAT = "select * from beat($1, $2::uuid[], $3::smallint[], make_interval(secs => $4))"
+LEAVE = """
+with gone as (
+    delete from process where id = $1 and not exists (select from claim where worker = $1)
+)
+update process set beat_at = '-infinity' where id = $1 and exists (select from claim where worker = $1)
+"""
+"""Whoever leaves while it still holds attempts is swept at the next opportunity."""
+STATE = "update process set state = $2 where id = $1 and state <> 'dead'"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who this process is. `id` is random: a restart under the same name inherits nothing."""
+
+    id: UUID
+    kind: str
+    name: str
+    routes: Sequence[str] = ()
+    actions: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    concurrency: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What a heartbeat was answered: attempts that are not ours any more, attempts to cancel, attempts that the
+    database thinks we hold and we do not, and whether it knows us at all."""
+
+    lost: Sequence[UUID] = ()
+    canceling: Sequence[UUID] = ()
+    missing: Sequence[UUID] = ()
+    known: bool = True
+    cordoned: bool = False
+
+
+class Heartbeat:
+    """Beats from a thread. `holding` gives what is held (copied atomically); `answer` is called on the event loop.
+    `silent` is called there too, once, when no beat got through for so long that others will take over."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        identity: Identity,
+        *,
+        holding: Callable[[], Mapping[UUID, int]] = dict,
+        answer: Callable[[Pulse], None] = lambda _: None,
+        silent: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._holding = holding
+        self._answer = answer
+        self._silent = silent
+        self._loop = asyncio.get_running_loop()
+        self._ended = threading.Event()
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._state = "active"
+        self.last = time.monotonic()
+
+    async def start(self) -> None:
+        """Register; returns when the process is known to the others."""
+        self._thread.start()
+        await self._ready
+
+    async def stop(self) -> None:
+        """Say goodbye, so that nobody has to find out."""
+        self._ended.set()
+        await asyncio.to_thread(self._thread.join, 5)
+
+    def say(self, state: str) -> None:
+        """Tell others with the next beat that this process is `active`, `cordoned` or `draining`."""
+        self._state = state
+
+    def _run(self) -> None:
+        asyncio.run(self._beat())
+
+    async def _beat(self) -> None:
+        database = Database(self._settings, role=self._identity.kind)
+        session = database.session()
+        me, interval = self._identity, self._settings.heartbeat_interval
+        margin = self._settings.stale_threshold - interval
+        patience = max(interval, min(5.0, margin))
+        registered, told, state = False, False, "active"
+        while not self._ended.is_set():
+            try:
+                async with asyncio.timeout(patience):
+                    if not registered:
+                        await session.fetch(
+                            REGISTER, me.id, me.kind, me.name, list(me.routes), list(me.actions),
+                            orjson.dumps(dict(me.labels)).decode(), me.concurrency,
+                        )  # fmt: skip
+                        registered = True
+                        self._call(self._set_ready)
+                    held = self._holding()
+                    rows = await session.fetch(BEAT, me.id, list(held), list(held.values()), self._silence())
+                    if state != self._state:
+                        state = self._state
+                        await session.fetch(STATE, me.id, state)
+                self.last, told = time.monotonic(), False
+                verdicts = {row["verdict"]: row["ids"] for row in rows}
+                known = "active" in verdicts or "cordoned" in verdicts
+                registered = known
+                self._call(
+                    self._answer,
+                    Pulse(
+                        lost=verdicts.get("lost", ()),
+                        canceling=verdicts.get("canceling", ()),
+                        missing=verdicts.get("missing", ()),
+                        known=known,
+                        cordoned="cordoned" in verdicts,
+                    ),
+                )
+                wait = interval * random.uniform(0.9, 1.0)
+            except Exception as error:
+                if not is_transient(error):
+                    log.exception("heartbeat.failed", process=me.name)
+                wait = min(1.0, interval / 4)
+                if not told and time.monotonic() - self.last > margin:
+                    told = True
+                    log.error(
+                        "heartbeat.silent", process=me.name, seconds=round(time.monotonic() - self.last)
+                    )
+                    self._call(self._silent)
+            await asyncio.to_thread(self._ended.wait, wait)
+        try:
+            async with asyncio.timeout(2):
+                await session.fetch(LEAVE, me.id)
+        except Exception as error:
+            log.debug("heartbeat.leave_failed", error=str(error))
+        await database.close()
+
+    def _silence(self) -> float:
+        return self._settings.stale_threshold / 2
+
+    def _set_ready(self) -> None:
+        if not self._ready.done():
+            self._ready.set_result(None)
+
+    def _call(self, function: Callable[..., None], *args: Any) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *args)

@@ -1,0 +1,309 @@
+"""Connections to PostgreSQL. A session is one dedicated connection, used by one task at a time.
+
+The hot path has sessions of its own instead of a pool: a pool resets a connection on release, which is a round trip.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import asyncpg
+import tenacity
+
+from penstock.errors import ConfigurationError, ConnectionFailed, IllegalMove
+from penstock.settings import Settings
+from penstock.store import crash_points
+
+Row = asyncpg.Record
+T = TypeVar("T")
+
+LEAST_SILENCE = 10.0
+"""Seconds that a transaction may be left alone, however short the stale threshold is."""
+ILLEGAL_MOVE = "PN001"
+"""What the trigger on executions raises."""
+
+_TRANSIENT = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.IdleSessionTimeoutError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.ReadOnlySQLTransactionError,  # a failover's old primary
+    asyncpg.QueryCanceledError,
+    asyncpg.DiskFullError,
+    asyncpg.OutOfMemoryError,
+    asyncpg.ConfigurationLimitExceededError,
+    asyncpg.InternalClientError,
+    ConnectionFailed,
+    OSError,
+    TimeoutError,
+)
+
+
+def is_transient(error: BaseException) -> bool:
+    """True for an error that says nothing about the work itself: try it again, unchanged."""
+    if isinstance(error, asyncpg.InterfaceError):
+        return "closed" in str(error) or "released" in str(error)
+    return isinstance(error, _TRANSIENT)
+
+
+def backoff(deadline: float | None = None, first: float = 0.05, most: float = 5.0) -> tenacity.AsyncRetrying:
+    """Retries transient errors, with jitter, for `deadline` seconds (None: for ever)."""
+    return tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception(is_transient),
+        wait=tenacity.wait_random_exponential(multiplier=first, max=most),
+        stop=tenacity.stop_after_delay(deadline) if deadline else tenacity.stop_never,
+        reraise=True,
+    )
+
+
+async def retried(work: Callable[[], Awaitable[T]], *, deadline: float | None = None) -> T:
+    """What `work` gives, tried again as `backoff` says. The first try, which nearly always is the only one, costs
+    nothing: preparing retries is a tenth of what a worker computes for a single execution."""
+    try:
+        return await work()
+    except Exception as error:
+        if not is_transient(error):
+            raise
+    async for attempt in backoff(deadline):
+        with attempt:
+            return await work()
+    raise AssertionError("backoff gives up by raising")
+
+
+class Transaction:
+    """An open transaction, and what it staged. It begins with its first statement; whoever handed it out commits."""
+
+    def __init__(self, session: Session, connection: asyncpg.Connection[Row]) -> None:
+        self.session = session
+        self.connection = connection
+        self.cache = session.cache
+        self.settings = session.settings
+        self.staged: list[Row] = []
+        self.cancelled: list[Any] = []
+        self.placed: set[str] = set()
+        """Namespaces that exist only once this has committed."""
+        self._begun: Any = None
+        self._done = False
+
+    async def fetch(self, sql: str, *args: Any) -> list[Row]:
+        await self._begin()
+        return await self.connection.fetch(sql, *args)
+
+    async def execute(self, sql: str, *args: Any) -> str:
+        await self._begin()
+        return await self.connection.execute(sql, *args)
+
+    async def stage(self, sql: str, *args: Any) -> list[Row]:
+        """Run a statement that stages messages. Keeps them for publishing after the commit, returns all its rows."""
+        return self._keep(await self.fetch(sql, *args))
+
+    async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
+        """The same where that statement is the whole transaction: it commits by itself, in one round trip."""
+        if self._begun is not None or self.session.pooler:
+            return await self.stage(sql, *args)
+        crash_points.at("committing", self.connection)
+        rows = await self.connection.fetch(sql, *args)
+        crash_points.at("committed", self.connection)
+        self._done = True
+        return self._keep(rows)
+
+    def _keep(self, rows: list[Row]) -> list[Row]:
+        self.staged += [row for row in rows if row["outbox_id"] is not None]
+        for row in rows:
+            if row["queue"] == "canceling":
+                self.cancelled += row["ids"]
+        return rows
+
+    async def _begin(self) -> None:
+        if self._done:
+            raise RuntimeError("this transaction has already committed")
+        if self._begun is None:
+            self._begun = self.connection.transaction()
+            await self._begun.start()
+
+    async def commit(self) -> None:
+        if self._begun is not None:
+            begun, self._begun, self._done = self._begun, None, True
+            crash_points.at("committing", self.connection)
+            await begun.commit()
+            crash_points.at("committed", self.connection)
+
+    async def rollback(self) -> None:
+        if self._begun is not None and not self.connection.is_closed():
+            begun, self._begun, self._done = self._begun, None, True
+            await begun.rollback()
+
+
+class Session:
+    """One connection, reopened when it was lost."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[asyncpg.Connection[Row]]],
+        settings: Settings,
+        cache: dict[Any, Any],
+    ) -> None:
+        self.settings = settings
+        self.cache = cache
+        self._connect = connect
+        self._connection: asyncpg.Connection[Row] | None = None
+        self._turn = asyncio.Lock()
+        self.pooler = settings.database_pooler
+
+    async def _open(self) -> asyncpg.Connection[Row]:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await self._connect()
+        return self._connection
+
+    async def fetch(self, sql: str, *args: Any) -> list[Row]:
+        """One statement, its own transaction, one round trip."""
+        if self.pooler:
+            async with self.transaction() as tx:
+                return await tx.fetch(sql, *args)
+        async with self._turn:
+            return await self._guard(lambda c: _alone(c, sql, args))
+
+    async def _guard(self, work: Callable[[asyncpg.Connection[Row]], Awaitable[T]]) -> T:
+        connection = await self._open()
+        try:
+            return await work(connection)
+        except asyncio.CancelledError:
+            connection.terminate()  # what it was doing is unknown: never reuse it
+            raise
+        except asyncpg.PostgresError as error:
+            if error.sqlstate == ILLEGAL_MOVE:
+                raise IllegalMove(str(error)) from error
+            raise
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Commits when the block ends, rolls back when it raises."""
+        async with self._turn:
+            connection = await self._open()
+            tx = Transaction(self, connection)
+            try:
+                yield tx
+                await tx.commit()
+            except asyncio.CancelledError:
+                connection.terminate()
+                raise
+            except BaseException as error:
+                try:
+                    await tx.rollback()
+                except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                    connection.terminate()
+                if isinstance(error, asyncpg.PostgresError) and error.sqlstate == ILLEGAL_MOVE:
+                    raise IllegalMove(str(error)) from error
+                raise
+
+    async def close(self) -> None:
+        if self._connection is not None and not self._connection.is_closed():
+            try:
+                await self._connection.close(timeout=2)
+            except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                self._connection.terminate()
+
+
+class Database:
+    """Hands out sessions to one database, and closes them all."""
+
+    def __init__(self, settings: Settings, *, role: str) -> None:
+        if settings.database_url is None:
+            raise ConnectionFailed(
+                "no database", hint="Set PENSTOCK_DATABASE_URL, or run `penstock dev` for an embedded one."
+            )
+        self._url = settings.database_url.get_secret_value()
+        self._settings = settings
+        self._role = role
+        self._sessions: list[Session] = []
+        self.cache: dict[Any, Any] = {}
+        """What was made of immutable rows (definitions), by their ids. Never anything that decides."""
+
+    def session(self, *, relaxed: bool = False, most: float | None = None) -> Session:
+        """A session of its own. `relaxed` commits may be lost in a crash of the server: for what decides nothing. A
+        statement that takes longer than `most` seconds is cancelled (not behind a pooler)."""
+
+        async def connect() -> asyncpg.Connection[Row]:
+            return await self.connect(relaxed=relaxed, most=most)
+
+        session = Session(connect, self._settings, self.cache)
+        self._sessions.append(session)
+        return session
+
+    async def connect(
+        self, *, relaxed: bool = False, most: float | None = None, timeout: float = 10
+    ) -> asyncpg.Connection[Row]:
+        """A connection. Raises ConnectionFailed, without the URL's password."""
+        settings = self._settings
+        server: dict[str, str] = {"application_name": f"{self._role}:{settings.name}"[:63]}
+        if not settings.database_pooler:
+            server |= {"jit": "off", "search_path": settings.database_schema}
+            # Who falls silent in the midst of a transaction (frozen, cut off) keeps what it locked from everybody. When
+            # others take its work over, its locks go too.
+            silent = max(settings.stale_threshold, LEAST_SILENCE)
+            server["idle_in_transaction_session_timeout"] = f"{silent * 1000:.0f}"
+            if relaxed:
+                server["synchronous_commit"] = "off"
+            if most is not None:
+                server["statement_timeout"] = f"{most * 1000:.0f}"
+        try:
+            return await asyncpg.connect(
+                self._url,
+                server_settings=server,
+                timeout=timeout,
+                statement_cache_size=0 if settings.database_pooler else 200,
+            )
+        except (
+            OSError,
+            TimeoutError,
+            asyncpg.PostgresError,
+            asyncpg.InterfaceError,
+            asyncpg.InternalClientError,  # of several hosts none takes writes just now
+        ) as error:
+            raise ConnectionFailed(
+                f"PostgreSQL does not answer: {type(error).__name__}: {_without_password(str(error), self._url)}",
+                hint="Check PENSTOCK_DATABASE_URL and that the server runs; `penstock doctor` tells more.",
+            ) from None
+        except (ValueError, OverflowError):  # its text may quote a piece of the password
+            raise ConfigurationError(
+                "PENSTOCK_DATABASE_URL is not an address of PostgreSQL",
+                hint="Write postgresql://user:password@host:5432/database, and percent-encode special characters in the "
+                "password (/ is %2F, @ is %40).",
+            ) from None
+
+    async def close(self) -> None:
+        sessions, self._sessions = self._sessions, []
+        await asyncio.gather(*(session.close() for session in sessions))
+
+
+async def _alone(connection: asyncpg.Connection[Row], sql: str, args: tuple[Any, ...]) -> list[Row]:
+    """A statement that is a transaction by itself."""
+    crash_points.at("committing", connection)
+    rows = await connection.fetch(sql, *args)
+    crash_points.at("committed", connection)
+    return rows
+
+
+def _without_password(text: str, url: str) -> str:
+    for password in _passwords(url):
+        text = text.replace(password, "***")
+    return text
+
+
+def _passwords(url: str) -> set[str]:
+    """What an address says in its user part and in its query, as it is written there and as it is meant."""
+    user = url.split("://", 1)[-1].rsplit("@", 1)[0] if "@" in url else ""
+    written = [user.split(":", 1)[1]] if ":" in user else []
+    written += re.findall(r"[?&]password=([^&]*)", url)
+    return {form for one in written for form in (one, unquote(one)) if form}

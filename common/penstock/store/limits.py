@@ -1,0 +1,146 @@
+"""Limits as admission reads them: stored with their definitions, changed while executions wait under them.
+
+A limit is declared with the definitions, or set by hand, or both: then what was set by hand is in force, whatever is
+applied meanwhile, until it is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from penstock.store.database import Row, Session, Transaction
+
+DECLARED = "limit"
+BY_HAND = "limit_by_hand"
+"""Kinds in the catalog; the definitions that they name are all of kind `limit`."""
+
+FAIR_BEFORE = "select fair from concurrency_limit where ref = $1 and by = $2::text[]"
+STORE = """
+insert into concurrency_limit (ref, definition_id, scope, max, by, fair, when_full, max_waiting, rate_count,
+    rate_seconds, while_waiting)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+on conflict (ref, by) do update set definition_id = excluded.definition_id, scope = excluded.scope,
+    max = excluded.max, fair = excluded.fair, when_full = excluded.when_full, max_waiting = excluded.max_waiting,
+    rate_count = excluded.rate_count, rate_seconds = excluded.rate_seconds, while_waiting = excluded.while_waiting
+returning id
+"""
+DROP_UNDECLARED = """
+delete from catalog c where c.kind = 'limit' and c.ref <> all($2::text[])
+    and exists (select from unnest($1::text[]) r where starts_with(c.ref, r || '.'))
+returning c.ref
+"""
+DROP = "delete from catalog where kind = $1 and ref = $2 returning ref"
+CURRENT = """
+select c.kind, c.ref, c.definition_id, d.body::text as body
+from catalog c join definition d on d.id = c.definition_id
+where c.kind in ('limit', 'limit_by_hand') and ($1::text[] is null or c.ref = any($1::text[]))
+"""
+DEFINE = """
+insert into definition (kind, ref, digest, body) values ('limit', $1, $2, $3::text::jsonb)
+on conflict (kind, ref, digest) do nothing
+"""
+SET_BY_HAND = """
+insert into catalog as c (kind, ref, definition_id)
+select 'limit_by_hand', ref, id from definition where kind = 'limit' and ref = $1 and digest = $2
+on conflict (kind, ref) do update set definition_id = excluded.definition_id, updated_at = clock_timestamp()
+returning definition_id
+"""
+CHANGED = "select limits_changed($1::integer[], $2::integer[])"
+OF_LIMITS = "select id from namespace where limits && $1::integer[]"
+NO_MAXIMUM = 2_147_483_647
+
+
+class Document(Protocol):
+    @property
+    def kind(self) -> str: ...
+    @property
+    def ref(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A limit that was stored. `turns`: between whom turns are taken is not what it was."""
+
+    id: int
+    turns: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What is declared and what was set by hand under one ref: (definition id, body) each."""
+
+    declared: tuple[int, dict[str, Any]] | None = None
+    by_hand: tuple[int, dict[str, Any]] | None = None
+
+    @property
+    def in_force(self) -> tuple[int, dict[str, Any]] | None:
+        return self.by_hand or self.declared
+
+
+async def versions(tx: Transaction | Session, ref: str) -> Versions:
+    rows = {row["kind"]: row for row in await tx.fetch(CURRENT, [ref])}
+    return Versions(*(_version(rows.get(kind)) for kind in (DECLARED, BY_HAND)))
+
+
+def _version(row: Row | None) -> tuple[int, dict[str, Any]] | None:
+    return None if row is None else (row["definition_id"], orjson.loads(row["body"]))
+
+
+async def set_by_hand(tx: Transaction) -> set[str]:
+    """The refs of limits that were set by hand."""
+    return {row["ref"] for row in await tx.fetch(CURRENT, None) if row["kind"] == BY_HAND}
+
+
+async def put_by_hand(tx: Transaction, ref: str, digest: str, body: dict[str, Any]) -> Stored:
+    """Let this version be in force, whatever is declared."""
+    await tx.fetch(DEFINE, ref, digest, orjson.dumps(body).decode())
+    [row] = await tx.fetch(SET_BY_HAND, ref, digest)
+    return await store(tx, ref, row["definition_id"], body)
+
+
+async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]) -> Stored:
+    """Make this version of a limit the one that counts. Grouped by other parameters it is another limit."""
+    rate = body.get("rate") or {}
+    by, fair = list(body.get("by") or ()), list(body.get("fair") or ())
+    before = await tx.fetch(FAIR_BEFORE, ref, by)
+    rows = await tx.fetch(
+        STORE,
+        ref,
+        definition,
+        body.get("scope") or "*",
+        body.get("max") or NO_MAXIMUM,
+        by,
+        fair,
+        body.get("when_full") or "enqueue",
+        body.get("max_waiting"),
+        rate.get("count"),
+        rate.get("seconds"),
+        body.get("while_waiting") or "release",
+    )
+    return Stored(rows[0]["id"], turns=bool(before) and list(before[0]["fair"]) != fair)
+
+
+async def drop_undeclared(tx: Transaction, documents: Sequence[Document]) -> list[str]:
+    """The limits that came with these actions and workflows once, and do not any more, are no longer in force."""
+    owners = [d.ref for d in documents if d.kind in ("action", "workflow")]
+    declared = [d.ref for d in documents if d.kind == "limit"]
+    return [row["ref"] for row in await tx.fetch(DROP_UNDECLARED, owners, declared)]
+
+
+async def drop(tx: Transaction, kind: str, ref: str) -> bool:
+    """Forget what was declared or set by hand. What holds its slots goes on. False where there is none."""
+    return bool(await tx.fetch(DROP, kind, ref))
+
+
+async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequence[int]) -> None:
+    """Who waits is looked at anew: where other limits apply, it is put in line again, at its old place; where one has
+    other numbers, what has room now starts. Call it in the transaction of the change, with the placement alone."""
+    turned = [limit.id for limit in stored if limit.turns]
+    again = set(namespaces)
+    if turned:
+        again |= {row["id"] for row in await tx.fetch(OF_LIMITS, turned)}
+    await tx.fetch(CHANGED, sorted(again), [limit.id for limit in stored])

@@ -1,0 +1,160 @@
+"""Where executions of a namespace go: its queue, and the limits that apply. Kept in the database, so that replicas
+never disagree; worked out here, once for each namespace, and anew whenever routes, limits or actions change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from penstock.language.routing import Router, RoutingRule
+from penstock.language.waits import PLACE, WAITS
+from penstock.messaging.messages import WORK, WORKFLOW_STARTED
+from penstock.store.database import Row, Session, Transaction
+
+FIND = "select id, name from namespace where name = any($1::text[])"
+STEADY = "select lock_placement()"
+"""Nobody changes the rules until the transaction ends."""
+ALONE = "select pg_advisory_xact_lock(7, -1)"
+"""The same lock for whoever changes them: also nobody is admitted, put in line or promoted meanwhile."""
+NOTICE = "select notice_workers()"
+INSERT = """
+insert into namespace (name, action, queue, limits, away_since)
+select n, a, q, l::integer[], case when is_away(l::integer[], q, a) then clock_timestamp() end
+from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as x (n, a, q, l)
+order by n
+on conflict (name) do nothing
+"""
+RULES = """
+select d.kind, c.ref, d.body::text as body, l.id as limit_id
+from catalog c join definition d on d.id = c.definition_id
+left join concurrency_limit l on d.kind = 'limit' and l.ref = c.ref and l.definition_id = c.definition_id
+where c.enabled and (c.kind in ('route', 'limit_by_hand')
+    or c.kind = 'limit' and not exists (select from catalog h where h.kind = 'limit_by_hand' and h.ref = c.ref))
+order by d.kind, coalesce((d.body ->> 'position')::integer, 0), c.ref
+"""
+TARGETS = """
+select c.ref, c.kind, d.body ->> 'route' as route
+from catalog c join definition d on d.id = c.definition_id where c.kind in ('action', 'workflow')
+"""
+ALL = "select id, name, action, queue, limits from namespace"
+MOVE = """
+update namespace n set queue = x.q, limits = x.l::integer[]
+from unnest($1::integer[], $2::text[], $3::text[]) as x (id, q, l) where n.id = x.id
+"""
+
+
+def name(tenant: str, ref: str) -> str:
+    """The namespace of a stand-alone action or workflow: `tenant::pack::action`."""
+    return f"{tenant}::{ref.replace('.', '::')}"
+
+
+def child_name(tenant: str, workflow: str, task: str) -> str:
+    """The namespace of a task of a workflow: `tenant::pack::workflow::task`."""
+    return f"{tenant}::{workflow.replace('.', '::')}::{task}"
+
+
+async def places(db: Session | Transaction, names: Mapping[str, str]) -> dict[str, int]:
+    """The ids of these namespaces (name -> ref of the action that runs there), placing those that are new."""
+    cached = {n: id for n in names if (id := db.cache.get(("namespace", n))) is not None}
+    missing = sorted(set(names) - set(cached))
+    if not missing:
+        return cached
+    found = {row["name"]: row["id"] for row in await db.fetch(FIND, missing)}
+    new = [n for n in missing if n not in found]
+    if new:
+        if isinstance(db, Session):
+            async with db.transaction() as tx:
+                found |= await _place(tx, names, new)
+        else:
+            found |= await _place(db, names, new)
+    for (
+        n,
+        id,
+    ) in found.items():  # ids never change, but those of this very transaction may still be rolled back
+        if isinstance(db, Session) or n not in db.placed:
+            db.cache["namespace", n] = id
+    return cached | found
+
+
+async def _place(tx: Transaction, names: Mapping[str, str], new: Sequence[str]) -> dict[str, int]:
+    tx.placed.update(new)
+    await tx.fetch(STEADY)
+    rules = await _Rules.load(tx)
+    await tx.fetch(
+        INSERT,
+        new,
+        [names[n] for n in new],
+        [rules.queue(n, names[n]) for n in new],
+        [_array(rules.limits(n, names[n])) for n in new],
+    )
+    return {row["name"]: row["id"] for row in await tx.fetch(FIND, new)}
+
+
+async def replace_all(tx: Transaction) -> list[int]:
+    """Route every namespace by the rules as they are now. Call it in the transaction that changed the rules, with
+    `ALONE` held. Returns the namespaces whose limits are others now."""
+    rules = await _Rules.load(tx)
+    changed: list[tuple[int, str, str]] = []
+    regrouped: list[int] = []
+    for row in await tx.fetch(ALL):
+        queue, limits = rules.queue(row["name"], row["action"]), rules.limits(row["name"], row["action"])
+        if queue != row["queue"] or limits != list(row["limits"]):
+            changed.append((row["id"], queue, _array(limits)))
+        if limits != list(row["limits"]):
+            regrouped.append(row["id"])
+    if changed:
+        await tx.fetch(MOVE, *(list(column) for column in zip(*changed, strict=True)))
+    return regrouped
+
+
+class _Rules:
+    """Routes and limits as they are in the catalog."""
+
+    def __init__(self, rows: Sequence[Row], targets: Mapping[str, Row]) -> None:
+        routes: list[RoutingRule] = []
+        default = "default"
+        self._limits: list[tuple[int, str]] = []
+        self._targets = targets
+        for row in rows:
+            body: dict[str, Any] = orjson.loads(row["body"])
+            if row["kind"] == "limit":
+                self._limits.append((row["limit_id"], str(body.get("scope") or "*")))
+            else:
+                routes.append(RoutingRule(body["pattern"], body["route"]))
+        self._router = Router(routes, default)
+
+    @classmethod
+    async def load(cls, tx: Transaction) -> _Rules:
+        targets = {row["ref"]: row for row in await tx.fetch(TARGETS)}
+        return cls(await tx.fetch(RULES), targets)
+
+    def queue(self, namespace: str, action: str) -> str:
+        if action in WAITS:
+            return PLACE
+        target = self._targets.get(action)
+        if target is not None and target["kind"] == "workflow":
+            return WORKFLOW_STARTED
+        name, _, route = namespace.partition("@")
+        if route:  # what a task of a workflow says goes first
+            return WORK + route
+        if target is not None and target["route"]:  # then what an action says of itself
+            return WORK + str(target["route"])
+        return WORK + self._router.route(name)
+
+    def limits(self, namespace: str, action: str) -> list[int]:
+        """`*` covers all actions, a pack its own, a ref that action or workflow wherever it runs, and
+        `pack.workflow.task` one task. Workflows are covered by limits of their own only: slots of their tasks' limits
+        they would hold while they wait for those tasks. What waits for an event or an answer needs no slot."""
+        if action in WAITS:
+            return []
+        target = self._targets.get(action)
+        covering = {action, namespace.partition("@")[0].partition("::")[2].replace("::", ".")}
+        if target is None or target["kind"] != "workflow":
+            covering |= {"*", action.split(".", 1)[0]}
+        return sorted(id for id, scope in self._limits if scope in covering)
+
+
+def _array(ids: Sequence[int]) -> str:
+    return "{" + ",".join(map(str, ids)) + "}"

@@ -1,0 +1,44 @@
+"""Where a loop begins to look in a table whose oldest rows are nearly always gone.
+
+What was deleted stays in PostgreSQL's indexes while anybody has an older snapshot, and who looks from the beginning goes
+over all of it each time. So a loop begins where it came to; and now and then at the beginning again, as a transaction that
+was long under way shows what it wrote late.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from penstock.store.database import Session
+
+Place = TypeVar("Place")
+
+AGAIN = 60.0
+"""Seconds after which it begins at the beginning."""
+
+
+@dataclass
+class Floor(Generic[Place]):
+    beginning: Place
+    _place: Place | None = None
+    _since: float = 0.0
+
+    @property
+    def place(self) -> Place:
+        """Where to look from on."""
+        now = time.monotonic()
+        if self._place is None or now - self._since > AGAIN:
+            self._place, self._since = self.beginning, now
+        return self._place
+
+    def rise(self, place: Place) -> None:
+        """There is nothing more to look for below this place."""
+        self._place = place
+
+
+def floor(session: Session, name: str, beginning: Place) -> Floor[Place]:
+    """The floor of this name that the session remembers."""
+    found: Floor[Place] = session.cache.setdefault(("floor", name), Floor(beginning))
+    return found

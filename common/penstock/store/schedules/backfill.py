@@ -1,0 +1,84 @@
+"""Fires that somebody asks for: one at this instant, or those of a past range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+
+from penstock.errors import InvalidInput
+from penstock.language.schedules.compiled import TICK, CompiledSchedule, compile_schedule
+from penstock.language.schedules.fires import BACKFILL, FAILED, MANUAL, SKIPPED
+from penstock.store.database import Session, Transaction
+from penstock.store.schedules import statements
+from penstock.store.schedules.changes import missing
+from penstock.store.schedules.firing import Maker
+from penstock.store.schedules.statements import Standing
+
+MOST = 10_000
+"""Fires of one backfill."""
+STEP = 500
+"""Fires of one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A fire of a backfill. `status` is what it has now, None if it does not exist; `starts` says whether the backfill
+    starts (or, on a dry run, would start) it."""
+
+    due: datetime
+    status: str | None
+    starts: bool
+
+
+async def range_of(session: Session, ref: str, first: datetime, last: datetime) -> list[Asked]:
+    """What a backfill from `first` to `last`, both included, would do. Fires that are still to come are left to the
+    schedule. Raises NotFound, and InvalidInput if there are more than MOST."""
+    row = next(iter(await statements.page(session, ref)), None)
+    if row is None:
+        raise await missing(session, ref)
+    compiled = compile_schedule(orjson.loads(row["body"]))
+    dues = _dues(compiled, first, min(last, row["now"]))
+    there: dict[datetime, str] = {}
+    for start in range(0, len(dues), STEP):
+        there |= await statements.known(session, ref, dues[start : start + STEP])
+    return [Asked(due, there.get(due), there.get(due) in (None, SKIPPED, FAILED)) for due in dues]
+
+
+def _dues(compiled: CompiledSchedule, first: datetime, last: datetime) -> list[datetime]:
+    policy = compiled.policy
+    first = max(first, policy.starts_at) if policy.starts_at else first
+    last = min(last, policy.ends_at) if policy.ends_at else last
+    dues = compiled.spec.between(first - TICK, last, MOST + 1)
+    if len(dues) > MOST:
+        raise InvalidInput(
+            f"{compiled.ref} fired more than {MOST} times in this range",
+            hint=f"Do it in parts; the first could end at {dues[MOST - 1].isoformat()}.",
+        )
+    return dues
+
+
+async def backfill(tx: Transaction, ref: str, dues: Sequence[datetime]) -> dict[str, int]:
+    """Start the fires of these past instants that have no execution: all at once under the overlap policy `allow`,
+    under the others one after another. Returns how many became created, queued and failed. Raises NotFound."""
+    row = next(iter(await statements.hold(tx, [ref])), None)
+    if row is None:
+        raise await missing(tx, ref)
+    maker = await Maker.load(tx, [row])
+    overlap = "allow" if maker.compiled(row["definition_id"]).overlap == "allow" else "queue"
+    fires = [maker.fire(row, due, BACKFILL, overlap=overlap) for due in dues]
+    return await statements.fire(tx, [Standing(ref, None, None, None)], fires)
+
+
+async def run(tx: Transaction, ref: str) -> tuple[datetime, dict[str, int]]:
+    """Fire a schedule at this instant, enabled or not, under its overlap policy. Returns the instant and what became of
+    the fire. Raises NotFound."""
+    row = next(iter(await statements.hold(tx, [ref])), None)
+    if row is None:
+        raise await missing(tx, ref)
+    maker = await Maker.load(tx, [row])
+    now: datetime = row["now"]
+    counts = await statements.fire(tx, [Standing(ref, None, None, None)], [maker.fire(row, now, MANUAL)])
+    return now, counts

@@ -1,0 +1,117 @@
+"""How schedules do, in figures and in names: what metrics and the health check read."""
+
+from __future__ import annotations
+
+from penstock.store.database import Row, Session
+
+# The table of schedules, which is small, the latest fire of each by its key, and the last minutes' fires by BRIN.
+FIGURES = """
+select s.*, l.erroring, f.*
+from (
+    select count(*)::integer as total, count(*) filter (where next_due is not null)::integer as active,
+        count(*) filter (where next_due < statement_timestamp() - make_interval(secs => $1))::integer as late,
+        count(*) filter (where error is not null)::integer as broken
+    from schedule
+) s cross join (
+    select count(*)::integer as erroring
+    from schedule s join fire f on f.schedule = s.ref and f.due_at = s.last_due
+    where s.enabled and (f.status = 'failed' or f.outcome in ('failed', 'timeout', 'abandoned'))
+) l cross join (
+    select count(*) filter (where status = 'created') * 60 / $2::float8 as per_minute,
+        coalesce(max(extract(epoch from made_at - due_at)) filter (where kind = 'due'), 0)::float8 as lag,
+        coalesce(avg((status = 'failed' or outcome <> 'completed')::integer)
+            filter (where status = 'failed' or outcome is not null), 0)::float8 as failure_rate,
+        coalesce(avg(extract(epoch from ended_at - made_at)), 0)::float8 as took
+    from fire
+    where made_at > statement_timestamp() - make_interval(secs => $2)
+        and due_at > statement_timestamp() - make_interval(secs => $2) - interval '1 hour'
+) f
+"""
+
+
+async def figures(session: Session, late: float, window: float) -> Row:
+    """Counts of schedules, and rates of their fires over the last `window` seconds; overdue by `late` is late."""
+    return (await session.fetch(FIGURES, late, window))[0]
+
+
+ORPHANED = """
+select o.schedule, count(*) as count, min(o.due_at) as first
+from open_fire o left join execution e on e.id = o.execution_id
+where o.made_at < statement_timestamp() - make_interval(secs => $1) and (
+    (e.id is null and not exists (select from archive a where a.id = o.execution_id and a.finished_at >= o.made_at))
+    or (e.finished_at is null and e.attempt = 0 and e.ready_at < statement_timestamp() - make_interval(secs => $1)))
+group by o.schedule order by 2 desc, 1
+"""
+
+
+async def orphaned(session: Session, age: float) -> list[Row]:
+    """Schedules with fires whose execution is gone, or did not start for `age` seconds."""
+    return await session.fetch(ORPHANED, age)
+
+
+STALLED = """
+select o.schedule, count(*) as count, min(o.due_at) as first
+from open_fire o join execution e on e.id = o.execution_id
+where e.finished_at is null and e.attempt > 0 and e.ready_at < statement_timestamp() - make_interval(secs => $1)
+    and o.made_at < statement_timestamp() - make_interval(secs => $1)
+group by o.schedule order by 2 desc, 1
+"""
+
+
+async def stalled(session: Session, age: float) -> list[Row]:
+    """Schedules with runs that were ready `age` seconds ago, have started, and not ended."""
+    return await session.fetch(STALLED, age)
+
+
+ERRORING = """
+select s.ref as schedule, f.due_at, coalesce(f.outcome, f.status) as how, f.error, f.execution_id
+from schedule s
+cross join lateral (
+    select f.due_at, f.outcome, f.status, f.error, f.execution_id from fire f
+    where f.schedule = s.ref and (f.outcome is not null or f.status = 'failed')
+        and f.due_at > coalesce(s.last_due, s.since) - make_interval(secs => $1)
+        and f.due_at > statement_timestamp() - interval '8 days'
+    order by f.due_at desc limit 1
+) f
+where s.enabled and (f.status = 'failed' or f.outcome in ('failed', 'timeout', 'abandoned'))
+order by s.ref
+"""
+
+
+async def erroring(session: Session) -> list[Row]:
+    """Enabled schedules whose latest fire that is known to have ended did not end well."""
+    return await session.fetch(ERRORING, 86_400.0)
+
+
+MISSED = """
+select schedule, count(*) as count, max(due_at) as last from fire
+where kind = 'missed' and made_at > statement_timestamp() - make_interval(secs => $1)
+group by schedule order by 2 desc, 1
+"""
+
+
+async def missed(session: Session, window: float) -> list[Row]:
+    """Schedules with fires that were missed, as found out in the last `window` seconds."""
+    return await session.fetch(MISSED, window)
+
+
+TROUBLED = """
+select ref as schedule, error, next_due, extract(epoch from statement_timestamp() - next_due)::float8 as late
+from schedule where error is not null or next_due < statement_timestamp() - make_interval(secs => $1) order by ref
+"""
+
+
+async def troubled(session: Session, late: float) -> list[Row]:
+    """Schedules that could not be planned, or that nobody fires although they are due for `late` seconds."""
+    return await session.fetch(TROUBLED, late)
+
+
+EXECUTORS = """
+select count(*)::integer from process
+where kind = 'executor' and state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1)
+"""
+
+
+async def executors(session: Session, stale: float) -> int:
+    """Executors that live."""
+    return int((await session.fetch(EXECUTORS, stale))[0][0])

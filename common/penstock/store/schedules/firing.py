@@ -1,0 +1,212 @@
+"""From due instants to fires with executions. What cannot be rendered becomes a failed fire: somebody must see it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.errors import DefinitionError, ExpressionError, InvalidInput
+from penstock.language.schedules.compiled import CompiledSchedule, compile_schedule
+from penstock.language.schedules.fires import BACKFILL, CREATED, DUE, FAILED, MISSED, SKIPPED
+from penstock.language.schemas import Schema
+from penstock.store import catalog
+from penstock.store.database import Row, Transaction
+from penstock.store.schedules import statements
+from penstock.store.schedules.statements import FireRow, Standing
+
+MOST = 1_000
+"""Fires of one transaction. Schedules that are left over are still due."""
+NAMED = 50
+"""Skipped fires of one schedule that are recorded at once. They come without an execution, and after a long outage
+there may be thousands."""
+ASIDE = 300.0
+"""Seconds for which a schedule is left alone that cannot be planned."""
+
+
+@dataclass(slots=True)
+class Fired:
+    """What firing a batch came to: fires by status, and by how many seconds the latest of those in time was late."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    schedules: int = 0
+    missed: int = 0
+    lag: float = 0.0
+
+
+async def fire_due(tx: Transaction, limit: int, ref: str | None = None) -> Fired:
+    """Fire schedules that are due (or the one of that ref), as many as fit into one transaction."""
+    rows = await statements.take(tx, limit, ref)
+    fired = Fired(schedules=len(rows))
+    if not rows:
+        return fired
+    maker = await Maker.load(tx, rows)
+    now: datetime = rows[0]["now"]
+    standings: list[Standing] = []
+    fires: list[FireRow] = []
+    for row in rows:
+        if len(fires) >= MOST:
+            break
+        standing, made = _planned(maker, row, now)
+        standings.append(standing)
+        fires += made
+        in_time = [f.due_at for f in made if f.kind == DUE]
+        fired.missed += len(made) - len(in_time)
+        fired.lag = max(fired.lag, *((now - due).total_seconds() for due in in_time), 0.0)
+    fired.counts = await statements.fire(tx, standings, fires)
+    return fired
+
+
+def _planned(maker: Maker, row: Row, now: datetime) -> tuple[Standing, list[FireRow]]:
+    """The fires of a schedule that is due, and where it stands then."""
+    try:
+        compiled = maker.compiled(row["definition_id"])
+    except DefinitionError as error:
+        # A zone that this machine does not know, say. Another replica, or a later version, may.
+        return Standing(row["ref"], row["since"], maker.later(now), error.message), []
+    plan = compiled.plan(row["since"], now)
+    skipped = plan.skipped[-NAMED:]
+    unnamed = plan.more_skipped or len(plan.skipped) > NAMED
+    fires = [
+        maker.skipped(
+            row, due, "missed, as were fires before it" if unnamed and due == skipped[0] else "missed"
+        )
+        for due in skipped
+    ]
+    for fire in plan.fires:
+        starts = fire.run_at if fire.run_at > now else None
+        fires.append(maker.fire(row, fire.due, MISSED if fire.missed else DUE, not_before=starts))
+    since = max([row["since"], *skipped, *(fire.due for fire in plan.fires)])
+    return Standing(row["ref"], since, plan.next_due, None), fires
+
+
+class Maker:
+    """Makes the rows of fires, for schedules whose definitions and actions it has looked up."""
+
+    def __init__(
+        self, cache: dict[Any, Any], actions: Mapping[str, int], schemas: Mapping[int, Schema], now: datetime
+    ) -> None:
+        self._cache = cache
+        self._actions = actions
+        self._schemas = schemas
+        self._ids = ids_at(now)
+
+    @classmethod
+    async def load(cls, tx: Transaction, rows: Sequence[Row]) -> Maker:
+        """For rows with a `definition_id`, read at the database's instant `now`."""
+        await _look_up(tx, {row["definition_id"] for row in rows})
+        found = [tx.cache["schedule", row["definition_id"]] for row in rows]
+        actions = await statements.actions(tx, {c.action for c in found if isinstance(c, CompiledSchedule)})
+        schemas = await catalog.parameter_schemas(tx, actions.values())
+        return cls(tx.cache, actions, schemas, rows[0]["now"])
+
+    def compiled(self, definition: int) -> CompiledSchedule:
+        """Raises the DefinitionError that it was found to have."""
+        found: CompiledSchedule | DefinitionError = self._cache["schedule", definition]
+        if isinstance(found, DefinitionError):
+            raise found
+        return found
+
+    @staticmethod
+    def later(now: datetime) -> datetime:
+        return datetime.fromtimestamp(now.timestamp() + ASIDE, now.tzinfo)
+
+    def skipped(self, row: Row, due: datetime, reason: str) -> FireRow:
+        nothing = (None,) * 7
+        return FireRow(row["ref"], due, MISSED, SKIPPED, "allow", row["definition_id"], *nothing, reason)
+
+    def fire(
+        self,
+        row: Row,
+        due: datetime,
+        kind: str,
+        *,
+        not_before: datetime | None = None,
+        recovery: bool = False,
+        overlap: str | None = None,
+    ) -> FireRow:
+        """A fire of the schedule of `row` (ref, definition_id, namespace_id), with its execution."""
+        compiled = self.compiled(row["definition_id"])
+        context = context_of(compiled, due, kind, recovery=recovery)
+        action = self._actions.get(compiled.action)
+        params, error = self._params(compiled, row["definition_id"], action, context)
+        options: dict[str, Any] = {"context": context}
+        if compiled.retry:
+            options["retry"] = compiled.retry
+        return FireRow(
+            schedule=row["ref"],
+            due_at=due,
+            kind=kind,
+            status=CREATED if error is None else FAILED,
+            overlap=overlap or compiled.overlap,
+            definition_id=row["definition_id"],
+            id=next(self._ids),
+            namespace_id=row["namespace_id"],
+            action_id=action,
+            not_before=not_before,
+            params=params,
+            options=orjson.dumps(options).decode(),
+            origin=orjson.dumps({"schedule": row["ref"], "due": due, "kind": kind}).decode(),
+            error=error,
+        )
+
+    def _params(
+        self, compiled: CompiledSchedule, definition: int, action: int | None, context: Mapping[str, Any]
+    ) -> tuple[str | None, str | None]:
+        """The parameters as JSON, or the reason why they are not what the action takes."""
+        if action is None:
+            return None, f"NotFound: {compiled.action} is not registered, or is disabled"
+        key = ("schedule.params", definition, action)
+        if compiled.constant and key in self._cache:
+            known: tuple[str | None, str | None] = self._cache[key]
+            return known
+        try:
+            params = compiled.params({**context, "context": context})
+            answer = self._schemas[action].check(params).decode(), None
+        except (ExpressionError, InvalidInput, DefinitionError) as error:
+            return None, f"{type(error).__name__}: {error.message}"
+        if compiled.constant:
+            self._cache[key] = answer
+        return answer
+
+
+def context_of(compiled: CompiledSchedule, due: datetime, kind: str, *, recovery: bool) -> dict[str, Any]:
+    """What templates of the parameters see, and what a run is told: the schedule's own context and, before that, the
+    reserved keys. `scheduled_time` is ISO 8601 with the offset of the schedule's zone."""
+    return {
+        **compiled.context,
+        "schedule": compiled.ref,
+        "scheduled_time": compiled.local(due),
+        "timezone": compiled.spec.zone,
+        "expression": compiled.spec.text,
+        "is_recovery": recovery,
+        "is_missed": kind == MISSED,
+        "is_backfill": kind == BACKFILL,
+    }
+
+
+async def _look_up(tx: Transaction, ids: Collection[int]) -> None:
+    """Compile the versions of schedules that were not seen before."""
+    missing = [id for id in ids if ("schedule", id) not in tx.cache]
+    if not missing:
+        return
+    for id, body in (await catalog.bodies(tx, missing)).items():
+        try:
+            tx.cache["schedule", id] = compile_schedule(body)
+        except DefinitionError as error:
+            tx.cache["schedule", id] = error
+
+
+def ids_at(now: datetime) -> Iterator[UUID]:
+    """UUIDv7s (RFC 9562) of the database's instant `now`, in order: the clock of this machine may be wrong."""
+    random = int.from_bytes(os.urandom(10), "big")
+    start = (int(now.timestamp() * 1000) << 80) | (7 << 76) | ((random >> 62 & 0xFFF) << 64) | (2 << 62)
+    tail = random & ((1 << 61) - 1)  # half the range: it never runs over
+    for n in itertools.count(tail):
+        yield UUID(int=start | n)

@@ -1,0 +1,81 @@
+"""Whether schedules do what they should, and which of them do not, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from penstock.store.database import Row, Session
+from penstock.store.schedules import figures as figures
+
+LATE = 30.0
+"""Seconds after which a schedule that is due and was not fired is late. Replicas look every few seconds."""
+ORPHANED = 1800.0
+"""Seconds after which a fire's execution that has not started is orphaned. The field's half an hour."""
+STALLED, MOST_STALLED = 1800.0, 5
+"""Seconds after which a run that has not ended is stalled, and how many of these are no trouble yet."""
+WINDOW, MOST_MISSED = 3600.0, 10
+"""Seconds that missed fires are counted for, and how many of these are no trouble yet."""
+STALE = 60.0
+"""Seconds without a heartbeat after which an executor does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something wrong: its kind, the schedule (None where it is not one schedule's), what it is and what to do."""
+
+    kind: str
+    schedule: str | None
+    says: str
+    hint: str
+
+
+async def troubles(session: Session) -> list[Trouble]:
+    """What is wrong with schedules now; nothing if all is well."""
+    found: list[Trouble] = []
+    if (await figures.figures(session, LATE, 60.0))["active"] and not await figures.executors(session, STALE):
+        found.append(
+            Trouble("no executor", None, "no executor runs, so nothing fires", "Start `penstock executor`.")
+        )
+    troubled = await figures.troubled(session, LATE)
+    found += [_broken(row) if row["error"] else _late(row) for row in troubled]
+    for row in await figures.erroring(session):
+        said = f"the fire of {row['due_at']:%Y-%m-%d %H:%M:%S} UTC: {row['how']}"
+        hint = (
+            f"penstock show {row['execution_id']}"
+            if row["execution_id"]
+            else "Correct it and apply it again."
+        )
+        found.append(Trouble("erroring", row["schedule"], f"{said}: {row['error'] or ''}".rstrip(": "), hint))
+    for row in await figures.orphaned(session, ORPHANED):
+        said = (
+            f"{row['count']} fires have no run yet, the first is that of {row['first']:%Y-%m-%d %H:%M:%S} UTC"
+        )
+        found.append(
+            Trouble("orphaned", row["schedule"], said, "Is there a worker for its action and route?")
+        )
+    found += _several(
+        "stalled", await figures.stalled(session, STALLED), MOST_STALLED, "runs that do not end"
+    )
+    found += _several(
+        "missed", await figures.missed(session, WINDOW), MOST_MISSED, "fires missed within an hour"
+    )
+    return found
+
+
+def _broken(row: Row) -> Trouble:
+    return Trouble("broken", row["schedule"], str(row["error"]), "Correct it and apply it again.")
+
+
+def _late(row: Row) -> Trouble:
+    said = f"it has been due for {row['late']:.0f} s"
+    return Trouble("late", row["schedule"], said, "Look at the executors' logs for loop=schedules.")
+
+
+def _several(kind: str, rows: Iterable[Row], most: int, what: str) -> list[Trouble]:
+    """Trouble only when it is more than a few over all schedules together."""
+    rows = list(rows)
+    if sum(row["count"] for row in rows) <= most:
+        return []
+    hint = "`penstock schedule history` shows them."
+    return [Trouble(kind, row["schedule"], f"{row['count']} {what}", hint) for row in rows]

@@ -1,0 +1,58 @@
+"""How much waits where: read from the rows themselves whenever it is asked for, never counted along."""
+
+from __future__ import annotations
+
+from penstock.store.database import Row, Session
+
+ROUTES = """
+with work as (
+    select n.queue, count(*) filter (where e.status = 'requested') as requested,
+        count(*) filter (where e.status = 'scheduled') as ready,
+        count(*) filter (where e.status in ('running', 'canceling')) as running,
+        extract(epoch from clock_timestamp() - min(e.ready_at) filter (where e.status = 'scheduled'))::float8 as oldest
+    from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
+    where n.queue like 'work.%' group by n.queue
+), crew as (
+    select 'work.' || r as queue, count(*) as workers, sum(p.concurrency)::integer as slots
+    from process p cross join unnest(p.routes) r
+    where p.kind = 'worker' and p.state = 'active' and p.beat_at > clock_timestamp() - make_interval(secs => $1)
+    group by r
+)
+select queue, coalesce(requested, 0) as requested, coalesce(ready, 0) as ready, coalesce(running, 0) as running, oldest,
+    coalesce(workers, 0) as workers, coalesce(slots, 0) as slots
+from work full join crew using (queue) order by coalesce(ready, 0) desc, queue
+"""
+
+
+async def routes(session: Session, stale: float) -> list[Row]:
+    """Of each route: how many are `requested` (those that wait for an instant included), `ready` for a worker (the
+    `oldest` for so many seconds) and `running`; and how many `workers` live, with how many `slots` together."""
+    return await session.fetch(ROUTES, stale)
+
+
+LINES = """
+with held as (
+    select key, count(*) as held, extract(epoch from clock_timestamp() - min(admitted_at))::float8 as longest
+    from slot group by key
+), standing as (
+    select l.gate as key, sum(w.n)::bigint as waiting,
+        extract(epoch from clock_timestamp() - min(l.ready_at))::float8 as oldest,
+        sum(l.admitted)::float8 * 60 / greatest(extract(epoch from clock_timestamp() - min(l.began_at))::float8, 1) as per_minute
+    from lane l cross join lateral (select count(*) as n from waiter where waiter.lane = l.id) w group by l.gate
+)
+select key, c.ref as limit, nullif(c.max, 2147483647) as max, c.by, c.rate_count, c.rate_seconds,
+    case when key like 'worker:%' then n.name end as namespace,
+    coalesce(held, 0) as held, longest, coalesce(waiting, 0) as waiting, oldest, per_minute
+from held full join standing using (key)
+left join concurrency_limit c on c.id = case when key ~ '^[0-9]' then split_part(key, ':', 1)::integer end
+left join namespace n on n.id = case when key like 'worker:%' then split_part(key, ':', 2)::integer end
+order by coalesce(waiting, 0) desc, coalesce(held, 0) desc, key limit $1
+"""
+
+
+async def lines(session: Session, limit: int) -> list[Row]:
+    """The keys of limits that are held or waited for, the longest lines first: how many hold a slot (the `longest` for so
+    many seconds), how many are `waiting` (of the heads of lines the `oldest` for so many seconds), and how many were let in
+    `per_minute` since the line formed. Also lines before no limit: `worker:...`, of a `namespace` that no live worker runs,
+    and `regroup`, while limits change."""
+    return await session.fetch(LINES, limit)

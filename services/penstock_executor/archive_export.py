@@ -1,0 +1,143 @@
+"""Writes what retention is about to drop into files: a partition a file, `history_20300131.jsonl.gz` or `.parquet`.
+
+A file has its name once it is whole and on disk; until then it has another one. A partition that ended days ago changes
+no more, so it is read a few blocks at a time, in no transaction that would keep vacuum from its work meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import importlib.util
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from penstock.errors import ConfigurationError
+from penstock.settings import Settings
+from penstock.store.database import Row, Session
+
+BLOCKS = 4
+"""Of 8 KB, that are read at a time: some hundred rows, each of which may have a payload and a result elsewhere."""
+SIZE = "select pg_relation_size(quote_ident($1)::regclass) / current_setting('block_size')::integer"
+COLUMNS = """
+select attname::text as name, format_type(atttypid, null) as type from pg_attribute
+where attrelid = quote_ident($1)::regclass and attnum > 0 and not attisdropped order by attnum
+"""
+PART = 'select * from "{name}" where ctid >= $1::tid and ctid < $2::tid'
+
+
+class Writer(Protocol):
+    """Writes rows into one file."""
+
+    def write(self, rows: Sequence[Row]) -> None: ...
+    def close(self) -> None: ...
+
+
+def check(settings: Settings) -> None:
+    """Raises ConfigurationError if there is no writing files as the settings say."""
+    if settings.export_folder is None:
+        return
+    if settings.export_format == "parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise ConfigurationError(
+            "PENSTOCK_EXPORT_FORMAT=parquet needs pyarrow", hint="pip install 'penstock[parquet]'"
+        )
+    if not settings.export_folder.is_dir() or not os.access(settings.export_folder, os.W_OK):
+        raise ConfigurationError(
+            f"PENSTOCK_EXPORT_FOLDER={settings.export_folder} is no folder that can be written to",
+            hint="Create it, on a disk that all executors share, or unset PENSTOCK_EXPORT_FOLDER.",
+        )
+
+
+async def partition(session: Session, name: str, folder: Path, format: str) -> Path:
+    """Write a partition, unless its file is there. Returns the file."""
+    file = _file(folder, name, format)
+    if file.exists():
+        return file
+    columns = [(row["name"], row["type"]) for row in await session.fetch(COLUMNS, name)]
+    blocks = (await session.fetch(SIZE, name))[0][0]
+    unfinished = _unfinished(file)
+    try:
+        writer = await asyncio.to_thread(_writer, unfinished, columns, format)
+        for block in range(0, blocks, BLOCKS):
+            rows = await session.fetch(PART.format(name=name), (block, 0), (block + BLOCKS, 0))
+            if rows:
+                await asyncio.to_thread(writer.write, rows)
+        await asyncio.to_thread(writer.close)
+        await asyncio.to_thread(_finish, unfinished, file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return file
+
+
+def rows(
+    found: Sequence[Row], name: str, columns: Sequence[tuple[str, str]], folder: Path, format: str
+) -> Path:
+    """Write these rows, of which there is a part each time, into a file of their own."""
+    file = _file(folder, f"{name}_{secrets.token_hex(8)}", format)
+    unfinished = _unfinished(file)
+    writer = _writer(unfinished, columns, format)
+    writer.write(found)
+    writer.close()
+    _finish(unfinished, file)
+    return file
+
+
+def _file(folder: Path, name: str, format: str) -> Path:
+    return folder / f"{name}{'.parquet' if format == 'parquet' else '.jsonl.gz'}"
+
+
+def _unfinished(file: Path) -> Path:
+    return file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+
+
+def _finish(unfinished: Path, file: Path) -> None:
+    _sync(unfinished)
+    unfinished.rename(file)
+    _sync(file.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _writer(path: Path, columns: Sequence[tuple[str, str]], format: str) -> Writer:
+    os.close(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    )  # it holds what people's payloads hold
+    if format == "parquet":
+        from penstock_executor.parquet import ParquetWriter  # needs a library that is not always there
+
+        return ParquetWriter(path, columns)
+    return JsonWriter(path, columns)
+
+
+class JsonWriter:
+    """A JSON document a line. Documents are in it as such; times as ISO 8601 in UTC, bytes as text."""
+
+    def __init__(self, path: Path, columns: Sequence[tuple[str, str]]) -> None:
+        self._file = gzip.open(path, "wb", compresslevel=6)  # noqa: SIM115 (close ends it)
+        self._columns = [(name, type == "jsonb") for name, type in columns]
+
+    def write(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            line = {
+                name: orjson.Fragment(row[name]) if document and row[name] is not None else row[name]
+                for name, document in self._columns
+            }
+            self._file.write(orjson.dumps(line, default=_plain, option=orjson.OPT_APPEND_NEWLINE))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _plain(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

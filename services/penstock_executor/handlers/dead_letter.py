@@ -1,0 +1,88 @@
+"""A dead letter: kept with its reason, and counted when it comes again. Where it stands for a scheduled execution, that
+execution fails, so that nothing waits for work that will never be done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.errors import Undecodable
+from penstock.messaging import dead_letters, messages
+from penstock.messaging.consumer import Batch
+from penstock.messaging.transports import Delivery
+from penstock.moves import FAILED, SCHEDULED
+from penstock.store import executions
+from penstock.store.database import Transaction
+
+STILL_SCHEDULED = """
+select id from execution where id = any($1::uuid[]) and status = 'scheduled' order by id for no key update
+"""
+STAGE = "select * from stage($1, $2::uuid[], 1)"
+
+
+async def handle(batch: Batch, tx: Transaction) -> None:
+    lost: dict[str, set[UUID]] = {}
+    for delivery in batch.deliveries:
+        letter = letter_of(delivery)
+        await dead_letters.keep(tx, letter)
+        if letter.queue.startswith(messages.WORK):
+            for id in await _single_out(tx, delivery, letter.queue):
+                lost.setdefault(letter.reason, set()).add(id)
+    if lost:
+        await _fail(tx, lost)
+
+
+async def _single_out(tx: Transaction, delivery: Delivery, queue: str) -> list[UUID]:
+    """An envelope of several is tried again as singles, to find the culprit. The execution of a single is returned."""
+    try:
+        ids = messages.decode(delivery.body).ids
+    except Undecodable:
+        return []
+    if len(ids) > 1:
+        still = [row["id"] for row in await tx.fetch(STILL_SCHEDULED, ids)]
+        if still:
+            await tx.stage(STAGE, queue, still)
+        return []
+    return ids
+
+
+async def _fail(tx: Transaction, lost: Mapping[str, set[UUID]]) -> None:
+    """All rows are locked, in order, before the first key is."""
+    await tx.fetch(STILL_SCHEDULED, sorted(set().union(*lost.values())))
+    for reason, ids in lost.items():
+        error = orjson.dumps({"type": "DeadLetter", "message": reason}).decode()
+        await executions.end(tx, sorted(ids), [SCHEDULED], FAILED, f"dead letter: {reason}", error)
+
+
+def letter_of(delivery: Delivery) -> dead_letters.Letter:
+    """What is to be kept of it. The same message again is the same letter; two events may well have the same body."""
+    queue, reason = origin(delivery)
+    foreign = queue == messages.EVENT_RECEIVED
+    return dead_letters.Letter(
+        queue=queue,
+        reason=reason,
+        body=delivery.body,
+        type=delivery.type,
+        message_id=delivery.id,
+        headers=dead_letters.told(delivery) if foreign else dict(delivery.headers),
+        same=(delivery.routing_key, delivery.app_id, delivery.id) if foreign else (),
+    )
+
+
+def origin(delivery: Delivery) -> tuple[str, str]:
+    """Which queue it died on, and why: as we said, or as RabbitMQ says in x-death."""
+    headers: Mapping[str, Any] = delivery.headers
+    reason = headers.get("x-penstock-reason")
+    queue = headers.get("x-penstock-queue")
+    deaths = headers.get("x-death")
+    # Anybody may have written these headers.
+    if isinstance(deaths, list) and deaths and isinstance(deaths[-1], Mapping) and not reason:
+        first = deaths[-1]
+        reason = str(first.get("reason", "rejected"))
+        queue = str(first.get("queue", "")).split(".", 1)[-1]
+    return str(queue or headers.get("x-first-death-queue") or "unknown"), str(
+        reason or headers.get("x-first-death-reason") or "unknown"
+    )

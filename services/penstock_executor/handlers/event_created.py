@@ -1,0 +1,16 @@
+"""event.created -> enforcements of the rules that match, and their executions."""
+
+from __future__ import annotations
+
+from penstock.messaging.consumer import Batch
+from penstock.store import events
+from penstock.store.database import Transaction
+from penstock_executor import rule_matching
+
+
+async def handle(batch: Batch, tx: Transaction) -> None:
+    found = await events.read(tx, batch.ids)
+    if len(found) < len(batch.ids):  # a message that was parked for days
+        found = await events.read(tx, batch.ids, days=3650)
+    await rule_matching.match(tx, found)
+    await events.matched(tx, batch.ids)

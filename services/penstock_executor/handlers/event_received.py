@@ -1,0 +1,86 @@
+"""An event from outside: any JSON body on the events exchange. Checked, stored once for each message id, and matched.
+
+The routing key is the trigger's ref. The message id, if there is one, is the dedupe key within (tenant, trigger,
+app id); it never becomes an id of ours. The header `tenant` names the tenant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.errors import Conflict, InvalidInput, NotFound, Undecodable
+from penstock.ids import new_id
+from penstock.language.schemas import Schema
+from penstock.messaging.consumer import Batch
+from penstock.messaging.transports import UNREADABLE, Delivery
+from penstock.store import catalog, events
+from penstock.store.database import Transaction
+from penstock_executor import rule_matching
+
+DEFAULT_TENANT = "public"
+
+
+async def handle(batch: Batch, tx: Transaction) -> None:
+    triggers = await _schemas(tx, {d.routing_key or "" for d in batch.deliveries})
+    columns: list[list[Any]] = [[] for _ in range(7)]
+    for delivery in batch.deliveries:
+        payload = _checked(delivery, triggers)
+        values = (
+            new_id(),
+            delivery.routing_key,
+            str(delivery.headers.get("tenant") or DEFAULT_TENANT),
+            payload.decode(),
+            delivery.app_id,
+            delivery.id,
+            hashlib.sha256(payload).hexdigest() if delivery.id else None,
+        )
+        for column, value in zip(columns, values, strict=True):
+            column.append(value)
+    rows = await events.store(tx, *columns, matched=True)
+    stored: list[UUID] = []
+    for row in rows:
+        if row["queue"] == "conflict":
+            raise Conflict(
+                f"message id already used by event {row['ids'][1]} with another payload",
+                hint="A message id names one event; give a different event a different id.",
+            )
+        if row["queue"] == "stored":
+            stored += row["ids"]
+    if stored:
+        await rule_matching.match(tx, await events.read(tx, stored))
+
+
+def _checked(delivery: Delivery, triggers: Mapping[str, Schema]) -> bytes:
+    """The payload as canonical JSON. Raises what the dead letter will give as its reason."""
+    if UNREADABLE in delivery.headers:
+        raise Undecodable(f"its properties cannot be read: {delivery.headers[UNREADABLE]}")
+    schema = triggers.get(delivery.routing_key or "")
+    if schema is None:
+        raise NotFound(
+            f"unknown trigger {delivery.routing_key!r}",
+            hint="The routing key has to be the ref of a trigger; see `penstock triggers list`.",
+        )
+    try:
+        payload = orjson.loads(delivery.body)
+    except orjson.JSONDecodeError as error:
+        raise Undecodable(f"the body is not JSON: {error}") from None
+    try:
+        return schema.check(payload, what="payload")
+    except InvalidInput as error:
+        raise InvalidInput(f"payload of {delivery.routing_key}: {error.message}", hint=error.hint) from None
+
+
+async def _schemas(tx: Transaction, refs: set[str]) -> dict[str, Schema]:
+    found: dict[str, Schema] = {}
+    for row in await catalog.current(tx, ["trigger"], refs):
+        key = ("trigger", row["definition_id"])
+        if key not in tx.cache:
+            tx.cache[key] = Schema(orjson.loads(row["body"]).get("schema"))
+        if row["enabled"]:
+            found[row["ref"]] = tx.cache[key]
+    return found

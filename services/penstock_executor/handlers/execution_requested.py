@@ -1,0 +1,11 @@
+"""execution.requested -> scheduled on its route, or queued where a limit is full."""
+
+from __future__ import annotations
+
+from penstock.messaging.consumer import Batch
+from penstock.store import executions
+from penstock.store.database import Transaction
+
+
+async def handle(batch: Batch, tx: Transaction) -> None:
+    await executions.schedule(tx, batch.ids)

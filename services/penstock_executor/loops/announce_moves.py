@@ -1,0 +1,25 @@
+"""Publishes the status moves that were asked to be announced: staged with the moves themselves, and sent from here, so
+that no handler and no worker waits for it."""
+
+from __future__ import annotations
+
+from penstock.messaging.relay import relay
+from penstock.messaging.transports import MOVED
+from penstock.service.assembly import Parts
+from penstock.store.announcements import announced
+from penstock.store.database import Session
+from penstock_executor.loops.loop import Loop
+
+PAUSE = 0.5
+"""Seconds between two looks, where something is announced."""
+RECHECK = 30.0
+"""Seconds after which an executor notices that something is to be announced."""
+
+
+async def turn(parts: Parts, session: Session) -> bool | float:
+    if await relay(parts.transport, session, 0.0, only=[MOVED]):
+        return True
+    return PAUSE if await announced(session) else RECHECK
+
+
+LOOP = Loop("announce", lambda settings: RECHECK, turn)

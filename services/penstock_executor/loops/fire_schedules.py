@@ -1,0 +1,107 @@
+"""Fires schedules: those that are due, those that waited for the run before them; and settles fires whose run ended.
+
+Every replica does it. A schedule's row is taken by one at a time, with SKIP LOCKED, for one transaction; so a replica
+that dies leaves it due, and another fires it. In between the loop sleeps until the next schedule is due, or until it
+is woken because schedules were changed; and looks every few seconds anyway, as it may not have been told.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+
+import structlog
+
+from penstock.messaging import broadcast
+from penstock.service.assembly import Parts
+from penstock.store.database import Session, Transaction, is_transient
+from penstock.store.schedules import firing, lost_fires, statements
+from penstock_executor.loops.loop import Loop
+from penstock_executor.schedule_metrics import tally
+
+log = structlog.get_logger()
+
+BATCH = 500
+"""Schedules of one transaction."""
+RECHECK = 10.0
+"""Seconds at the most until the loop looks again: so late does a replica notice a new schedule that nobody told of."""
+WAITING = 0.5
+"""The same while fires wait for the run before them."""
+SETTLE = 5.0
+"""Seconds between two turns of settling what has ended."""
+HELD = 0.1
+"""Seconds until the loop looks again where others hold all that is due."""
+
+
+async def turn(parts: Parts, session: Session) -> bool | float:
+    seen = await statements.look(session)
+    if seen["waiting"]:
+        await start_waiting(parts, session)
+    more = bool(seen["open"]) and await settle(parts, session)
+    seconds = seen["seconds"]
+    if seconds is not None and seconds <= 0:
+        return await fire(parts, session) or HELD
+    if more:
+        return True
+    # A little later than due, and not all replicas at once: whoever comes first has it done.
+    due = RECHECK if seconds is None else seconds + random.uniform(0.001, 0.02)
+    return min(due, WAITING if seen["waiting"] else RECHECK * random.uniform(0.8, 1.2))
+
+
+async def fire(parts: Parts, session: Session, ref: str | None = None) -> bool:
+    """Fire a batch. A batch that the database refuses is fired one by one, so that only the culprit is put aside."""
+    try:
+        async with session.transaction() as tx:
+            fired = await firing.fire_due(tx, BATCH if ref is None else 1, ref)
+    except Exception as error:
+        if is_transient(error):
+            raise
+        if ref is not None:
+            log.exception("schedules.put_aside", schedule=ref)
+            async with session.transaction() as tx:
+                await statements.put_aside(tx, ref, f"{type(error).__name__}: {error}"[:500], firing.ASIDE)
+            return True
+        async with session.transaction() as tx:
+            refs = [row["ref"] for row in await statements.take(tx, BATCH)]
+        for one in refs:
+            await fire(parts, session, one)
+        return bool(refs)
+    parts.publisher.publish(tx.staged)
+    tally(parts).add(fired)
+    if fired.missed:
+        log.warning("schedules.missed", fires=fired.missed, **fired.counts)
+    return bool(fired.schedules)
+
+
+async def start_waiting(parts: Parts, session: Session) -> None:
+    """Ask runs to end that are to be replaced; start what waited for a run that has ended."""
+    async with session.transaction() as tx:
+        await statements.cancel_replaced(tx)
+    await _tell(parts, tx)
+    async with session.transaction() as tx:
+        await statements.start_waiting(tx, BATCH)
+    parts.publisher.publish(tx.staged)
+
+
+async def _tell(parts: Parts, tx: Transaction) -> None:
+    parts.publisher.publish(tx.staged)
+    await broadcast.tell_cancelled(parts.transport, tx.cancelled)
+
+
+async def settle(parts: Parts, session: Session) -> bool:
+    """Settle a batch, not more often than every few seconds unless there is more to do. Says whether there is."""
+    if time.monotonic() < session.cache.get("schedules.settle", 0.0):
+        return False
+    async with session.transaction() as tx:
+        settled, recovered = await lost_fires.settle(tx, 2 * BATCH)
+    parts.publisher.publish(tx.staged)
+    if recovered:
+        tally(parts).recoveries += recovered
+        log.warning("schedules.recovered", fires=recovered)
+    more = settled == 2 * BATCH
+    pause = 0.0 if more else SETTLE * random.uniform(0.8, 1.2)
+    session.cache["schedules.settle"] = time.monotonic() + pause
+    return more
+
+
+LOOP = Loop("schedules", lambda settings: 1.0, turn)

@@ -1,0 +1,23 @@
+"""Reads how all schedules do, for /metrics."""
+
+from __future__ import annotations
+
+from penstock.service.assembly import Parts
+from penstock.store.database import Session
+from penstock.store.schedules import figures as figures
+from penstock.store.schedules import health
+from penstock_executor.loops.loop import Loop
+from penstock_executor.schedule_metrics import tally
+
+WINDOW = 300.0
+"""Seconds that rates are taken over."""
+
+
+async def turn(parts: Parts, session: Session) -> bool:
+    read = await figures.figures(session, health.LATE, WINDOW)
+    orphaned = await figures.orphaned(session, health.ORPHANED) if read["total"] else []
+    tally(parts).figures = {**read, "orphaned": sum(row["count"] for row in orphaned)}
+    return False
+
+
+LOOP = Loop("schedule_figures", lambda settings: 45.0, turn)

@@ -1,0 +1,21 @@
+"""Publishes what was staged and then not published, because whoever staged it died or the broker was away (I8)."""
+
+from __future__ import annotations
+
+from penstock.messaging.relay import relay
+from penstock.service.assembly import Parts
+from penstock.store.database import Session
+from penstock_executor.loops.loop import Loop
+
+
+async def turn(parts: Parts, session: Session) -> bool:
+    return await relay(parts.transport, session, parts.settings.relay_age) > 0
+
+
+IDLE = 6
+"""Times as long between two turns where the outbox is the queue: then there is nothing to publish, only to clear."""
+LOOP = Loop(
+    "relay",
+    lambda settings: settings.relay_interval * (IDLE if settings.transport == "postgres" else 1),
+    turn,
+)

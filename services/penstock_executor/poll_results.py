@@ -1,0 +1,109 @@
+"""What the call of a poll trigger has found: its events are checked and stored, in one transaction with its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.errors import InvalidInput
+from penstock.ids import new_id
+from penstock.language.schemas import Schema
+from penstock.messaging import dead_letters, messages
+from penstock.moves import COMPLETED
+from penstock.store import catalog, events, polls
+from penstock.store.database import Row, Transaction
+
+SOURCE = "poll"
+TENANT = "public"
+
+
+@dataclass(slots=True)
+class Found:
+    """What a call came to. Without a state the one before it stays."""
+
+    events: list[bytes] = field(default_factory=list)
+    refused: list[tuple[Any, str]] = field(default_factory=list)
+    state: str | None = None
+    error: str | None = None
+
+
+async def settle(tx: Transaction, row: Row) -> Found:
+    """Take in the call of a poll trigger that has ended (a row of `polls.ended`, which the transaction holds)."""
+    trigger, call = row["trigger"], row["running"]
+    last = await polls.archived(tx, call) if row["gone"] else row
+    found = await _read(tx, trigger, last)
+    await _store(tx, trigger, found)
+    for number, (payload, reason) in enumerate(found.refused):
+        await _put_aside(tx, trigger, call, number, payload, reason)
+    await polls.settle(tx, trigger, call, found.state, len(found.events), found.error)
+    return found
+
+
+async def _read(tx: Transaction, trigger: str, call: Row | None) -> Found:
+    if call is None:
+        return Found(error="its call was lost: no execution of it is there any more")
+    if call["status"] != COMPLETED:
+        error = orjson.loads(call["error"]) if call["error"] else {}
+        said = ": ".join(str(error[name]) for name in ("type", "message") if error.get(name))
+        return Found(error=(said or f"its call ended as {call['status']}")[:1000])
+    given = orjson.loads(call["result"]) if call["result"] else None
+    if not isinstance(given, dict) or not isinstance(given.get("events"), list):
+        return Found(error="the result of its call is no list of events and a state")
+    found = Found(state=orjson.dumps(given.get("state") or {}).decode())
+    schema = await _schema(tx, trigger)
+    for payload in given["events"]:
+        try:
+            found.events.append(schema.check(payload, what="payload"))
+        except InvalidInput as error:
+            found.refused.append((payload, f"InvalidInput: payload of {trigger}: {error.message}"))
+    if found.refused:
+        found.error = (
+            f"{len(found.refused)} of {len(given['events'])} events were refused (see `penstock dead-letters list`), "
+            f"the first one: {found.refused[0][1]}"
+        )[:1000]
+    return found
+
+
+async def _schema(tx: Transaction, trigger: str) -> Schema:
+    rows = await catalog.current(tx, ["trigger"], [trigger])
+    return Schema(orjson.loads(rows[0]["body"]).get("schema") if rows else None)
+
+
+async def _store(tx: Transaction, trigger: str, found: Found) -> None:
+    count = len(found.events)
+    if count:
+        payloads = [event.decode() for event in found.events]
+        ids = [new_id() for _ in payloads]
+        nothing = [None] * count
+        await events.store(
+            tx,
+            ids,
+            [trigger] * count,
+            [TENANT] * count,
+            payloads,
+            [SOURCE] * count,
+            nothing,
+            nothing,
+            matched=False,
+        )
+
+
+async def _put_aside(
+    tx: Transaction, trigger: str, call: UUID, number: int, payload: Any, reason: str
+) -> None:
+    """An event that is refused is a dead letter, as one from outside is: it can be replayed once the schema fits."""
+    await dead_letters.keep(
+        tx,
+        dead_letters.Letter(
+            queue=messages.EVENT_RECEIVED,
+            reason=reason,
+            body=orjson.dumps(payload),
+            type=None,
+            message_id=f"{call}-{number}",
+            headers={dead_letters.TRIGGER: trigger, dead_letters.APP: SOURCE},
+            same=(trigger, str(call), number),
+        ),
+    )

@@ -1,0 +1,55 @@
+"""How long actions take. What takes long travels alone: so nobody takes twenty long ones at once while others have
+nothing to do, and the rest of a lost envelope is nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.store.database import Session, backoff
+
+LONG = 1.0
+"""Seconds on average from which on an action travels alone."""
+BRIEF = 0.5
+"""Seconds on average below which it travels with others again."""
+SAMPLES = 5
+"""Attempts until an average is believed to be brief. One long attempt is believed at once."""
+WEIGHT = 0.2
+"""Of the newest attempt in the average."""
+ALONE = "update namespace set envelope = 1 where name = $1 and envelope <> 1"
+TOGETHER = "update namespace set envelope = default where name = $1 and envelope = 1"
+
+
+class Paces:
+    """The averages of one worker, by namespace. Writes where one crosses a bound, and only then."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._averages: dict[str, tuple[float, int]] = {}
+        self._alone: dict[str, bool] = {}
+        self._changed = asyncio.Event()
+        self._pending: dict[str, bool] = {}
+
+    def took(self, namespace: str, seconds: float) -> None:
+        """An attempt has ended by itself."""
+        average, samples = self._averages.get(namespace, (seconds, 0))
+        average, samples = average + WEIGHT * (seconds - average), samples + 1
+        self._averages[namespace] = average, samples
+        if average > LONG:
+            alone = True
+        elif average < BRIEF and samples >= SAMPLES:
+            alone = False
+        else:
+            return
+        if self._alone.get(namespace) is not alone:
+            self._alone[namespace] = self._pending[namespace] = alone
+            self._changed.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            while self._pending:
+                namespace, alone = self._pending.popitem()
+                async for attempt in backoff(deadline=60):
+                    with attempt:
+                        await self._session.fetch(ALONE if alone else TOGETHER, namespace)

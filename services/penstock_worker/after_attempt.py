@@ -1,0 +1,66 @@
+"""What becomes of an execution after an attempt of it: the one place that decides between a retry and the end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from penstock.language.policies import RetryPolicy
+from penstock.moves import COMPLETED, FAILED, REQUESTED, TIMEOUT, WAITING
+from penstock.run.outcomes import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an attempt is written down: the execution's next status, and what goes with it."""
+
+    status: str
+    result: str | None = None
+    error: str | None = None
+    delay: float = 0.0
+    """Seconds until the next attempt, on the database's clock."""
+    until: datetime | None = None
+    reason: str | None = None
+
+
+DONE_WITH_NOTHING = Ending(COMPLETED, "null")
+
+
+def decide(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
+    """The ending of an attempt. `failures` counts the attempts of this execution that failed before it."""
+    if outcome.kind == "completed":
+        json = outcome.result_json or b"null"
+        return DONE_WITH_NOTHING if json == b"null" else Ending(COMPLETED, json.decode())
+    if outcome.kind == "deferred":
+        return Ending(
+            REQUESTED,
+            error=None,
+            delay=outcome.delay or 0.0,
+            until=outcome.until,
+            reason="deferred",
+            result=_carry(outcome.carry),
+        )
+    if outcome.kind == "inquiry":
+        return Ending(WAITING, result=orjson.dumps(outcome.inquiry).decode(), reason="waits for an answer")
+    error = outcome.error
+    assert error is not None
+    final = TIMEOUT if outcome.kind == "timed_out" else FAILED
+    stored = orjson.dumps(
+        {"type": error.type, "message": error.message, "traceback": error.traceback}
+    ).decode()
+    retry = error.retryable if error.retryable is not None else policy.allows(error.kinds)
+    if not retry or failures + 1 >= policy.max_attempts:
+        return Ending(final, error=stored, reason=f"{error.type}: {error.message}"[:200])
+    delay = error.retry_after
+    if delay is None:
+        delay = policy.delay_before(failures + 2, random.random())
+    return Ending(REQUESTED, error=stored, delay=delay, reason=f"retry after {error.type}")
+
+
+def _carry(carry: Mapping[str, Any] | None) -> str | None:
+    return orjson.dumps(carry).decode() if carry else None

@@ -1,0 +1,66 @@
+"""What the answer of an HTTP action means."""
+
+from __future__ import annotations
+
+import email.utils
+from datetime import UTC, datetime
+
+import httpcore
+import httpx
+
+from penstock.errors import ResultNotStorable
+from penstock.run.task_executors import Outcome, Run, TaskError
+
+RETRYABLE = frozenset({408, 425, 429})
+"""Besides all from 500 on."""
+LONGEST_RETRY_AFTER = 24 * 3600.0
+
+
+async def read(response: httpcore.Response, answer: httpx.Headers, limit: int) -> tuple[bytes, bool]:
+    """The body, and whether that is all of it."""
+    if answer.get("content-encoding", "identity") != "identity":
+        raise ResultNotStorable(
+            f"the answer is encoded as {answer['content-encoding']}, which was not asked for",
+            hint="Send the answer as plain JSON.",
+        )
+    body = bytearray()
+    async for piece in response.aiter_stream():
+        body += piece
+        if len(body) > limit:
+            return bytes(body[:limit]), False
+    return bytes(body), True
+
+
+def outcome(run: Run, status: int, answer: httpx.Headers, body: bytes, whole: bool) -> Outcome:
+    if 200 <= status < 300:
+        if not whole:
+            raise ResultNotStorable(
+                f"the answer has more than the {run.result_limit:,} bytes that are stored",
+                hint="Put large results in an object store and answer with a link.",
+            )
+        return Outcome.returned_json(body, run.result_limit) if body.strip() else Outcome.returned(None)
+    retryable = status in RETRYABLE or status >= 500
+    error = TaskError(
+        "HttpStatus",
+        f"the answer is {status}",
+        traceback=body.decode("utf-8", "replace"),
+        retryable=retryable,
+        retry_after=_retry_after(answer) if retryable else None,
+        kinds=("HttpStatus", f"HttpStatus{status}"),
+    )
+    return Outcome.failed(error)
+
+
+def _retry_after(answer: httpx.Headers) -> float | None:
+    """Seconds, from either form that RFC 9110 (10.2.3) knows; None if there is none, or it is neither."""
+    value = answer.get("retry-after", "").strip()
+    if value.isdecimal():
+        seconds = float(value)
+    else:
+        try:
+            then = email.utils.parsedate_to_datetime(value)
+            now = email.utils.parsedate_to_datetime(answer["date"]) if "date" in answer else datetime.now(UTC)
+            seconds = (then - now).total_seconds()
+        except (ValueError, TypeError):  # TypeError: only one of the two names its zone
+            return None
+    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)

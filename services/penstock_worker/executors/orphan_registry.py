@@ -1,0 +1,79 @@
+"""Tells the warden which process groups to kill should this worker die."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+MARK = "_PENSTOCK_WARD"
+"""The environment variable by which the warden knows what a worker has started."""
+_PROGRAM = Path(__file__).with_name("orphan_killer.py")
+
+
+class Watch:
+    """Starts the warden when there is first something to watch, and a new one should it ever be gone."""
+
+    def __init__(self) -> None:
+        self._owner = 0
+        self._token = ""
+        self._groups: set[int] = set()
+        self._warden: subprocess.Popen[bytes] | None = None
+
+    def mark(self) -> dict[str, str]:
+        """What to put into the environment of a process before it is started."""
+        if self._owner != os.getpid():  # the first time; or a fork of a worker, whose children are its own
+            self._owner, self._token = os.getpid(), secrets.token_hex(16)
+            self._groups, self._warden = set(), None
+        if self._warden is None:
+            self._start()
+        return {MARK: self._token}
+
+    def add(self, group: int) -> None:
+        """A marked process has been started, and leads this group."""
+        self._groups.add(group)
+        self._tell(f"+{group}\n")
+
+    def remove(self, group: int) -> None:
+        self._groups.discard(group)
+        self._tell(f"-{group}\n")
+
+    def close(self) -> None:
+        """At the end of a worker that ends by itself: let the warden go. It kills what is left."""
+        if self._warden is not None and self._owner == os.getpid():
+            assert self._warden.stdin is not None
+            self._warden.stdin.close()
+            self._warden.wait()
+            self._warden = None
+
+    def _tell(self, line: str) -> None:
+        if self._warden is None or self._owner != os.getpid():
+            return
+        assert self._warden.stdin is not None
+        try:
+            os.write(self._warden.stdin.fileno(), line.encode())
+        except BrokenPipeError:
+            self.close()
+            self._start()
+
+    def _start(self) -> None:
+        # -I -S: nothing to import, and nothing of this folder on the path (its http.py would hide Python's).
+        self._warden = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_PROGRAM), str(os.getpid()), f"{MARK}={self._token}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert self._warden.stdin is not None
+        with suppress(BrokenPipeError):
+            os.write(self._warden.stdin.fileno(), "".join(f"+{each}\n" for each in self._groups).encode())
+
+
+WATCH = Watch()
+"""One for the process: executors share it."""
+atexit.register(WATCH.close)

@@ -1,0 +1,37 @@
+"""What a program outside Python may know of its run, as environment variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+import orjson
+
+from penstock.run.task_executors import Run
+
+INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
+"""All that a command gets of the worker's own environment: passwords live there too."""
+
+
+def of_run(run: Run) -> dict[str, str]:
+    """`PENSTOCK_*`: the ids of the run, and its context as JSON, if it has one. The idempotency token is the same in
+    every attempt."""
+    variables = {
+        "PENSTOCK_EXECUTION_ID": str(run.event.execution_id),
+        "PENSTOCK_ATTEMPT": str(run.event.attempt),
+        "PENSTOCK_MAX_ATTEMPTS": str(run.event.max_attempts),
+        "PENSTOCK_NAMESPACE": run.event.namespace,
+        "PENSTOCK_ACTION": run.event.action,
+        "PENSTOCK_IDEMPOTENCY_TOKEN": str(run.event.execution_id),
+        "PENSTOCK_ATTEMPT_TOKEN": f"{run.event.execution_id}:{run.event.attempt}",
+    }
+    if run.context:
+        variables["PENSTOCK_CONTEXT"] = orjson.dumps(run.context).decode()
+    if run.timeout is not None:
+        variables["PENSTOCK_TIMEOUT"] = f"{run.timeout:g}"
+    return variables
+
+
+def inherited(names: Iterable[str] = ()) -> Mapping[str, str]:
+    """The harmless variables of the worker, and those that the action names."""
+    return {name: os.environ[name] for name in (*INHERITED, *names) if name in os.environ}

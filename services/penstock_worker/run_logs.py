@@ -1,0 +1,61 @@
+"""What actions print and log, kept with their attempts: written in batches, off the hot path."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from uuid import UUID
+
+from penstock.store.database import Session, backoff
+from penstock_worker.claims import Claimed
+
+WRITE = """
+insert into log_line (execution_id, attempt, seq, stream, line)
+select * from unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::text[], $5::text[])
+on conflict do nothing
+"""
+Line = tuple[UUID, int, int, str, str]
+
+
+class RunLogs:
+    """Takes lines from any thread; a task writes them a few times a second."""
+
+    def __init__(self, session: Session, *, every: float = 0.25) -> None:
+        self._session = session
+        self._every = every
+        self._lines: list[Line] = []
+        self._lock = threading.Lock()
+        self._seq = 0
+        self._loop = asyncio.get_running_loop()
+        self._arrived = asyncio.Event()
+
+    def add(self, claimed: Claimed, stream: str, line: str) -> None:
+        event = claimed.event
+        with self._lock:
+            self._seq += 1
+            self._lines.append(
+                (event.execution_id, event.attempt, self._seq, stream, line.replace("\0", "�"))
+            )
+            first = len(self._lines) == 1
+        if first:
+            self._loop.call_soon_threadsafe(self._arrived.set)
+
+    async def run(self) -> None:
+        while True:
+            await self._arrived.wait()
+            await asyncio.sleep(self._every)
+            self._arrived.clear()
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write what has come."""
+        with self._lock:
+            lines, self._lines = self._lines, []
+        for start in range(0, len(lines), 1000):
+            await self._write(lines[start : start + 1000])
+
+    async def _write(self, lines: Sequence[Line]) -> None:
+        async for attempt in backoff(deadline=60):
+            with attempt:
+                await self._session.fetch(WRITE, *(list(column) for column in zip(*lines, strict=True)))

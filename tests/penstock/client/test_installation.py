@@ -1,0 +1,42 @@
+"""A client without settings talks to the installation of its environment, or of its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock import Client
+from penstock.client.installation import located
+from penstock.errors import ConfigurationError
+from penstock.service import embedded
+from penstock.store import migrate
+
+
+@pytest.fixture(autouse=True)
+def nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PENSTOCK_DATABASE_URL", "PENSTOCK_BROKER_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+async def test_a_client_joins_the_embedded_server_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / ".penstock"
+    server = embedded.start(home)
+    try:
+        monkeypatch.chdir(tmp_path)
+        await migrate.upgrade(await located())
+        async with Client.connect() as client:
+            assert await client.schedules.all() == []
+    finally:
+        server.release()
+        embedded.stop(home)
+
+
+async def test_without_any_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match="no database is named") as refused:
+        async with Client.connect():
+            pass
+    assert "penstock dev" in str(refused.value.hint)

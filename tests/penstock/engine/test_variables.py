@@ -1,0 +1,141 @@
+"""What tasks publish, and what they see of it."""
+
+from __future__ import annotations
+
+import itertools
+
+from tests.penstock.engine.world import World
+from tests.penstock.engine.written import names, run
+
+DIAMOND = """
+    root: {action: t.a, publish: {x: root}}
+    a: {action: t.a, needs: root, publish: {x: "{{ result }}", a: 1}}
+    b: {action: t.a, needs: root, publish: {b: 1}}
+    c: {action: t.a, needs: root, publish: {x: "{{ result }}"}}
+    end: {action: t.a, needs: [c, b, a], input: {seen: "{{ vars }}"}}
+"""
+
+
+def test_the_later_one_in_the_workflows_order_wins_whoever_was_faster() -> None:
+    for order in itertools.permutations("abc"):
+        world = run(DIAMOND, "vars: {x: first, other: 1}").finish(("root", 1))
+        for name in order:
+            world.finish((name, name))
+        assert world.input("end") == {"seen": {"x": "c", "a": 1, "b": 1, "other": 1}}
+        world = run(DIAMOND, "vars: {x: first, other: 1}").finish(("root", 1))
+        world.finish(*((name, name) for name in order))
+        assert world.input("end") == {"seen": {"x": "c", "a": 1, "b": 1, "other": 1}}
+
+
+def test_a_branch_that_publishes_nothing_does_not_hide_what_another_published() -> None:
+    world = run(DIAMOND, "vars: {x: first}").finish(("root", 1), ("c", "skipped", None), ("b", 1), ("a", "A"))
+    assert world.statuses["end"] == "skipped"
+    world = run(DIAMOND.replace("needs: [c, b, a],", "needs: [c, b, a], when: always,"), "vars: {x: first}")
+    world.finish(("root", 1), ("c", "skipped", None), ("b", 1), ("a", "A"))
+    assert world.input("end") == {"seen": {"x": "A", "a": 1, "b": 1}}
+
+
+def test_a_task_does_not_see_what_a_parallel_one_published() -> None:
+    world = run(
+        """
+        a: {action: t.a, publish: {x: 2}}
+        b: {action: t.b}
+        c: {action: t.c, needs: b, input: {x: "{{ vars.x }}"}}
+        """,
+        "vars: {x: 1}",
+    )
+    assert world.finish(("a", 1)).finish(("b", 1)).input("c") == {"x": 1}
+    world = World(world.plan.workflow).begin()
+    assert world.finish(("a", 1), ("b", 1)).input("c") == {"x": 1}
+
+
+def test_the_parameters_are_never_lost_and_the_context_shows_variables_over_them() -> None:
+    world = run(
+        """
+        a: {action: t.a, publish: {x: 2}}
+        b: {action: t.b, needs: a, when: always, input: {c: "{{ context }}", p: "{{ parameters.x }}"}}
+        """,
+        x=1,
+        y=5,
+    )
+    assert world.finish(("a", 1)).input("b") == {"c": {"x": 2, "y": 5}, "p": 1}
+    world = run(
+        "a: {action: t.a}\nb: {action: t.b, needs: a, when: always, input: {c: '{{ context }}'}}", x=1
+    )
+    assert world.finish(("a", "failed", None)).input("b") == {"c": {"x": 1}}
+
+
+def test_a_counter_counts_along_a_chain_and_each_step_reads_one_value() -> None:
+    steps = "".join(
+        f"s{n}: {{action: t.s, needs: {[f's{n - 1}'] if n else []}, publish: {{n: '{{{{ vars.n + 1 }}}}'}}}}\n"
+        for n in range(30)
+    )
+    world = run(steps, "vars: {n: 0}\noutput: '{{ vars.n }}'")
+    for n in range(30):
+        world.finish((f"s{n}", None))
+    assert world.final is not None
+    assert world.final.output == 30
+
+
+def test_publish_may_be_one_expression_and_has_to_give_a_mapping() -> None:
+    tasks = "a: {action: t.a, publish: '{{ result }}'}"
+    world = run(tasks, "output: '{{ vars }}'").finish(("a", {"x": 1, "y": [2]}))
+    assert world.final is not None
+    assert world.final.output == {"x": 1, "y": [2]}
+    world = run(tasks).finish(("a", 3))
+    assert world.final is not None
+    assert "task `a`, publish: it gives a int, not a mapping" in str(world.final.error)
+
+
+def test_a_task_whose_publish_is_in_error_has_failed_and_its_failure_can_be_handled() -> None:
+    world = run(
+        "a: {action: t.a, publish: {x: '{{ result.no }}'}, next: [{when: failed(), do: b}]}\nb: {action: t.b}"
+    )
+    assert names(world.finish(("a", {}))) == ["b"]
+    assert not world.variables
+    world.finish(("b", 1))
+    assert world.final is not None
+    assert world.final.status == "completed"
+
+
+def test_only_what_expressions_use_is_loaded() -> None:
+    world = run(
+        """
+        a: {action: t.a, publish: {n: "{{ result.n }}"}}
+        b: {action: t.b}
+        c: {action: t.c, needs: [a, b], input: {n: "{{ vars.n }}"}}
+        d: {action: t.d, needs: c, input: {b: "{{ tasks.b.result }}"}}
+        """
+    )
+    world.rounds.clear()
+    world.finish(("a", {"n": 1}), ("b", "large"))
+    a, b, c, _ = range(4)
+    assert [needed.results for needed in world.rounds] == [set(), {a}]
+    assert [set(needed.variables) for needed in world.rounds] == [set(), {c}]
+    world.rounds.clear()
+    world.finish(("c", 1))
+    assert {task for needed in world.rounds for task in needed.results} == {b}
+    assert not any(needed.parameters for needed in world.rounds)
+
+
+def test_an_output_in_error_fails_the_workflow() -> None:
+    world = run("a: {action: t.a}", "output: '{{ tasks.a.result.no }}'").finish(("a", {}))
+    assert world.final is not None
+    assert world.final.status == "failed"
+    assert "output: `{{ tasks.a.result.no }}`: there is no `no` in it" in str(world.final.error)
+
+
+def test_variables_to_begin_with_that_are_in_error_fail_the_workflow() -> None:
+    world = run("a: {action: t.a}", "vars: {x: '{{ parameters.no }}'}")
+    assert not world.started
+    assert world.final is not None
+    assert world.final.status == "failed"
+
+
+def test_parameters_that_were_not_given_have_their_defaults() -> None:
+    world = run(
+        "a: {action: t.a, input: {n: '{{ parameters.n }}', m: '{{ context.m }}'}}",
+        "parameters: {n: {type: integer, default: 3}, m: {type: integer, default: 4}}",
+        m=5,
+    )
+    assert world.input("a") == {"n": 3, "m": 5}

@@ -1,0 +1,197 @@
+"""Drives the evaluator as the executor does, with dictionaries for tables. Nothing but what a decision said
+to keep survives from one decision to the next."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from penstock.engine.advance import advance, begin
+from penstock.engine.commands import pause, resume, set_result, skip, stop
+from penstock.engine.decision import Change, Decision, Final, Start
+from penstock.engine.facts import WORKFLOW, Ended, Facts, Needed
+from penstock.engine.kept import Kept
+from penstock.engine.plan import Plan
+from penstock.engine.scope import Steps
+from penstock.engine.state import OPEN, Head, Record
+from penstock.language.workflows.model import Workflow
+from penstock.moves import COMPLETED
+
+Key = tuple[str, int | None]
+System = Mapping[str, Any]
+
+
+class World:
+    """A workflow that runs. `open` are the executions under way; `finish` ends some of them."""
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        budget: int = 1_000,
+        kept: Mapping[int, Kept] | None = None,
+        before: World | None = None,
+    ) -> None:
+        self.plan = Plan(workflow)
+        self.parameters = dict(parameters or {})
+        self.budget = budget
+        self.kept = kept
+        self.before = before
+        self.head: Head
+        self.records: dict[int, Record] = {}
+        self.started: dict[Key, Start] = {}
+        self.ended: dict[Key, tuple[str, Any, Any]] = {}
+        self.variables: list[tuple[int, str, Any]] = []
+        self.items: dict[int, list[Any]] = {}
+        self.final: Final | None = None
+        self.rounds: list[Needed] = []
+        """What was asked for, in each look into the tables."""
+        self.decisions = 0
+
+    # What people and executions do
+
+    def begin(self) -> World:
+        facts = Facts()
+        self._carry_out(begin(self.plan, facts, self.system, kept=self.kept, budget=self.budget), facts)
+        return self._go_on()
+
+    def finish(self, *ends: tuple[Any, ...]) -> World:
+        """End executions, in one batch: (task or (task, item), result) or (task, status, result or error)."""
+        changes = []
+        for key, *rest in ends:
+            task, item = key if isinstance(key, tuple) else (key, None)
+            status, value = rest if len(rest) == 2 else (COMPLETED, rest[0] if rest else None)
+            result, error = (value, None) if status == COMPLETED else (None, value)
+            self.ended.setdefault((task, item), (status, result, error))
+            changes.append(Change(self.plan.index(task), self.ended[task, item][0], item))
+        return self.change(changes)
+
+    def change(self, changes: Iterable[Change]) -> World:
+        self._with(
+            lambda facts: advance(self.plan, self.head, changes, facts, self.system, budget=self.budget)
+        )
+        return self._go_on()
+
+    def pause(self) -> bool:
+        return pause(self.head)
+
+    def resume(self) -> World:
+        self._with(lambda facts: resume(self.plan, self.head, facts, self.system, budget=self.budget))
+        return self._go_on()
+
+    def stop(self, status: str, error: Any = None) -> World:
+        self._with(lambda facts: stop(self.plan, self.head, facts, self.system, status, error))
+        return self._go_on()
+
+    def skip(self, task: str) -> World:
+        self._with(lambda facts: skip(self.plan, self.head, facts, self.system, self.plan.index(task)))
+        return self._go_on()
+
+    def set_result(self, task: str, result: Any) -> World:
+        index = self.plan.index(task)
+        self._with(lambda facts: set_result(self.plan, self.head, facts, self.system, index, result))
+        return self._go_on()
+
+    # What can be seen
+
+    @property
+    def system(self) -> dict[str, Any]:
+        return {"id": "run-1", "workflow": self.plan.workflow.ref, "depth": 0}
+
+    @property
+    def open(self) -> list[Key]:
+        return [key for key in self.started if key not in self.ended and self._is_open(key)]
+
+    def _is_open(self, key: Key) -> bool:
+        record = self.records[self.plan.index(key[0])]
+        if record.status != OPEN:
+            return False
+        return record.fan is None or not record.fan.settled[key[1] >> 3] & 1 << (key[1] & 7)  # type: ignore[operator]
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        return {self.plan.graph[task].name: record.status for task, record in self.records.items()}
+
+    def input(self, task: str, item: int | None = None) -> dict[str, Any]:
+        return self.started[task, item].body
+
+    # The tables
+
+    def _with(self, steps: Callable[[Facts], Steps[Decision]]) -> None:
+        facts = Facts()
+        self._carry_out(steps(facts), facts)
+
+    def _carry_out(self, steps: Steps[Decision], facts: Facts) -> None:
+        try:
+            while True:
+                needed = next(steps)
+                assert needed, "it asked for nothing"
+                self.rounds.append(needed)
+                self._answer(needed, facts)
+        except StopIteration as end:
+            decision: Decision = end.value
+        self.decisions += 1
+        self.head = copy.deepcopy(decision.head)
+        self.records.update(copy.deepcopy(decision.records))
+        self.variables += copy.deepcopy([tuple(p) for p in decision.published])  # type: ignore[misc]
+        self.items.update(copy.deepcopy(decision.keep_items))
+        for start in decision.starts:
+            assert (start.name, start.item) not in self.started, "started twice"
+            self.started[start.name, start.item] = copy.deepcopy(start)
+        if decision.final is not None:
+            assert self.final is None, "ended twice"
+            self.final = decision.final
+        self.decision = decision
+
+    def _go_on(self) -> World:
+        turns = 0
+        while self.decision.again:
+            turns += 1
+            assert turns < 1_000
+            self._with(
+                lambda facts: advance(self.plan, self.head, [], facts, self.system, budget=self.budget)
+            )
+        return self
+
+    def _answer(self, needed: Needed, facts: Facts) -> None:
+        for task in needed.records:
+            facts.records[task] = copy.deepcopy(self.records.get(task))
+        for task in needed.results:
+            facts.results[task] = self.result_of(task, facts.records.get(task) or self.records.get(task))
+        for reader, wanted in needed.variables.items():
+            found: dict[str, tuple[int, Any]] = {}
+            for writer, name, value in self.variables:
+                sees = writer == WORKFLOW or (
+                    writer < wanted.below if wanted.writers is None else writer in wanted.writers
+                )
+                if (
+                    sees
+                    and (wanted.names is None or name in wanted.names)
+                    and writer >= found.get(name, (-9,))[0]
+                ):
+                    found[name] = (writer, copy.deepcopy(value))
+            facts.variables[reader] = (wanted.names, found)
+        for task, (first, end) in needed.items.items():
+            kept = facts.items.setdefault(task, {})
+            kept.update({item: copy.deepcopy(self.items[task][item]) for item in range(first, end)})
+        if needed.parameters:
+            facts.parameters = copy.deepcopy(self.plan.parameters(self.parameters))
+        if needed.failures:
+            failing = {t: r for t, r in sorted(self.records.items()) if r.final and not r.handled}
+            facts.failures = copy.deepcopy(
+                {t: r for t, r in failing.items() if r.status not in ("completed", "skipped")}
+            )
+
+    def result_of(self, task: int, record: Record | None) -> Ended:
+        """The result of a task as its executions left it; of a fan-out, of its items in order."""
+        name = self.plan.graph[task].name
+        if record is not None and record.fan is not None:
+            return Ended([self._one(name, item).result for item in range(record.fan.total)])
+        return self._one(name, None)
+
+    def _one(self, name: str, item: int | None) -> Ended:
+        if (name, item) not in self.ended and self.before is not None:
+            return self.before._one(name, item)
+        return Ended(*copy.deepcopy(self.ended.get((name, item), ("", None, None))[1:]))

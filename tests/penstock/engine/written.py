@@ -1,0 +1,20 @@
+"""Workflows for tests, from the part of the YAML that matters."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+from typing import Any
+
+from penstock.language.workflows.reading import from_yaml
+from tests.penstock.engine.world import World
+
+
+def run(tasks: str, more: str = "", **parameters: Any) -> World:
+    """A run of a workflow with these tasks that has begun. `more` is what stands beside `tasks`."""
+    text = f"workflow: t.w\n{dedent(more)}\ntasks:\n{indent(dedent(tasks), '  ')}"
+    return World(from_yaml(text), parameters).begin()
+
+
+def names(world: World) -> list[str]:
+    """What is open, by name; items as name and number."""
+    return [name if item is None else f"{name}{item}" for name, item in world.open]

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from penstock.errors import InvalidInput
+from penstock.language.schemas import DEPTH_CAP, check_value
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Model(BaseModel):
+    at: datetime
+
+
+@dataclass
+class Point:
+    x: int
+
+
+def test_what_json_can_say_is_taken_with_keys_in_order_and_no_spaces() -> None:
+    assert check_value({"b": [1, 2.5, None, True], "a": "ü"}) == '{"a":"ü","b":[1,2.5,null,true]}'.encode()
+
+
+def test_what_python_means_by_json_is_taken_too() -> None:
+    at = datetime(2030, 1, 2, tzinfo=UTC)
+    value = {
+        "at": at,
+        "id": UUID(int=7),
+        "point": Point(1),
+        "model": Model(at=at),
+        "colour": Colour.RED,
+        "t": (1,),
+    }
+    assert orjson.loads(check_value(value)) == {
+        "at": "2030-01-02T00:00:00+00:00",
+        "id": str(UUID(int=7)),
+        "point": {"x": 1},
+        "model": {"at": "2030-01-02T00:00:00Z"},
+        "colour": "red",
+        "t": [1],
+    }
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"a": {"b": [1, math.nan]}}, "at a.b[1] is NaN or Infinity"),
+        ({"a": -math.inf}, "at a is NaN or Infinity"),
+        ({"model": Point(math.nan)}, "at model.x is NaN"),  # type: ignore[arg-type]
+        ({"a": ["x", "y\0z"]}, "at a[1] holds a NUL"),
+        ({"a": {"k\0": 1}}, "at a holds a NUL"),
+        ({"a": {1, 2}}, "at a is not JSON"),
+        ({"a": [object()]}, "at a[0] is not JSON"),
+        ({"a": b"bytes"}, "at a is not JSON"),
+        ({"a": {1: 2}}, "at a is not JSON"),
+        ({"a": 2**64}, "at a is not JSON"),
+        ({"a": "\ud800"}, "at a is not JSON"),
+        (nested(DEPTH_CAP + 1), f"deeper than {DEPTH_CAP}"),
+        (nested(5000), "nests too deep"),
+        (CYCLE, "nests too deep"),
+        ("x" * 2000, "bytes of JSON; at most 1,000"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_with_its_place(value: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match="parameters") as raised:
+        check_value(value, 1000, what="parameters")
+    assert message in raised.value.message
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "value", [None, [None], {"a": None}, "null", r"\u0000", "a\\u0000b", nested(DEPTH_CAP), "[" * 500]
+)
+def test_what_only_looks_suspicious_is_taken(value: Any) -> None:
+    assert orjson.loads(check_value(value)) == value
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=20,
+    )
+)
+def test_a_value_comes_back_as_it_was_or_is_refused(value: Any) -> None:
+    try:
+        encoded = check_value(value)
+    except InvalidInput:
+        return
+    assert orjson.loads(encoded) == value
+    assert b"\0" not in encoded

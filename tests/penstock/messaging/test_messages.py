@@ -1,0 +1,58 @@
+"""The wire format."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import Undecodable
+from penstock.ids import made_at, new_id
+from penstock.messaging import messages
+
+
+def test_an_envelope_survives_the_wire() -> None:
+    ids = [new_id() for _ in range(20)]
+    assert messages.decode(messages.encode("execution.requested", ids)).ids == ids
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"v": 2, "type": "x", "ids": []}',
+        b'{"v": 1, "type": "x", "ids": ["no"]}',
+        b"\xff",
+        b"1" * 10000,
+    ],
+)
+def test_what_is_no_envelope_is_undecodable_and_says_why(body: bytes) -> None:
+    with pytest.raises(Undecodable, match="not an envelope of version 1"):
+        messages.decode(body)
+
+
+@given(st.binary(max_size=300))
+def test_no_body_does_anything_but_decode_or_be_refused(body: bytes) -> None:
+    with contextlib.suppress(Undecodable):
+        assert messages.decode(body).ids
+
+
+def test_a_message_carries_its_trace_and_a_correlation() -> None:
+    first = new_id()
+    made = messages.message(7, "work.gpu", [first, new_id()])
+    assert (made.type, made.correlation_id, made.id) == ("work", str(first), "outbox-7")
+    version, trace, span, flags = made.headers["traceparent"].split("-")
+    assert (version, trace, len(span), flags) == ("00", first.hex, 16, "01")
+
+
+def test_ids_are_uuid7_that_only_grow() -> None:
+    ids = [new_id() for _ in range(10_000)]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == len(ids)
+    assert {(id.version, id.variant) for id in ids} == {(7, uuid.RFC_4122)}
+    assert abs((made_at(ids[0]) - made_at(ids[-1])).total_seconds()) < 60

@@ -1,0 +1,68 @@
+"""A broker short of memory blocks those who publish. That must neither hang them nor stop the acks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from penstock.messaging.transports.rabbitmq import RabbitMQTransport
+from tests.penstock.messaging.transports.broker import short_of_memory
+from tests.penstock.messaging.transports.traffic import (
+    QUEUE,
+    message,
+    nothing_comes,
+    numbered,
+    receive,
+    until,
+)
+from tests.servers.rabbitmq import RabbitMQ
+
+Open = Callable[..., Awaitable[RabbitMQTransport]]
+
+
+async def test_a_blocked_publish_ends_and_acks_still_pass(on_broker: Open, broker: RabbitMQ) -> None:
+    transport = await on_broker(publish_timeout=1)
+    subscription = await transport.subscribe(QUEUE, 3)
+    assert await transport.publish(numbered(6)) == [True] * 6
+    blocking = short_of_memory(broker)
+    await asyncio.to_thread(blocking.__enter__)
+    try:
+        async with asyncio.timeout(60):
+            assert await transport.publish([message("late"), message("later")]) == [False, False]
+            assert await transport.publish([message("last")]) == [False]
+        held = await receive(subscription, 3)
+        await subscription.ack(held)
+        assert len(await receive(subscription, 3, ack=True)) == 3  # the acks made room
+    finally:
+        await asyncio.to_thread(blocking.__exit__, None, None, None)
+
+    async def taken() -> bool:
+        return await transport.publish([message("after")]) == [True]
+
+    await until(taken)
+    assert transport.healthy
+
+
+async def test_a_dead_letter_that_cannot_be_written_is_not_lost(on_broker: Open, broker: RabbitMQ) -> None:
+    transport = await on_broker(publish_timeout=1)
+    subscription = await transport.subscribe(QUEUE, 10)
+    await transport.publish([message("poison")])
+    [delivery] = await receive(subscription, 1)
+    blocking = short_of_memory(broker)
+    await asyncio.to_thread(blocking.__enter__)
+    try:
+        refused = await asyncio.gather(subscription.dead_letter([delivery], "bad"), return_exceptions=True)
+        assert refused != [None]
+    finally:
+        await asyncio.to_thread(blocking.__exit__, None, None, None)
+
+    async def buried() -> bool:
+        return await asyncio.gather(subscription.dead_letter([delivery], "bad"), return_exceptions=True) == [
+            None
+        ]
+
+    await until(buried)
+    dead = await transport.subscribe("dead", 10)
+    assert (await receive(dead, 1))[0].body == b"poison"
+    await subscription.close()
+    assert await nothing_comes(await transport.subscribe(QUEUE, 10))

@@ -1,0 +1,93 @@
+"""What only the transport on PostgreSQL has to do."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+import orjson
+import pytest
+from pydantic import SecretStr
+
+from penstock.messaging.transports.postgres import PostgresTransport, look_back
+from penstock.messaging.transports.postgres.look_back import EVERYTHING
+from penstock.messaging.transports.postgres.subscription import TAKE
+from penstock.settings import Settings
+from tests.penstock.messaging.transports.traffic import QUEUE, bodies, message, receive
+
+
+async def test_what_is_published_right_before_a_close_wakes_who_waits_for_it(database: str) -> None:
+    settings = Settings(database_url=SecretStr(database), poll_interval=3600)
+    waiting = PostgresTransport(settings)
+    await waiting.open()
+    subscription = await waiting.subscribe(QUEUE, 10)
+    try:
+        for n in range(20):
+            passing = PostgresTransport(settings)
+            await passing.open()
+            await passing.publish([message(str(n))])
+            await passing.close()
+            assert bodies(await receive(subscription, 1, ack=True)) == [str(n)]
+    finally:
+        await waiting.close()
+
+
+STAGED = """
+insert into outbox (queue, ids, body, message_id, type, headers, due_at)
+values ($1, '{}', $2, 'late', 'test', '{}', clock_timestamp() - make_interval(secs => $3)) returning id
+"""
+
+
+@pytest.mark.parametrize("seconds", [5, 300])
+async def test_what_a_long_transaction_staged_is_found_when_it_commits(
+    database: str, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    monkeypatch.setattr(look_back, "ALL_AGAIN", 0.2)
+    transport = PostgresTransport(Settings(database_url=SecretStr(database), poll_interval=3600))
+    await transport.open()
+    try:
+        subscription = await transport.subscribe(QUEUE, 10)
+        await transport.publish([message("0")])
+        assert bodies(await receive(subscription, 1, ack=True)) == ["0"]
+        taking = asyncio.ensure_future(receive(subscription, 1, ack=True))
+        await asyncio.sleep(1)
+        connection = await asyncpg.connect(database)
+        await connection.fetch(STAGED, QUEUE, b"late", seconds)
+        await connection.close()
+        transport.wake({QUEUE})
+        assert bodies(await asyncio.wait_for(taking, 30)) == ["late"]
+    finally:
+        await transport.close()
+
+
+async def test_a_look_does_not_go_over_what_was_taken_while_somebody_reads(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look_back, "NEAR", 0.0)
+    monkeypatch.setattr(look_back, "FAR_AGAIN", 3600.0)
+    transport = PostgresTransport(Settings(database_url=SecretStr(database), poll_interval=3600))
+    await transport.open()
+    reader, connection = await asyncpg.connect(database), await asyncpg.connect(database)
+    await connection.execute("set enable_seqscan = off; set enable_bitmapscan = off")
+    try:
+        await reader.execute("begin isolation level repeatable read; select from outbox")
+        subscription = await transport.subscribe(QUEUE, 100)
+        for _ in range(20):
+            await transport.publish([message(str(n)) for n in range(100)])
+            await receive(subscription, 100, ack=True)
+
+        async def pages(reach: float) -> int:
+            async with connection.transaction():
+                [[plan]] = await connection.fetch(
+                    "explain (analyze, buffers, format json) " + TAKE, QUEUE, 10, 60.0, reach
+                )
+            found = orjson.loads(plan)[0]["Plan"]
+            return int(found["Shared Hit Blocks"] + found["Shared Read Blocks"])
+
+        everything, now = await pages(EVERYTHING), await pages(subscription.look.reach())
+        assert everything > 50, "the reader keeps what was taken"
+        assert now < everything / 5
+    finally:
+        await reader.close()
+        await connection.close()
+        await transport.close()

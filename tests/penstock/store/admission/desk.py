@@ -1,0 +1,182 @@
+"""Admission by hand: a database with actions under limits, a worker that is only a row, and connections to race on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock import Limit, action
+from penstock.ids import new_id
+from penstock.language.definitions import Definitions
+from penstock.operate import invariants
+from penstock.operate.apply import apply
+from penstock.store import namespaces
+from penstock.store.database import Database, Row, Session
+
+ROUTE = "default"
+REQUEST = """
+select * from request_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], null, null, $5::smallint[], null,
+    $6::uuid[], $7::text[], null, false)
+"""
+CLAIM = "select * from claim_executions($1, $2, $3::uuid[], 1000, $4, $5::integer[], '{}'::integer[])"
+FINISH = """
+select * from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[], null, $6::float8[], null, null,
+    '{}'::uuid[], '{}'::uuid[])
+"""
+REGISTER = """
+insert into process (id, kind, name, routes, actions) values ($1, 'worker', $2, $3::text[], $4::text[]) returning id
+"""
+
+
+@action(pack="shop")
+async def charge(customer: Any = None, region: Any = None) -> None: ...
+
+
+@action(pack="shop")
+async def refund(customer: Any = None, region: Any = None) -> None: ...
+
+
+@action(pack="mail")
+async def send(customer: Any = None) -> None: ...
+
+
+ACTIONS = (charge, refund, send)
+
+
+class Desk:
+    """What admission sees, step by step. Every step is a transaction, on the session given or on its own."""
+
+    def __init__(self, home: Database) -> None:
+        self.database = home
+        self.session = home.session()
+        self.worker = new_id()
+        self._definitions: dict[str, int] = {}
+        self._spaces: dict[str, int] = {}
+
+    async def open(self, *limits: Limit, worker: bool = True) -> Desk:
+        if worker:
+            await self.hire(*(a.ref for a in ACTIONS))
+        await self.apply(*ACTIONS, *limits)
+        return self
+
+    async def hire(self, *actions: str, route: str = ROUTE) -> UUID:
+        """A worker registers."""
+        self.worker = new_id()
+        await self.session.fetch(REGISTER, self.worker, "worker", [route], list(actions))
+        return self.worker
+
+    async def dismiss(self, worker: UUID) -> None:
+        await self.session.fetch("delete from process where id = $1", worker)
+
+    async def apply(self, *definitions: Any) -> None:
+        await apply(self.session, Definitions(definitions).documents())
+        for row in await self.session.fetch("select ref, definition_id from catalog where kind = 'action'"):
+            self._definitions[row["ref"]] = row["definition_id"]
+            name = namespaces.name("public", row["ref"])
+            self._spaces |= {row["ref"]: (await namespaces.places(self.session, {name: row["ref"]}))[name]}
+
+    async def request(
+        self, count: int = 1, ref: str = "shop.charge", priority: int = 0, **params: Any
+    ) -> list[UUID]:
+        """Executions that are requested, in the order in which they became ready."""
+        ids = [new_id() for _ in range(count)]
+        await self.session.fetch(
+            REQUEST,
+            ids,
+            [self._spaces[ref]] * count,
+            [self._definitions[ref]] * count,
+            [orjson.dumps(params).decode()] * count,
+            [priority] * count,
+            [None] * count,
+            [None] * count,
+        )
+        return ids
+
+    async def admit(self, ids: Sequence[UUID], session: Session | None = None) -> None:
+        """What the executor does with `execution.requested`."""
+        await (session or self.session).fetch("select * from schedule_executions($1::uuid[])", sorted(ids))
+
+    async def start(self, count: int = 1, ref: str = "shop.charge", **more: Any) -> list[UUID]:
+        """Requested and, each in a transaction of its own, admitted or put in line."""
+        ids = await self.request(count, ref, **more)
+        for id in ids:
+            await self.admit([id])
+        return ids
+
+    async def claim(self, ids: Sequence[UUID], session: Session | None = None) -> list[UUID]:
+        rows = await (session or self.session).fetch(
+            CLAIM, self.worker, new_id(), list(ids), f"work.{ROUTE}", list(self._definitions.values())
+        )
+        return [row["execution_id"] for row in rows if row["execution_id"] is not None]
+
+    async def finish(
+        self,
+        ids: Sequence[UUID],
+        status: str = "completed",
+        delay: float = 0,
+        session: Session | None = None,
+    ) -> list[Row]:
+        """What the worker does at the end of attempts."""
+        ids = sorted(ids)
+        rows = await self.session.fetch("select id, attempt from execution where id = any($1::uuid[])", ids)
+        attempts = {row["id"]: row["attempt"] for row in rows}
+        asked = '{"prompt": "?"}' if status == "waiting" else None
+        return await (session or self.session).fetch(
+            FINISH,
+            self.worker,
+            ids,
+            [attempts[id] for id in ids],
+            [status] * len(ids),
+            [asked] * len(ids),
+            [delay] * len(ids),
+        )
+
+    async def run(self, ids: Sequence[UUID], status: str = "completed") -> None:
+        """Claimed and finished."""
+        assert set(await self.claim(ids)) == set(ids)
+        await self.finish(ids, status)
+
+    async def cancel(self, ids: Sequence[UUID], session: Session | None = None) -> None:
+        await (session or self.session).fetch(
+            "select * from cancel_executions($1::uuid[], 'asked')", sorted(ids)
+        )
+
+    async def timers(self) -> None:
+        while await self.session.fetch("select * from fire_timers(100)"):
+            await asyncio.sleep(0)
+
+    async def tidy(self) -> None:
+        """What the timers' loop does until there is nothing to do within a second."""
+        await self.session.fetch(
+            "update wake set at = clock_timestamp() where at < clock_timestamp() + interval '1 second' returning 1"
+        )
+        for step in ("wake_keys(100)", "regroup(2)"):
+            while await self.session.fetch(f"select * from {step}"):
+                await asyncio.sleep(0)
+
+    async def statuses(self, ids: Sequence[UUID]) -> list[str]:
+        rows = await self.session.fetch("select id, status from execution where id = any($1::uuid[])", ids)
+        found = {row["id"]: row["status"] for row in rows}
+        return [found[id] for id in ids]
+
+    async def scheduled(self, ids: Sequence[UUID]) -> list[int]:
+        """Which of them (by position) have a slot and wait for a worker."""
+        return [n for n, status in enumerate(await self.statuses(ids)) if status == "scheduled"]
+
+    async def slots(self) -> dict[str, int]:
+        rows = await self.session.fetch("select key, count(*) from slot group by key order by key")
+        return {row[0]: row[1] for row in rows}
+
+    async def reasons(self, ids: Sequence[UUID]) -> list[str]:
+        rows = await self.session.fetch("select id, reason from execution where id = any($1::uuid[])", ids)
+        found = {row["id"]: row["reason"] for row in rows}
+        return [found[id] for id in ids]
+
+    async def sound(self) -> None:
+        """No invariant is violated."""
+        broken = [finding for finding in await invariants.check(self.session) if finding.violations]
+        assert not broken, broken

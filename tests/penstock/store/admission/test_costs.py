@@ -1,0 +1,103 @@
+"""What a step costs does not depend on how many wait. Buffers are counted, not time. `python -m bench.backlog` does the
+same with 100,000."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import orjson
+import pytest
+
+from penstock import Limit
+from tests.penstock.store.admission.desk import FINISH as FINISHED
+from tests.penstock.store.admission.desk import Desk
+
+HOT = Limit(10, ref="shop.hot", scope="shop")
+EACH = Limit(2, ref="shop.each", scope="shop.charge", by="customer")
+FINISH = """
+explain (analyze, buffers, format json) select * from finish_attempts($1, $2::uuid[], $3::smallint[],
+    array['completed', 'completed'], null, null, null, null, null, '{}', '{}')
+"""
+SCHEDULE = "explain (analyze, buffers, format json) select * from schedule_executions($1::uuid[])"
+
+
+async def buffers(desk: Desk, sql: str, *steps: tuple[object, ...]) -> int:
+    """Those that the last of these steps touches, the functions that it calls included. Those before it fill caches;
+    each has rows of its own, since an update leaves the next one on the same page less room."""
+    session = desk.database.session()
+    for arguments in steps:
+        [[text]] = await session.fetch(sql, *arguments)
+    plan = orjson.loads(text)[0]["Plan"]
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+
+async def wait(desk: Desk, count: int, customers: int) -> list[UUID]:
+    ids = []
+    for n in range(count):
+        ids += await desk.request(1, customer=n % customers)
+    await desk.admit(ids)
+    return ids
+
+
+async def turnover(desk: Desk) -> int:
+    """Two of them end, and two are let in."""
+    rows = await desk.session.fetch(
+        "select id from execution where status = 'running' order by ready_at limit 4"
+    )
+    ids = [row["id"] for row in rows]
+    return await buffers(desk, FINISH, *((desk.worker, sorted(pair), [1, 1]) for pair in (ids[:2], ids[2:])))
+
+
+@pytest.mark.parametrize(
+    ("limits", "more"),
+    [((HOT,), 12), ((HOT, EACH), 60)],
+    ids=["one limit", "two limits, hundreds of lines"],
+)
+async def test_letting_one_in_costs_the_same_however_many_wait(
+    desk: Desk, limits: tuple[Limit, ...], more: int
+) -> None:
+    await desk.open(*limits)
+    ids = await wait(desk, 40, 500)
+    await desk.claim(ids)
+    await desk.session.fetch("analyze")
+    few = await turnover(desk)
+    await wait(desk, 1500, 500)
+    many = await turnover(desk)
+    # An index may have become a level deeper. With hundreds of lines, one that goes on has its next one looked up and goes
+    # to stand elsewhere, where the first few, of one each, were only dropped.
+    assert many <= few + more, (few, many)
+    await desk.sound()
+
+
+READ = """
+select sum(seq_tup_read + idx_tup_fetch)::integer from pg_stat_xact_user_tables
+where relname in ('execution', 'waiter', 'lane', 'slot')
+"""
+
+
+async def test_letting_some_in_reads_no_more_rows_than_it_has_to(desk: Desk) -> None:
+    await desk.open(HOT)
+    await desk.session.fetch("analyze")
+    ids = await wait(desk, 22, 500)
+    await desk.run(ids[:1])  # plans are made while the tables are known as empty
+    await wait(desk, 400, 500)
+    await desk.claim(ids[1:11])
+    async with desk.session.transaction() as tx:
+        [[before]] = await tx.fetch(READ)  # of transactions before this one, too
+        await tx.fetch(
+            FINISHED, desk.worker, sorted(ids[1:11]), [1] * 10, ["completed"] * 10, [None] * 10, [0.0] * 10
+        )
+        [[after]] = await tx.fetch(READ)
+    # Of ten that go and ten that come each row of theirs is looked up once or twice, and the slots are counted.
+    assert after - before <= 80, after - before
+
+
+async def test_who_has_no_part_in_it_does_not_pay_for_a_backlog(desk: Desk) -> None:
+    await desk.open(HOT)
+    await wait(desk, 600, 500)
+    others = [await desk.request(50, "mail.send") for _ in range(4)]
+    await desk.session.fetch("analyze")
+    few = await buffers(desk, SCHEDULE, (others[0],), (others[1],))
+    await wait(desk, 1500, 500)
+    many = await buffers(desk, SCHEDULE, (others[2],), (others[3],))
+    assert many <= 1.05 * few, (few, many)

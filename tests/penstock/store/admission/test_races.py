@@ -1,0 +1,279 @@
+"""Races under limits, made to happen: two connections, one in an open transaction when the other one comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from penstock import Limit
+from tests.penstock.store.admission.desk import Desk
+
+ONE = Limit(1, ref="shop.one", scope="shop")
+EACH = Limit(1, ref="shop.each", scope="shop.charge", by="customer")
+WHOLE = Limit(1, ref="shop.whole", scope="shop")
+
+
+async def blocked(desk: Desk) -> None:
+    """Wait until a connection waits for a lock."""
+    async with asyncio.timeout(10):
+        while not await desk.session.fetch(
+            "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        ):
+            await asyncio.sleep(0.005)
+
+
+async def racing(desk: Desk, first: Any, second: Awaitable[Any]) -> None:
+    """Run `first` in a transaction; commit it when `second`, on another connection, waits for it."""
+    async with desk.database.session().transaction() as tx:
+        await first(tx)
+        task = asyncio.ensure_future(second)
+        await blocked(desk)
+    await task
+
+
+async def test_two_that_come_at_once_do_not_both_get_the_last_slot(desk: Desk) -> None:
+    await desk.open(ONE)
+    ids = await desk.request(2)
+    other = desk.database.session()
+    await racing(desk, lambda tx: desk.admit(ids[1:], tx), desk.admit(ids[:1], other))
+    assert await desk.scheduled(ids) == [1]
+    assert await desk.slots() == {"1:": 1}
+    await desk.sound()
+
+
+async def test_who_joins_the_line_while_the_last_holder_leaves_is_not_forgotten(desk: Desk) -> None:
+    await desk.open(ONE)
+    [holder] = await desk.start(1)
+    await desk.claim([holder])
+    [late] = await desk.request(1)
+    other = desk.database.session()
+    await racing(desk, lambda tx: desk.admit([late], tx), desk.finish([holder], session=other))
+    assert await desk.statuses([late]) == ["scheduled"]
+    await desk.sound()
+
+
+async def test_who_comes_while_the_last_holder_is_leaving_gets_the_slot(desk: Desk) -> None:
+    await desk.open(ONE)
+    [holder] = await desk.start(1)
+    await desk.claim([holder])
+    [late] = await desk.request(1)
+    other = desk.database.session()
+    await racing(desk, lambda tx: desk.finish([holder], session=tx), desk.admit([late], other))
+    assert await desk.statuses([late]) == ["scheduled"]
+    await desk.sound()
+
+
+async def test_the_line_is_in_order_whoever_of_two_replicas_was_first(desk: Desk) -> None:
+    await desk.open(ONE)
+    [holder] = await desk.start(1)
+    ids = await desk.request(2)
+    other = desk.database.session()
+    await racing(desk, lambda tx: desk.admit(ids[1:], tx), desk.admit(ids[:1], other))
+    await desk.run([holder])
+    assert await desk.scheduled(ids) == [0]
+    await desk.run(ids[:1])
+    assert await desk.scheduled(ids) == [1]
+    await desk.sound()
+
+
+async def test_two_holders_that_leave_at_once_start_two(desk: Desk) -> None:
+    await desk.open(Limit(2, ref="shop.two", scope="shop"))
+    ids = await desk.start(5)
+    await desk.claim(ids[:2])
+    other = desk.database.session()
+    await racing(desk, lambda tx: desk.finish(ids[:1], session=tx), desk.finish(ids[1:2], session=other))
+    assert await desk.scheduled(ids) == [2, 3]
+    await desk.sound()
+
+
+async def two_keys_held(desk: Desk) -> tuple[Any, Any, Any]:
+    """One holds the customer's slot (and one of the pack's two), one the other of the pack's; a third waits for the
+    customer's."""
+    await desk.open(EACH, Limit(2, ref="shop.whole", scope="shop"))
+    [first] = await desk.start(1, customer="a")
+    [second] = await desk.start(1, "shop.refund")
+    [third] = await desk.start(1, customer="a")
+    await desk.claim([first, second])
+    assert await desk.statuses([first, second, third]) == ["running", "running", "queued"]
+    return first, second, third
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+async def test_who_needs_two_slots_starts_when_both_are_freed_at_once(desk: Desk, swapped: bool) -> None:
+    first, second, third = await two_keys_held(desk)
+    one, other = (second, first) if swapped else (first, second)
+    session = desk.database.session()
+    await racing(desk, lambda tx: desk.finish([one], session=tx), desk.finish([other], session=session))
+    await desk.tidy()
+    assert await desk.statuses([third]) == ["scheduled"]
+    await desk.sound()
+
+
+async def test_a_key_that_cannot_be_locked_in_order_leaves_a_wake_row(desk: Desk) -> None:
+    await desk.open(EACH, Limit(2, ref="shop.whole", scope="shop"))
+    [first] = await desk.start(1, customer="a")
+    await desk.claim([first])
+    # It waits for the customer's slot alone and holds none of the pack's; the pack's lock is somebody else's.
+    [waits] = await desk.start(1, customer="a")
+    key = next(key for key in await desk.slots() if key.startswith("1:"))
+    session = desk.database.session()
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select pg_advisory_xact_lock(7, hashtext('2:') & 2047)")
+        async with session.transaction() as freeing:
+            # As if the customer's slot were freed by somebody who knows of no other key.
+            await freeing.fetch("select lock_keys($1::text[])", [key])
+            await freeing.fetch("delete from slot where key = $1 returning 1", key)
+            await freeing.fetch("select * from promote($1::text[])", [key])
+    assert await desk.statuses([waits]) == ["queued"]
+    assert await desk.session.fetch("select from wake where key = $1", key)
+    await desk.tidy()
+    assert await desk.statuses([waits]) == ["scheduled"]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        (EACH,),
+        (EACH, Limit(2, ref="shop.whole", scope="shop")),
+        (Limit(1, rate="1000/min", ref="shop.rated", scope="shop.charge", by="customer"),),
+    ],
+    ids=["one limit", "two limits", "a rate"],
+)
+async def test_a_first_in_line_whom_somebody_holds_is_looked_at_again_soon_but_not_all_the_time(
+    desk: Desk, limits: tuple[Limit, ...]
+) -> None:
+    await desk.open(*limits)
+    [first] = await desk.start(1, customer="a")
+    await desk.claim([first])
+    [waits] = await desk.start(1, customer="a")
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select from execution where id = $1 for no key update", waits)
+        await desk.finish([first])
+        assert await desk.statuses([waits]) == ["queued"]
+        assert not await desk.session.fetch("select * from wake_keys(100)")  # nothing is due yet
+        [[soon]] = await desk.session.fetch(
+            "select count(*) from wake where at < clock_timestamp() + interval '1 second'"
+        )
+        assert soon == 1
+    await desk.tidy()
+    assert await desk.statuses([waits]) == ["scheduled"]
+
+
+async def test_nobody_overtakes_who_stands_first_because_a_key_of_his_is_busy(desk: Desk) -> None:
+    await desk.open(EACH, Limit(1, ref="shop.whole", scope="shop"))
+    await desk.start(1, "shop.refund")
+    ids = [(await desk.start(1, customer=customer))[0] for customer in "ab"]
+    [key] = [row[0] for row in await desk.session.fetch("select keys[1] from lane order by ready_at limit 1")]
+    session = desk.database.session()
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select pg_advisory_xact_lock(7, hashtext($1) & 2047)", key)
+        async with session.transaction() as freeing:
+            # As if he had become the first only after the keys were locked.
+            await freeing.fetch("select lock_keys('{2:}')")
+            await freeing.fetch("delete from slot where key = '2:' returning 1")
+            await freeing.fetch("select * from promote('{2:}')")
+        assert await desk.scheduled(ids) == []
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0]
+
+
+async def test_who_is_passed_over_because_somebody_has_his_row_comes_next(desk: Desk) -> None:
+    await desk.open(ONE)
+    ids = await desk.start(3)
+    await desk.claim(ids[:1])
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select id from execution where id = $1 for no key update", ids[1])
+        await desk.finish(ids[:1])
+        assert await desk.scheduled(ids) == []
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [1]
+    await desk.sound()
+
+
+async def test_nobody_who_stands_elsewhere_overtakes_who_is_passed_over(desk: Desk) -> None:
+    await desk.open(Limit(2, ref="ops.all", scope="*"), Limit(1, ref="shop.whole", scope="shop"))
+    [first] = await desk.start(1, "shop.refund")
+    [younger] = await desk.start(
+        1, "shop.charge"
+    )  # before the pack's limit: there is room under the other one
+    [other] = await desk.start(1, "mail.send")
+    [older] = await desk.start(1, "shop.refund", priority=5)  # before the limit of all: that is full now
+    gates = await desk.session.fetch("select gate from lane order by rank")
+    assert [row["gate"].split(":")[0] for row in gates] == ["1", "2"]
+    await desk.claim([first, other])
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select id from execution where id = $1 for no key update", older)
+        await desk.finish([first, other])
+        assert await desk.statuses([older, younger]) == ["queued", "queued"]
+    await desk.tidy()
+    assert await desk.statuses([older, younger]) == ["scheduled", "queued"]
+    await desk.sound()
+
+
+async def test_a_cancellation_and_a_promotion_of_the_same_one_leave_no_slot_behind(desk: Desk) -> None:
+    await desk.open(ONE)
+    ids = await desk.start(3)
+    await desk.claim(ids[:1])
+    other = desk.database.session()
+    await racing(desk, lambda tx: desk.finish(ids[:1], session=tx), desk.cancel([ids[1]], other))
+    await desk.tidy()
+    assert await desk.statuses(ids) == ["completed", "cancelled", "scheduled"]
+    assert await desk.slots() == {"1:": 1}
+    await desk.sound()
+
+
+async def test_many_in_both_orders_never_lock_each_other_out(desk: Desk) -> None:
+    await desk.open(EACH, Limit(7, ref="shop.whole", scope="shop"))
+    for _ in range(5):
+        ids = [(await desk.request(1, customer=n % 5))[0] for n in range(20)]
+        ids += await desk.request(5, "shop.refund")
+        sessions = [desk.database.session() for _ in range(3)]
+        await asyncio.gather(
+            desk.admit(ids[:15], sessions[0]), desk.admit(ids[10:], sessions[1]), desk.admit(ids, sessions[2])
+        )
+        while running := await desk.scheduled(ids):
+            mine = await desk.claim([ids[n] for n in running])
+            await asyncio.gather(
+                desk.finish(mine[::2], session=sessions[0]), desk.finish(mine[1::2], session=sessions[1])
+            )
+            await desk.tidy()
+        assert set(await desk.statuses(ids)) == {"completed"}
+        assert await desk.slots() == {}
+    await desk.sound()
+
+
+async def test_two_replicas_that_put_a_line_in_order_anew_leave_nobody_in_the_old_one(desk: Desk) -> None:
+    await desk.open(ONE)
+    ids = await desk.start(9)
+    await desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer"))
+    other = desk.database.session()
+
+    async def regroup(session: Any) -> None:
+        await session.fetch("select * from regroup(2)")
+
+    await racing(desk, regroup, regroup(other))
+    await desk.tidy()
+    lanes = await desk.session.fetch("select keys, gate from lane")
+    assert [(len(row["keys"]), row["keys"][0] == row["gate"]) for row in lanes] == [(1, True)]
+    assert not await desk.session.fetch(
+        "select from waiter w join lane l on l.id = w.lane where '1:' = any(l.keys)"
+    )
+    # The first holds a slot of the limit as it was: one more starts under the limit as it is.
+    assert await desk.scheduled(ids) == [0, 1]
+    await desk.sound()
+
+
+async def test_a_limit_cannot_change_between_a_decision_and_its_commit(desk: Desk) -> None:
+    await desk.open(ONE)
+    ids = await desk.request(1)
+    changing = Desk(desk.database)
+    await racing(
+        desk,
+        lambda tx: desk.admit(ids, tx),
+        changing.apply(Limit(1, ref="shop.one", scope="shop", by="customer")),
+    )
+    assert await desk.scheduled(ids) == [0]
+    await desk.sound()

@@ -1,0 +1,295 @@
+"""What a limit does when it is full, how fast it lets in, whose turn it is, and what becomes of those who wait when it
+changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+
+from penstock import Limit
+from tests.penstock.store.admission.desk import Desk
+
+ONE = Limit(1, ref="shop.one", scope="shop")
+
+
+async def drained(desk: Desk, ids: Sequence[UUID]) -> list[int]:
+    """Run all, as they are let in; gives the order."""
+    order: list[int] = []
+    while now := await desk.scheduled(ids):
+        order += now
+        await desk.run([ids[n] for n in now])
+        await desk.tidy()
+    return order
+
+
+async def later(desk: Desk, seconds: float) -> None:
+    """So much time passes."""
+    past = "make_interval(secs => $1)"
+    for statement in (
+        f"update admission set admitted_at = admitted_at - {past}, since = since - {past} returning 1",
+        f"update history set at = at - {past} returning 1",
+        f"update wake set at = at - {past} returning 1",
+    ):
+        await desk.session.fetch(statement, seconds)
+
+
+async def test_a_rate_lets_in_so_many_within_its_window(desk: Desk) -> None:
+    await desk.open(Limit(rate="2/min", ref="shop.rated", scope="shop"))
+    ids = await desk.start(7)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 1]
+    await later(desk, 59)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 1]
+    await later(desk, 2)
+    await desk.tidy()
+    # Nobody has ended: the window alone lets them in, and a wake row waits for the next one.
+    assert await desk.scheduled(ids) == [0, 1, 2, 3]
+    await later(desk, 61)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 1, 2, 3, 4, 5]
+    await desk.run([ids[n] for n in range(6)])
+    await desk.tidy()
+    assert await desk.scheduled(ids) == []
+    await later(desk, 61)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [6]
+    await desk.sound()
+
+
+async def test_a_rate_with_another_limit_holds_too(desk: Desk) -> None:
+    await desk.open(
+        Limit(rate="2/min", ref="shop.rated", scope="shop"),
+        Limit(1, ref="shop.each", scope="shop.charge", by="customer"),
+    )
+    ids = [(await desk.start(1, customer=customer))[0] for customer in "aabbc"]
+    assert await desk.scheduled(ids) == [0, 2]
+    await later(desk, 61)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 2, 4]
+    await desk.run([ids[0], ids[2]])
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [1, 4]
+    await later(desk, 61)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [1, 3, 4]
+    await desk.sound()
+
+
+async def test_a_burst_is_let_in_at_once_and_the_rate_stays_what_it_is(desk: Desk) -> None:
+    await desk.open(Limit(rate="60/min", burst=5, ref="shop.rated", scope="shop"))
+    ids = await desk.start(12)
+    assert len(await desk.scheduled(ids)) == 5
+    await later(desk, 5)
+    await desk.tidy()
+    assert len(await desk.scheduled(ids)) == 10
+
+
+async def test_what_finds_the_limit_full_is_refused_if_it_says_so(desk: Desk) -> None:
+    await desk.open(Limit(2, ref="shop.two", scope="shop", when_full="cancel_new"))
+    ids = await desk.start(4)
+    assert await desk.statuses(ids) == ["scheduled", "scheduled", "cancelled", "cancelled"]
+    assert set(await desk.reasons(ids[2:])) == {"refused: the limit shop.two is full"}
+    await desk.run(ids[:1], "requested")
+    await desk.admit(ids[:1])
+    assert await desk.statuses(ids[:1]) == ["scheduled"]
+    await desk.sound()
+
+
+async def test_a_retry_is_never_refused(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.one", scope="shop", when_full="cancel_new"))
+    [tried] = await desk.start(1)
+    await desk.run([tried], "requested")
+    [other] = await desk.start(1)
+    await desk.admit([tried])
+    assert await desk.statuses([tried, other]) == ["queued", "scheduled"]
+    await desk.run([other])
+    assert await desk.statuses([tried]) == ["scheduled"]
+    await desk.sound()
+
+
+async def test_no_more_wait_than_may(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.one", scope="shop", max_waiting=2))
+    ids = await desk.start(5)
+    assert await desk.statuses(ids) == ["scheduled", "queued", "queued", "cancelled", "cancelled"]
+    assert await desk.reasons(ids[3:4]) == ["refused: 2 already wait for the limit shop.one"]
+    batch = await desk.request(3)
+    await desk.run(ids[:1])
+    await desk.admit(batch)
+    assert await desk.statuses(batch) == ["queued", "cancelled", "cancelled"]
+    await desk.sound()
+
+
+async def test_the_oldest_gives_way_gracefully(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.one", scope="shop", when_full="cancel_running"))
+    [first] = await desk.start(1)
+    await desk.claim([first])
+    [second] = await desk.start(1)
+    await desk.timers()
+    assert await desk.statuses([first, second]) == ["canceling", "queued"]  # the slot is held to the end
+    await desk.finish([first], "cancelled")
+    assert await desk.statuses([first, second]) == ["cancelled", "scheduled"]
+    [third] = await desk.start(1)
+    await desk.timers()
+    assert await desk.statuses([second, third]) == ["cancelled", "scheduled"]
+    await desk.sound()
+
+
+async def test_groups_take_turns_however_many_one_has(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.one", scope="shop", fair="customer"))
+    ids = await desk.start(6, customer="big")
+    ids += await desk.start(2, customer="small")
+    ids += await desk.start(1, customer="late")
+    assert await drained(desk, ids) == [0, 1, 6, 8, 2, 7, 3, 4, 5]
+    await desk.sound()
+
+
+async def test_turns_are_taken_across_actions_and_within_a_priority(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.one", scope="shop", fair="customer"))
+    ids = await desk.start(3, "shop.charge", customer="a")
+    ids += await desk.start(2, "shop.refund", customer="a")
+    ids += await desk.start(2, "shop.refund", customer="b")
+    ids += await desk.start(1, "shop.charge", priority=9, customer="a")
+    assert await drained(desk, ids) == [0, 7, 1, 5, 2, 6, 3, 4]
+    await desk.sound()
+
+
+async def test_turns_of_one_limit_are_kept_where_another_one_is_the_bottleneck(desk: Desk) -> None:
+    await desk.open(
+        Limit(9, ref="shop.fair", scope="shop.charge", fair="customer"), Limit(1, ref="ops.all", scope="*")
+    )
+    ids = await desk.start(4, customer="big")
+    ids += await desk.start(1, customer="small")
+    assert await drained(desk, ids) == [0, 1, 4, 2, 3]
+    await desk.sound()
+
+
+async def test_of_two_limits_a_slot_of_each_is_held(desk: Desk) -> None:
+    await desk.open(
+        Limit(1, ref="shop.each", scope="shop.charge", by="customer"),
+        Limit(2, ref="shop.whole", scope="shop"),
+    )
+    ids = [(await desk.start(1, customer=customer))[0] for customer in "aaabc"]
+    assert await desk.scheduled(ids) == [0, 3]
+    await desk.run([ids[3]])
+    # The second a stands first but for the pack's slot alone: the third customer, who needs nothing else, goes.
+    assert await desk.scheduled(ids) == [0, 4]
+    assert await drained(desk, ids) == [0, 4, 1, 2]
+    await desk.sound()
+
+
+async def test_in_one_message_the_older_that_needs_two_slots_goes_before_the_younger_that_needs_one(
+    desk: Desk,
+) -> None:
+    await desk.open(
+        Limit(1, ref="shop.each", scope="shop.charge", by="customer"),
+        Limit(1, ref="shop.whole", scope="shop"),
+    )
+    ids = await desk.request(1, customer="a")
+    ids += await desk.request(1, "shop.refund")
+    await desk.admit(ids)
+    assert await desk.scheduled(ids) == [0]
+    await desk.sound()
+
+
+async def test_what_no_live_worker_could_run_lets_others_pass_and_keeps_its_place(desk: Desk) -> None:
+    worker = await desk.hire("shop.refund")
+    await desk.open(ONE, worker=False)
+    first = await desk.start(2, "shop.charge")
+    other = await desk.start(2, "shop.refund")
+    assert await desk.statuses(first + other) == ["queued", "queued", "scheduled", "queued"]
+    charger = await desk.hire("shop.charge")
+    await desk.tidy()
+    desk.worker = worker
+    await desk.run(other[:1])
+    assert await desk.scheduled(first + other) == [0]
+    await desk.dismiss(charger)
+    # Its worker left before it was claimed: the slot comes back, and the next one starts.
+    await desk.session.fetch("select * from return_unclaimed(interval '0', 100)")
+    await desk.admit(first[:1])
+    assert await desk.statuses(first + other) == ["queued", "queued", "completed", "scheduled"]
+    await desk.sound()
+
+
+async def test_raising_a_limit_fills_it_and_lowering_it_drains(desk: Desk) -> None:
+    await desk.open(ONE)
+    ids = await desk.start(8)
+    await desk.apply(Limit(4, ref="shop.one", scope="shop"))
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 1, 2, 3]
+    await desk.apply(Limit(2, ref="shop.one", scope="shop"))
+    await desk.tidy()
+    await desk.run(ids[:2])
+    assert await desk.scheduled(ids) == [2, 3]
+    await desk.run(ids[2:3])
+    assert await desk.scheduled(ids) == [3, 4]
+    await desk.sound()
+
+
+async def test_a_limit_that_is_removed_lets_all_go(desk: Desk) -> None:
+    await desk.open(ONE)
+    ids = await desk.start(5)
+    await desk.session.fetch("delete from catalog where kind = 'limit' returning 1")
+    await desk.apply(Limit(1, ref="mail.other", scope="mail"))
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 1, 2, 3, 4]
+    await desk.run(ids)
+    await desk.sound()
+
+
+async def test_a_limit_that_is_added_holds_for_those_who_wait(desk: Desk) -> None:
+    await desk.open(Limit(2, ref="shop.two", scope="shop"))
+    ids = [(await desk.start(1, customer=customer))[0] for customer in "aabbaabb"]
+    await desk.apply(Limit(1, ref="shop.each", scope="shop.charge", by="customer"))
+    await desk.tidy()
+    await desk.run(ids[:2])
+    assert await desk.scheduled(ids) == [2, 4]
+    assert await drained(desk, ids) == [2, 4, 3, 5, 6, 7]
+    await desk.sound()
+
+
+@pytest.mark.parametrize("when_full", ["cancel_new", "enqueue"])
+async def test_who_joins_a_line_that_is_being_put_in_order_anew_waits_in_it(
+    desk: Desk, when_full: str
+) -> None:
+    one = Limit(1, ref="shop.one", scope="shop", when_full=when_full, max_waiting=5)
+    await desk.open(one)
+    ids = await desk.start(1)
+    await desk.run(ids, "requested")
+    ids += await desk.start(1)
+    await desk.admit(ids[:1])  # a retry waits, whatever the limit says of new ones
+    await desk.apply(Limit(9, ref="mail.nine", scope="shop"))
+    await desk.session.fetch("delete from catalog where ref = 'mail.nine' returning 1")
+    await desk.apply(Limit(3, ref="mail.three", scope="mail"))
+    ids += await desk.start(1)
+    await desk.tidy()
+    assert await desk.statuses(ids[:2]) == ["queued", "scheduled"]
+    await desk.run(ids[1:2])
+    assert await desk.statuses(ids[:1]) == ["scheduled"]
+    await desk.sound()
+
+
+async def test_very_many_are_let_in_part_by_part(desk: Desk) -> None:
+    await desk.open(ONE, Limit(1, ref="mail.one", scope="mail"))
+    ids = await desk.request(2500)
+    await desk.admit(ids)
+    shared = await desk.request(1, customer="a")
+    await desk.apply(Limit(10_000, ref="shop.one", scope="shop"))
+    assert len(await desk.session.fetch("select * from wake_keys(100)")) > 0
+    assert 1000 < len(await desk.scheduled(ids)) < 1100
+    await desk.tidy()
+    assert len(await desk.scheduled(ids)) == 2500
+    await desk.admit(shared)
+    await desk.sound()
+
+
+async def test_who_waits_for_an_answer_keeps_his_slot_if_the_limit_says_so(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.one", scope="shop", while_waiting="keep"))
+    ids = await desk.start(2)
+    await desk.run(ids[:1], "waiting")
+    assert await desk.statuses(ids) == ["waiting", "queued"]
+    await desk.session.fetch("select * from answer_inquiry($1, '1', 'somebody')", ids[0])
+    assert await desk.statuses(ids) == ["completed", "scheduled"]
+    await desk.sound()

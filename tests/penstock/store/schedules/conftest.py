@@ -1,0 +1,64 @@
+"""An installation in which nothing runs: the tests fire schedules themselves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from penstock.store.database import Row, Transaction
+from penstock.store.schedules import firing
+from tests.flows.installation import Installation
+
+
+class House(Installation):
+    """Plays the part of the executors' loop."""
+
+    async def fire(self, ref: str | None = None, limit: int = 500) -> firing.Fired:
+        """Fire what is due, once."""
+        return await self.change(lambda tx: firing.fire_due(tx, limit, ref))
+
+    async def change(self, work: Callable[[Transaction], Awaitable[Any]]) -> Any:
+        async with self.session.transaction() as tx:
+            return await work(tx)
+
+    async def sleep(self, ref: str, past: timedelta) -> None:
+        """As if nobody had looked at a schedule for so long."""
+        await self.rows(
+            "update schedule set since = since - $2::interval, next_due = clock_timestamp() - interval '1 ms' where ref = $1",
+            ref,
+            past,
+        )
+
+    async def claim(self) -> None:
+        """As if a worker had what is scheduled."""
+        await self.rows(
+            "update execution set status = 'running', attempt = 1, claim = id where status = 'scheduled'"
+        )
+
+    async def end(self, status: str = "completed", error: str | None = None) -> None:
+        """As if whatever is open had run and ended."""
+        await self.claim()
+        await self.rows(
+            "with ended as (update execution set status = $1, finished_at = clock_timestamp() "
+            "where finished_at is null returning id), "
+            "gone as (delete from live using ended where execution_id = id) "
+            "insert into result (execution_id, error) select id, $2::jsonb from ended",
+            status,
+            error,
+        )
+
+    async def fires(self, ref: str) -> list[Row]:
+        """Oldest first."""
+        return await self.rows("select * from fire where schedule = $1 order by due_at", ref)
+
+    async def of(self, ref: str) -> Row:
+        return (await self.rows("select * from schedule where ref = $1", ref))[0]
+
+
+@pytest.fixture
+async def house(database: str) -> AsyncIterator[House]:
+    async with House(database, None) as house:
+        yield house

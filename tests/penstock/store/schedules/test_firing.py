@@ -1,0 +1,302 @@
+"""One fire, one execution, and the next time: together or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+import orjson
+import pytest
+
+from penstock import MissedFires, RetryPolicy, Schedule, action
+from penstock.errors import IllegalMove
+from penstock.language.schedules import fires
+from penstock.store.database import Session
+from penstock.store.schedules import firing
+from tests.flows import shop
+from tests.penstock.store.schedules.conftest import House
+
+HOUR = timedelta(hours=1)
+
+
+@action(pack="clock")
+async def note(at: str, again: bool = False, who: str = "") -> str:
+    return at
+
+
+def every_minute(name: str = "clock.minutely", **options: Any) -> Schedule:
+    options = {"action": shop.charge, "params": {"order": 1}, "cron": "* * * * *", **options}
+    return Schedule(name, **options)
+
+
+async def test_a_due_schedule_gets_its_fire_its_execution_and_its_next_time_in_one_transaction(
+    house: House,
+) -> None:
+    await house.apply(*shop.ALL, every_minute())
+    before = await house.of("clock.minutely")
+    await house.sleep("clock.minutely", timedelta(minutes=1))
+    fired = await house.fire()
+    assert (fired.schedules, fired.counts) == (1, {"created": 1})
+    [fire] = await house.fires("clock.minutely")
+    assert (fire["status"], fire["kind"], fire["outcome"]) == ("created", "due", None)
+    assert fire["due_at"].second == 0
+    [execution] = await house.rows(
+        "select e.*, p.params::text as params from execution e join payload p on p.execution_id = e.id"
+    )
+    assert execution["id"] == fire["execution_id"]
+    assert execution["status"] == "scheduled"
+    assert orjson.loads(execution["params"]) == {"order": 1}
+    after = await house.of("clock.minutely")
+    assert after["next_due"] == before["next_due"]
+    assert after["since"] == after["last_due"] == fire["due_at"]
+    assert after["last_execution"] == fire["execution_id"]
+    assert (await house.fire()).schedules == 0
+
+
+async def test_a_crash_before_the_commit_leaves_the_schedule_due_and_another_fires_it(house: House) -> None:
+    await house.apply(*shop.ALL, every_minute())
+    await house.sleep("clock.minutely", timedelta(minutes=1))
+    doomed: Session = (await house.parts()).database.session()
+
+    async def dies() -> None:
+        async with doomed.transaction() as tx:
+            assert (await firing.fire_due(tx, 10)).counts == {"created": 1}
+            tx.connection.terminate()
+
+    with pytest.raises((asyncpg.InterfaceError, asyncpg.PostgresError)):
+        await dies()
+    assert await house.fires("clock.minutely") == []
+    assert await house.statuses() == {}
+    assert (await house.fire()).counts == {"created": 1}
+
+
+async def test_what_one_replica_holds_the_others_pass_over(house: House) -> None:
+    await house.apply(*shop.ALL, every_minute("clock.a"), every_minute("clock.b"))
+    await house.sleep("clock.a", timedelta(minutes=1))
+    await house.sleep("clock.b", timedelta(minutes=1))
+    other: Session = (await house.parts()).database.session()
+    async with other.transaction() as tx:
+        assert (await firing.fire_due(tx, 1)).schedules == 1
+        assert (await house.fire()).schedules == 1
+        assert (await house.fire()).schedules == 0
+    assert await house.statuses() == {"scheduled": 2}
+
+
+async def test_many_replicas_fire_each_instant_once(house: House) -> None:
+    await house.apply(*shop.ALL, *(every_minute(f"clock.s{n}") for n in range(60)))
+    await house.rows("update schedule set since = since - interval '1 minute', next_due = clock_timestamp()")
+    sessions = [(await house.parts()).database.session() for _ in range(4)]
+
+    async def replica(session: Session) -> int:
+        count = 0
+        for _ in range(30):
+            async with session.transaction() as tx:
+                count += (await firing.fire_due(tx, 7)).counts.get("created", 0)
+        return count
+
+    assert sum(await asyncio.gather(*map(replica, sessions))) == 60
+    assert await house.statuses() == {"scheduled": 60}
+    assert len(await house.rows("select distinct execution_id from fire")) == 60
+
+
+async def test_an_instant_that_has_a_fire_never_gets_another(house: House) -> None:
+    await house.apply(*shop.ALL, every_minute())
+    for _ in range(2):  # the second time as if the schedule's row had been restored from a backup
+        await house.rows(
+            "update schedule set since = date_trunc('minute', clock_timestamp()) - interval '1 s', "
+            "next_due = date_trunc('minute', clock_timestamp())"
+        )
+        await house.fire()
+    assert len(await house.fires("clock.minutely")) == len(await house.rows("select from execution")) == 1
+
+
+async def test_parameters_are_rendered_from_the_context_of_the_fire(house: House) -> None:
+    told = Schedule(
+        "clock.told",
+        action=note,
+        cron="0 12 * * *",
+        timezone="Asia/Kathmandu",
+        params={
+            "at": "{{ scheduled_time }}",
+            "again": "{{ is_recovery }}",
+            "who": "{{ region }}/{{ context.schedule }}",
+        },
+        context={"region": "east"},
+        retry=RetryPolicy(max_attempts=4),
+    )
+    await house.apply(note, told)
+    await house.rows("update schedule set since = '2026-03-01T00:00Z', next_due = '2026-03-01T06:15Z'")
+    await house.fire()
+    [row] = await house.rows("select params::text, options::text, origin::text from payload")
+    fire = (await house.fires("clock.told"))[-1]
+    assert fire["kind"] == "missed"
+    local = fire["due_at"].astimezone(tz=None).astimezone(told_zone())
+    assert orjson.loads(row["params"]) == {"at": local.isoformat(), "again": False, "who": "east/clock.told"}
+    assert local.isoformat().endswith("T12:00:00+05:45")
+    options = orjson.loads(row["options"])
+    assert options["retry"] == {"max_attempts": 4}
+    assert options["context"] == {
+        "region": "east",
+        "schedule": "clock.told",
+        "scheduled_time": local.isoformat(),
+        "timezone": "Asia/Kathmandu",
+        "expression": "0 12 * * *",
+        "is_recovery": False,
+        "is_missed": True,
+        "is_backfill": False,
+    }
+    assert orjson.loads(row["origin"])["schedule"] == "clock.told"
+
+
+def told_zone() -> Any:
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo("Asia/Kathmandu")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"action": note, "params": {"at": ""}}, "clock.note is not registered"),
+        ({"params": {"order": "{{ nothing }}"}}, "nothing"),
+        ({"params": {"order": "{{ timezone }}"}}, "order"),
+    ],
+)
+async def test_a_fire_that_cannot_start_is_kept_as_failed_and_the_schedule_goes_on(
+    house: House, options: dict[str, Any], says: str
+) -> None:
+    await house.apply(*shop.ALL, note, every_minute(**options))
+    await house.rows("delete from catalog where ref = 'clock.note'")
+    await house.sleep("clock.minutely", timedelta(minutes=1))
+    assert (await house.fire()).counts == {"failed": 1}
+    [fire] = await house.fires("clock.minutely")
+    assert says in fire["error"]
+    assert fire["execution_id"] is None
+    assert (await house.of("clock.minutely"))["next_due"] > fire["due_at"]
+    assert await house.statuses() == {}
+
+
+async def test_a_schedule_that_cannot_be_planned_is_put_aside_and_loses_nothing(house: House) -> None:
+    await house.apply(*shop.ALL, every_minute("clock.good"), every_minute("clock.odd"))
+    await house.rows(
+        "update definition set body = body || '{\"timezone\": \"Mars/Olympus\"}' where ref = 'clock.odd'"
+    )
+    await house.rows("update schedule set since = since - interval '1 minute', next_due = clock_timestamp()")
+    assert (await house.fire()).counts == {"created": 1}
+    odd = await house.of("clock.odd")
+    assert "Mars/Olympus" in odd["error"]
+    assert odd["since"] < odd["updated_at"] < odd["next_due"]
+    assert await house.fires("clock.odd") == []
+
+
+async def test_after_an_outage_the_latest_fire_stands_for_those_missed(house: House) -> None:
+    await house.apply(*shop.ALL, every_minute())
+    await house.sleep("clock.minutely", HOUR)
+    fired = await house.fire()
+    fires = await house.fires("clock.minutely")
+    missed = [fire for fire in fires if fire["kind"] == "missed"]
+    # Those of the last five minutes are in time; one of the others runs.
+    assert [fire["status"] for fire in missed].count("created") == 1
+    assert missed[-1]["status"] == "created"
+    assert {fire["status"] for fire in fires if fire["kind"] == "due"} == {"created"}
+    assert fires[0]["error"] in ("missed", "missed, as were fires before it")
+    assert fired.missed == len(missed) == 50 + 1
+
+
+async def test_all_missed_fires_are_made_up_for_within_the_cap_and_spread(house: House) -> None:
+    policy = MissedFires(catch_up="all", at_most=20, spread=100, policy="delay", delay=60)
+    await house.apply(*shop.ALL, every_minute(missed=policy))
+    await house.sleep("clock.minutely", HOUR)
+    await house.fire()
+    [[created]] = await house.rows("select count(*) from fire where kind = 'missed' and status = 'created'")
+    assert created == 20
+    rows = await house.rows(
+        "select e.not_before - lag(e.not_before) over (order by f.due_at) as apart, e.status, e.not_before - f.made_at as wait "
+        "from fire f join execution e on e.id = f.execution_id where f.kind = 'missed' order by f.due_at"
+    )
+    assert {row["status"] for row in rows} == {"requested"}
+    assert {row["apart"] for row in rows[1:]} == {timedelta(seconds=5)}
+    assert abs(rows[0]["wait"] - timedelta(minutes=1)) < timedelta(seconds=5)
+
+
+async def test_a_backlog_larger_than_a_transaction_is_worked_off_in_several(house: House) -> None:
+    policy = MissedFires(catch_up="all", at_most=2000)
+    await house.apply(
+        *shop.ALL, every_minute("clock.s0", missed=policy), every_minute("clock.s1", missed=policy)
+    )
+    await house.rows("update schedule set since = since - interval '25 hours', next_due = clock_timestamp()")
+    turns = 0
+    while (await house.fire()).schedules:
+        turns += 1
+    assert turns >= 3
+    rows = await house.rows(
+        "select schedule, count(*), min(due_at), max(due_at) from fire group by 1 order by 1"
+    )
+    for row in rows:
+        assert row["count"] == (row["max"] - row["min"]) // timedelta(minutes=1) + 1
+        assert 1499 <= row["count"] <= 1501
+    assert await house.statuses() == {"scheduled": sum(row["count"] for row in rows)}
+
+
+async def test_missed_fires_can_be_dropped(house: House) -> None:
+    await house.apply(*shop.ALL, every_minute(missed=MissedFires(policy="skip", grace=0)))
+    await house.sleep("clock.minutely", HOUR)
+    fired = await house.fire()
+    assert set(fired.counts) <= {"skipped", "created"}
+    assert fired.counts.get("created", 0) <= 1
+    assert (await house.of("clock.minutely"))["next_due"] > datetime.now(UTC) - HOUR
+
+
+async def test_jitter_delays_the_start_and_not_the_fire(house: House) -> None:
+    await house.apply(*shop.ALL, every_minute(jitter="10h"))
+    await house.sleep("clock.minutely", timedelta(minutes=1))
+    await house.fire()
+    [row] = await house.rows(
+        "select e.status, e.not_before from fire f join execution e on e.id = f.execution_id"
+    )
+    assert row["status"] == "requested"
+    assert row["not_before"] is not None
+
+
+async def test_a_one_shot_schedule_fires_once_and_is_over(house: House) -> None:
+    await house.apply(*shop.ALL, every_minute("clock.once", cron=None, at=datetime(2100, 1, 1, tzinfo=UTC)))
+    row = await house.of("clock.once")
+    assert row["next_due"] == datetime(2100, 1, 1, tzinfo=UTC)
+    await house.rows(
+        "update definition set body = body || '{\"at\": \"2026-01-01T00:00:00+00:00\"}' where ref = 'clock.once'"
+    )
+    await house.rows("update schedule set since = '2025-12-31', next_due = '2026-01-01'")
+    assert (await house.fire()).counts == {"created": 1}
+    assert (await house.of("clock.once"))["next_due"] is None
+    assert (await house.fire()).schedules == 0
+
+
+async def test_nothing_fires_outside_of_the_start_and_end_dates(house: House) -> None:
+    await house.apply(
+        *shop.ALL,
+        every_minute("clock.early", starts_at="2100-01-01T00:00:30+00:00"),
+        every_minute("clock.late", ends_at="2020-01-01T00:00:00+00:00"),
+    )
+    assert (await house.of("clock.early"))["next_due"] == datetime(2100, 1, 1, 0, 1, tzinfo=UTC)
+    assert (await house.of("clock.late"))["next_due"] is None
+    await house.sleep("clock.early", timedelta(minutes=1))
+    assert (await house.fire()).counts == {}
+    assert (await house.of("clock.early"))["next_due"] == datetime(2100, 1, 1, 0, 1, tzinfo=UTC)
+
+
+async def test_the_database_allows_the_declared_moves_of_fires_and_no_others(house: House) -> None:
+    for old, new in itertools.permutations(fires.MOVES, 2):
+        await house.rows(
+            "insert into fire (schedule, due_at, status, kind, definition_id) values ('clock.m', now(), $1, 'due', 1)",
+            old,
+        )
+        moved = house.rows("update fire set status = $1", new)
+        if new in fires.MOVES[old]:
+            await moved
+        else:
+            with pytest.raises(IllegalMove, match=f"{old} -> {new}"):
+                await moved
+        await house.rows("delete from fire")

@@ -1,0 +1,71 @@
+"""docs/schedules.md says what is so: its examples load, its commands and options exist, its names are told."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import typer
+
+from penstock.cli import app
+from penstock.language.definitions import Schedule, load
+from penstock.language.definitions.schedule import MissedFires
+from penstock.language.schedules.compiled import compile_schedule
+from penstock.language.schedules.reserved import RESERVED
+from penstock.store.schedules.firing import context_of
+from penstock_executor.schedule_metrics import READ
+
+PAGE = (Path(__file__).parents[4] / "docs/schedules.md").read_text()
+
+
+def block(language: str) -> str:
+    [found] = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.M | re.S)
+    return str(found)
+
+
+def test_the_python_example_loads(tmp_path: Path) -> None:
+    path = tmp_path / "page_of_schedules.py"
+    path.write_text(block("python"))
+    found = load(path)
+    found.check()
+    assert list(found.schedules) == ["shop.report", "shop.stocktaking"]
+    for schedule in found.schedules.values():
+        compile_schedule(schedule.body())
+
+
+def test_the_yaml_example_loads(tmp_path: Path) -> None:
+    (tmp_path / "pack.yaml").write_text("name: shop\n")
+    (tmp_path / "schedules.yaml").write_text(block("yaml"))
+    [schedule] = load(tmp_path).schedules.values()
+    assert isinstance(schedule, Schedule)
+    assert schedule.missed == MissedFires(catch_up="all", at_most=10, spread=600)
+
+
+def test_every_command_and_option_exists() -> None:
+    commands = typer.main.get_command(app).commands["schedule"].commands  # type: ignore[attr-defined]
+    lines = re.findall(r"^    (?:\$ )?penstock schedule (.*)$", PAGE, re.M)
+    rows = [
+        words
+        for row in re.findall(r"^\| (`[a-z].*?) \|", PAGE, re.M)
+        for words in re.findall(r"`(.*?)`", row)
+    ]
+    typed = [shlex.split(line) for line in lines]
+    typed += [shlex.split(words) for words in rows if words.split()[0] in commands]
+    assert {words[0] for words in typed} == set(commands)
+    for words in typed:
+        known = {name for parameter in commands[words[0]].params for name in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= known, words
+
+
+def test_what_a_run_is_told_is_named() -> None:
+    schedule = compile_schedule(Schedule("clock.s", action="clock.tick", every=5).body())
+    told = context_of(schedule, schedule.spec.anchor, "due", recovery=False)
+    assert set(told) == set(RESERVED)
+    assert [name for name in RESERVED if f"`{name}`" not in PAGE] == []
+
+
+def test_every_gauge_is_named() -> None:
+    named = PAGE.partition("| gauge ")[2]
+    parts = [name.removeprefix("schedules").removeprefix("schedule_fires") for name in READ]
+    assert [part for part in parts if part.strip("_") not in named] == []

@@ -1,0 +1,32 @@
+"""The columns, once: what alembic is checked against. The statements are in penstock.store and in migrations/.
+
+What each table is for stands beside its columns in the migrations (migrations/versions/*/tables.sql).
+"""
+
+from __future__ import annotations
+
+from tests.penstock.store.tables import (
+    admissions,
+    definitions,
+    events,
+    executions,
+    messages,
+    polls,
+    processes,
+    schedules,
+    workflows,
+)
+from tests.penstock.store.tables.metadata import METADATA
+
+__all__ = [
+    "METADATA",
+    "admissions",
+    "definitions",
+    "events",
+    "executions",
+    "messages",
+    "polls",
+    "processes",
+    "schedules",
+    "workflows",
+]

@@ -1,0 +1,81 @@
+"""Events, what they started, and the keys that make each happen once."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Index, Integer, SmallInteger, Table, Text, text
+from sqlalchemy.dialects.postgresql import JSONB, UUID
+
+from tests.penstock.store.tables.metadata import INSTANT, METADATA
+
+event = Table(
+    "event",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("trigger", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("payload", JSONB, nullable=False),
+    Column("source", Text),
+    Column("created_at", INSTANT, primary_key=True, server_default=text("now()")),
+    postgresql_partition_by="RANGE (created_at)",
+)
+
+
+unmatched = Table(
+    "unmatched",
+    METADATA,
+    Column("event_id", UUID, primary_key=True),
+    Column("since", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+)
+
+
+event_key = Table(
+    "event_key",
+    METADATA,
+    Column("tenant", Text, primary_key=True),
+    Column("trigger", Text, primary_key=True),
+    Column("source", Text, primary_key=True),
+    Column("message_id", Text, primary_key=True),
+    Column("event_id", UUID, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=text("now()")),
+    Index("event_key_created", "created_at"),
+)
+
+
+untold = Table(
+    "untold",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("since", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+)
+
+
+enforcement = Table(
+    "enforcement",
+    METADATA,
+    Column("event_id", UUID, primary_key=True),
+    Column("rule", Text, primary_key=True),
+    Column("definition_id", Integer, nullable=False),
+    Column("execution_id", UUID, nullable=False, unique=True),
+    Column("status", Text, nullable=False),
+    Column("namespace_id", Integer),
+    Column("action_definition_id", Integer),
+    Column("priority", SmallInteger, nullable=False, server_default=text("0")),
+    Column("params", JSONB),
+    Column("options", JSONB),
+    Column("error", Text),
+    Column("created_at", INSTANT, nullable=False, server_default=text("now()")),
+    Index("enforcement_created", "created_at"),
+)
+
+
+idempotency = Table(
+    "idempotency",
+    METADATA,
+    Column("tenant", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("execution_id", UUID, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=text("now()")),
+    Index("idempotency_created", "created_at"),
+)

@@ -1,0 +1,151 @@
+"""Executions: the hot rows, what belongs to them, and what is kept of them."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Column,
+    Identity,
+    Index,
+    Integer,
+    SmallInteger,
+    Table,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB, UUID
+
+from tests.penstock.store.tables.metadata import INSTANT, METADATA
+
+execution = Table(
+    "execution",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("status", Text, nullable=False),
+    Column("attempt", SmallInteger, nullable=False, server_default=text("0")),
+    Column("failures", SmallInteger, nullable=False, server_default=text("0")),
+    Column("recoveries", SmallInteger, nullable=False, server_default=text("0")),
+    Column("priority", SmallInteger, nullable=False, server_default=text("0")),
+    Column("item", Integer, nullable=False, server_default=text("'-1'::integer")),
+    Column("namespace_id", Integer, nullable=False),
+    Column("definition_id", Integer, nullable=False),
+    Column("parent", UUID),
+    Column("claim", UUID),
+    Column("ready_at", INSTANT, nullable=False, server_default=text("now()")),
+    Column("not_before", INSTANT),
+    Column("created_at", INSTANT, nullable=False, server_default=text("now()")),
+    Column("finished_at", INSTANT),
+    Column("task", Text),
+    Column("reason", Text),
+    Column("keys", ARRAY(Text)),
+    Index(
+        "execution_child", "parent", "task", "item", unique=True, postgresql_where=text("parent IS NOT NULL")
+    ),
+)
+
+
+payload = Table(
+    "payload",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("params", JSONB, nullable=False),
+    Column("options", JSONB),
+    Column("origin", JSONB),
+)
+
+
+result = Table(
+    "result",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("result", JSONB),
+    Column("error", JSONB),
+)
+
+
+attempt = Table(
+    "attempt",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("attempt", SmallInteger, primary_key=True),
+    Column("outcome", Text, nullable=False),
+    Column("worker", Text),
+    Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("error", JSONB),
+)
+
+
+live = Table(
+    "live",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+)
+
+
+history = Table(
+    "history",
+    METADATA,
+    Column("execution_id", UUID, nullable=False),
+    Column("at", INSTANT, nullable=False),
+    Column("old", Text),
+    Column("new", Text, nullable=False),
+    Column("attempt", SmallInteger, nullable=False),
+    Column("actor", Text),
+    Column("reason", Text),
+    Index("history_at", "at", postgresql_using="brin"),
+    postgresql_partition_by="RANGE (at)",
+)
+
+
+finished = Table(
+    "finished",
+    METADATA,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("ids", ARRAY(UUID), nullable=False),
+)
+
+
+archive = Table(
+    "archive",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("finished_at", INSTANT, primary_key=True),
+    Column("status", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("namespace", Text, nullable=False),
+    Column("root", UUID, nullable=False),
+    Column("parent", UUID),
+    Column("task", Text),
+    Column("item", Integer),
+    Column("created_at", INSTANT, nullable=False),
+    Column("attempt", SmallInteger, nullable=False),
+    Column("failures", SmallInteger, nullable=False),
+    Column("recoveries", SmallInteger, nullable=False),
+    Column("priority", SmallInteger, nullable=False),
+    Column("definition_id", Integer, nullable=False),
+    Column("reason", Text),
+    Column("params", JSONB),
+    Column("options", JSONB),
+    Column("origin", JSONB),
+    Column("result", JSONB),
+    Column("error", JSONB),
+    Column("state", JSONB),
+    Column("attempts", JSONB),
+    Index("archive_root", "root"),
+    postgresql_partition_by="RANGE (finished_at)",
+)
+
+
+log_line = Table(
+    "log_line",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("attempt", SmallInteger, primary_key=True),
+    Column("seq", BigInteger, primary_key=True),
+    Column("stream", Text, nullable=False),
+    Column("line", Text, nullable=False),
+    Column("at", INSTANT, primary_key=True, server_default=text("clock_timestamp()")),
+    postgresql_partition_by="RANGE (at)",
+)

@@ -1,0 +1,36 @@
+"""Who lives, and which attempts they hold."""
+
+from __future__ import annotations
+
+from sqlalchemy import ARRAY, Column, Index, Integer, Table, Text, text
+from sqlalchemy.dialects.postgresql import JSONB, UUID
+
+from tests.penstock.store.tables.metadata import INSTANT, METADATA
+
+claim = Table(
+    "claim",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("worker", UUID, nullable=False),
+    Column("executions", ARRAY(UUID), nullable=False),
+    Column("claimed_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("claim_worker", "worker"),
+)
+
+
+process = Table(
+    "process",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("routes", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
+    Column("actions", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
+    Column("labels", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("concurrency", Integer, nullable=False, server_default=text("0")),
+    Column("state", Text, nullable=False, server_default=text("'active'::text")),
+    Column("holding", ARRAY(UUID), nullable=False, server_default=text("'{}'::uuid[]")),
+    Column("missing", ARRAY(UUID), nullable=False, server_default=text("'{}'::uuid[]")),
+    Column("started_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("beat_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from penstock_worker.executors.orphan_registry import Watch
+from tests.penstock_worker.executors.runs import until
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
+async def _warden(but: set[int]) -> psutil.Process:
+    """The warden that is not one of these. A process that is just starting shows no command line yet."""
+    found: list[psutil.Process] = []
+
+    def look() -> bool:
+        found[:] = [each for each in psutil.Process().children() if each.pid not in but and _is_warden(each)]
+        return bool(found)
+
+    await until(look)
+    return found[0]
+
+
+def _is_warden(process: psutil.Process) -> bool:
+    return any("warden.py" in part for part in process.cmdline())
+
+
+async def test_what_is_watched_is_killed_when_the_watch_ends(sleeper: subprocess.Popen[bytes]) -> None:
+    watch = Watch()
+    watch.mark()
+    watch.add(sleeper.pid)
+    watch.close()
+    await until(lambda: sleeper.poll() == -9)
+
+
+async def test_what_ended_before_is_left_alone(sleeper: subprocess.Popen[bytes]) -> None:
+    watch = Watch()
+    watch.mark()
+    watch.add(sleeper.pid)
+    watch.remove(sleeper.pid)
+    watch.close()
+    assert sleeper.poll() is None
+
+
+async def test_a_warden_that_was_killed_is_replaced_and_told_everything(
+    sleeper: subprocess.Popen[bytes],
+) -> None:
+    before = {each.pid for each in psutil.Process().children()}
+    watch = Watch()
+    watch.mark()
+    watch.add(sleeper.pid)
+    warden = await _warden(before)
+    warden.kill()
+    warden.wait()
+    watch.add(999_999_999)
+    successor = await _warden(before | {warden.pid})
+    assert successor.pid != warden.pid
+    watch.close()
+    await until(lambda: sleeper.poll() == -9)
+
+
+def test_what_was_started_as_the_worker_died_is_known_by_its_mark() -> None:
+    watch = Watch()
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, **watch.mark()}) as unannounced:
+        watch.close()
+        assert unannounced.wait(30) == -9
+
+
+def test_a_fork_of_a_worker_watches_its_own_children_only(sleeper: subprocess.Popen[bytes]) -> None:
+    program = (
+        "import os, sys; from penstock_worker.executors.orphan_registry import Watch; watch = Watch(); watch.mark();"
+        "watch.add(int(sys.argv[1])); pid = os.fork();"
+        "watch.mark(); watch.close() if pid == 0 else (os.waitpid(pid, 0), watch.remove(int(sys.argv[1])));"
+        "watch.close()"
+    )
+    subprocess.run([sys.executable, "-c", program, str(sleeper.pid)], check=True)
+    assert sleeper.poll() is None
