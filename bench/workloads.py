@@ -4,8 +4,8 @@ starts one."""
 from __future__ import annotations
 
 from bench import marks
-from penstock import Limit, Pack, Rule, Trigger, action
-from penstock.workflows import Workflow, from_body
+from penstock import Limit, Pack, Rule, Trigger, Workflow, action
+from penstock.language.workflows import from_body
 
 pack = Pack("bench")
 

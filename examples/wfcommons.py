@@ -20,10 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock import Workflow
 from penstock.language.definitions import Pack, action
 from penstock.language.sources import Source
+from penstock.language.workflows import to_yaml
 from penstock.language.workflows.reading import from_value
-from penstock.workflows import Workflow, to_yaml
 
 pack = Pack("wfcommons")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from penstock import Pack, Rule, Trigger, action, workflow
-from penstock.workflows import each
+from penstock import Pack, Rule, Trigger, action, each, workflow
 
 from . import python_source, reports, repository
 

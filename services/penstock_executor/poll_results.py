@@ -11,9 +11,9 @@ import orjson
 from penstock.errors import InvalidInput
 from penstock.ids import new_id
 from penstock.language.schemas import Schema
-from penstock.messaging import dead_letters, messages
+from penstock.messaging import dead_letters
 from penstock.moves import COMPLETED
-from penstock.store import catalog, events, polls
+from penstock.store import catalog, events, polls, queues
 from penstock.store.database import Row, Transaction
 
 SOURCE = "poll"
@@ -98,7 +98,7 @@ async def _put_aside(
     await dead_letters.keep(
         tx,
         dead_letters.Letter(
-            queue=messages.EVENT_RECEIVED,
+            queue=queues.EVENT_RECEIVED,
             reason=reason,
             body=orjson.dumps(payload),
             type=None,

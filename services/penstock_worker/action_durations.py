@@ -19,7 +19,7 @@ ALONE = "update namespace set envelope = 1 where name = $1 and envelope <> 1"
 TOGETHER = "update namespace set envelope = default where name = $1 and envelope = 1"
 
 
-class Paces:
+class ActionDurations:
     """The averages of one worker, by namespace. Writes where one crosses a bound, and only then."""
 
     def __init__(self, session: Session) -> None:

@@ -16,7 +16,7 @@ from penstock.service.assembly import Parts, Stop, assembled, cancel, supervise
 from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.settings import Settings
-from penstock_worker.action_durations import Paces
+from penstock_worker.action_durations import ActionDurations
 from penstock_worker.executors import executors
 from penstock_worker.run_logs import RunLogs
 from penstock_worker.runner import Runner
@@ -41,7 +41,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
     routes = [route.strip() for route in settings.routes.split(",") if route.strip()]
     carries = labels.read(settings.labels)
     relaxed = parts.database.session(relaxed=True)
-    logs, paces = RunLogs(relaxed), Paces(relaxed)
+    logs, durations = RunLogs(relaxed), ActionDurations(relaxed)
     async with executors(settings, settings.executors) as found:
         runnable = {
             ref: action
@@ -57,7 +57,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             labels=carries,
             concurrency=settings.concurrency,
         )
-        runner = Runner(parts, identity, runnable.get, found, paces=paces, sink=logs.add)
+        runner = Runner(parts, identity, runnable.get, found, durations=durations, sink=logs.add)
         heartbeat = Heartbeat(
             settings, identity, holding=runner.holding, answer=runner.pulse, silent=runner.silent
         )
@@ -65,7 +65,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         running = [
             asyncio.create_task(supervise("reports", runner.reports), name="reports"),
             asyncio.create_task(supervise("logs", logs.run), name="logs"),
-            asyncio.create_task(supervise("paces", paces.run), name="paces"),
+            asyncio.create_task(supervise("durations", durations.run), name="durations"),
             asyncio.create_task(supervise("control", lambda: _control(parts, runner)), name="control"),
         ]
         consuming = [

@@ -21,8 +21,9 @@ from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Run, RunnableAction, TaskExecutor, attempt
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity, Pulse
+from penstock.store import queues
 from penstock.store.database import Row
-from penstock_worker.action_durations import Paces
+from penstock_worker.action_durations import ActionDurations
 from penstock_worker.after_attempt import Ending, decide
 from penstock_worker.claims import Claimed, Claims
 from penstock_worker.executors import chosen
@@ -58,13 +59,13 @@ class Runner:
         actions: Callable[[str], RunnableAction | None],
         executors: Mapping[str, TaskExecutor],
         *,
-        paces: Paces,
+        durations: ActionDurations,
         sink: Sink | None = None,
     ) -> None:
         self._parts = parts
         self._settings = parts.settings
         self._executors = executors
-        self._paces = paces
+        self._durations = durations
         self._sink = sink
         self._claims = Claims(parts.database.session(), worker, actions)
         self._reports = Reports(
@@ -101,7 +102,7 @@ class Runner:
 
     async def consume(self, route: str) -> None:
         """Take work of a route until told to stop."""
-        queue = messages.WORK + route
+        queue = queues.WORK + route
         prefetch = max(1, self.slots // ENVELOPE)
         subscription = await self._parts.transport.subscribe(queue, prefetch)
         await self._claims.called(queue)
@@ -170,7 +171,7 @@ class Runner:
                 sizes[one.claim] = sizes.get(one.claim, 0) + 1
             for claim, size in sizes.items():
                 self._reports.opened(claim, size)
-            waits = self._metrics.start_seconds.labels(queue.removeprefix(messages.WORK))
+            waits = self._metrics.start_seconds.labels(queue.removeprefix(queues.WORK))
             for one in claimed:
                 waits.observe(one.waited)
                 self._start(one)
@@ -236,7 +237,7 @@ class Runner:
             self._report(claimed, Ending(REQUESTED, delay=1.0, reason="its task executor was full"))
             return
         took = time.monotonic() - began
-        self._paces.took(event.namespace, took)
+        self._durations.took(event.namespace, took)
         self._metrics.run_seconds.labels(event.action).observe(took)
         mine = self.running.pop(event.execution_id, None)
         if mine is not None and mine.lost:

@@ -7,8 +7,8 @@ import time
 
 from penstock import Limit, RetryPolicy, Rule, Schedule, Trigger, action, current
 from penstock.language.definitions.schedule import MissedFires
+from penstock.language.workflows import from_yaml
 from penstock.run.steering import Defer
-from penstock.workflows import from_yaml
 
 PACK = "chaos"
 LOSSES = 1_000_000

@@ -7,8 +7,8 @@ import os
 import signal
 
 from penstock import action
+from penstock.language.workflows import from_yaml
 from penstock.service.assembly import Stop
-from penstock.workflows import from_yaml
 from tests.crash.dying import Nursery
 from tests.flows.installation import Installation
 

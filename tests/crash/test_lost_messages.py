@@ -7,8 +7,8 @@ import asyncio
 import aiormq
 
 from penstock import Trigger, action
-from penstock.messaging.messages import EXECUTION_COMPLETED, WORKFLOW_STARTED
-from penstock.workflows import from_yaml
+from penstock.language.workflows import from_yaml
+from penstock.store.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
 from tests.flows.installation import Installation
 
 gate = asyncio.Event()

@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 from penstock import Limit, NonRetryable, Retry, RetryPolicy, Rule, Trigger, action, current
+from penstock.language.workflows import from_yaml
 from penstock.run.steering import Defer
-from penstock.workflows import from_yaml
 
 order_placed = Trigger(
     "shop.order_placed",

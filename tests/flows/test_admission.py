@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from penstock import Limit, RetryPolicy, action
+from penstock import Limit, RetryPolicy, Workflow, action
+from penstock.language.workflows import from_body, from_yaml
 from penstock.messaging.outbox import Publisher
 from penstock.run.steering import Defer
 from penstock.store.database import Row
-from penstock.workflows import Workflow, from_body, from_yaml
 from penstock_worker.claims import Claims
 from tests.flows.installation import Installation
 

@@ -11,10 +11,12 @@ import pika
 import pytest
 
 from penstock import Limit, action
-from penstock.messaging import dead_letters, messages
+from penstock.client import dead_letters
+from penstock.language.workflows import from_yaml
+from penstock.messaging import messages
 from penstock.messaging.relay import RETURNS, relay
 from penstock.messaging.transports import MOVED, Message
-from penstock.workflows import from_yaml
+from penstock.store import queues
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.messaging.transports.broker import plain_pika
@@ -166,7 +168,7 @@ async def test_one_of_several_is_singled_out_and_only_it_fails(waiting: Installa
 
     async def bury(id: str, which: list[UUID]) -> None:
         body = messages.encode("work", which)
-        await waiting.put(Message(messages.DEAD, body, id=id, type="work", headers=headers))
+        await waiting.put(Message(queues.DEAD, body, id=id, type="work", headers=headers))
 
     await bury("all", ids)
     await waiting.until("select 1 from dead_letter")
@@ -184,7 +186,7 @@ async def test_a_dead_letter_changes_nothing_that_went_on_meanwhile(waiting: Ins
     await waiting.client.result(id, timeout=20)
     headers = {"x-penstock-reason": "rejected", "x-penstock-queue": "work.default"}
     body = messages.encode("work", [id])
-    await waiting.put(Message(messages.DEAD, body, id="old", type="work", headers=headers))
+    await waiting.put(Message(queues.DEAD, body, id="old", type="work", headers=headers))
     await waiting.until("select 1 from dead_letter")
     assert (await waiting.client.get(id))["status"] == "completed"
     await waiting.sound()

@@ -9,7 +9,7 @@ import pytest
 
 from penstock import Schedule, action, command_action, current
 from penstock.language.definitions import Action
-from penstock.workflows import from_yaml
+from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
 

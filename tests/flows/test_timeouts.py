@@ -8,7 +8,7 @@ import pytest
 
 from penstock import AskInquiry, Timeouts, action
 from penstock.errors import ExecutionFailed
-from penstock.workflows import from_yaml
+from penstock.language.workflows import from_yaml
 from tests.flows import shop
 from tests.flows.installation import Installation
 

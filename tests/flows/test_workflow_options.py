@@ -9,7 +9,7 @@ import pytest
 
 from penstock import RetryPolicy, action
 from penstock.errors import DefinitionError, ExecutionFailed
-from penstock.workflows import from_yaml
+from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 from tests.flows.written import ACTIONS, run
 

@@ -9,7 +9,7 @@ import pytest
 
 from penstock import Limit, RetryPolicy, action, current
 from penstock.errors import ExecutionFailed
-from penstock.workflows import from_yaml
+from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
 

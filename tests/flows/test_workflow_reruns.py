@@ -10,7 +10,7 @@ import pytest
 
 from penstock import action
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
-from penstock.workflows import from_yaml
+from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
 HEALTH = {"well": False}

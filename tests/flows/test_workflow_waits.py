@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Trigger, action
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput
-from penstock.workflows import from_yaml
+from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from penstock import action
+from penstock import Workflow, action
 from penstock.errors import Conflict, ExecutionFailed
-from penstock.workflows import Workflow, from_yaml
+from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
 

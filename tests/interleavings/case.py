@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from penstock import AskInquiry, Limit, Rule, Schedule, Trigger, action
-from penstock.workflows import from_yaml
+from penstock.language.workflows import from_yaml
 from tests.interleavings.scene import Scene
 from tests.interleavings.stage import Order, Work
 from tests.penstock.store.admission.desk import charge, refund, send

@@ -6,15 +6,10 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from penstock.ids import new_id
-from penstock.messaging.messages import (
-    EVENT_CREATED,
-    EXECUTION_COMPLETED,
-    EXECUTION_REQUESTED,
-    WORKFLOW_STARTED,
-)
 from penstock.service.assembly import Parts
 from penstock.store import events
 from penstock.store.database import Session
+from penstock.store.queues import EVENT_CREATED, EXECUTION_COMPLETED, EXECUTION_REQUESTED, WORKFLOW_STARTED
 from penstock_executor.loops import fire_schedules
 from tests.interleavings.case import (
     ACTIONS,

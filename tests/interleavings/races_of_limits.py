@@ -8,10 +8,10 @@ from penstock import Limit
 from penstock.client.limits import Limits
 from penstock.ids import new_id
 from penstock.language.definitions import Definitions
-from penstock.messaging.messages import EXECUTION_REQUESTED
 from penstock.service.assembly import Parts
 from penstock.store import executions
 from penstock.store.database import Session
+from penstock.store.queues import EXECUTION_REQUESTED
 from penstock_executor.loops import fire_timers, reap_workers, recover_messages, return_unclaimed
 from tests.interleavings.case import (
     ACTIONS,

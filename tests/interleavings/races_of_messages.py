@@ -10,12 +10,12 @@ from typing import Any, cast
 from penstock.ids import new_id
 from penstock.messaging import messages
 from penstock.messaging.consumer import Consumer, Route
-from penstock.messaging.messages import WORK
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.relay import relay
 from penstock.messaging.transports import Delivery
 from penstock.store import events
 from penstock.store.database import Database, Session, retried
+from penstock.store.queues import WORK
 from penstock_executor.loops import recover_messages
 from tests.interleavings.broker import Fickle, Settled
 from tests.interleavings.case import (

@@ -11,14 +11,13 @@ import tenacity
 from pydantic import SecretStr
 
 from penstock.ids import new_id
-from penstock.messaging import messages
 from penstock.messaging.consumer import Batch, Handler
 from penstock.messaging.outbox import Publisher
 from penstock.operate import invariants
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity
 from penstock.settings import Settings
-from penstock.store import catalog, executions, namespaces
+from penstock.store import catalog, executions, namespaces, queues
 from penstock.store.database import Database, Row, Session, backoff
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loops import fire_timers, reap_workers
@@ -194,7 +193,7 @@ class Scene(Desk):
         return len(rows)
 
     async def _deliver(self, queue: str, ids: Sequence[UUID]) -> None:
-        if queue.startswith(messages.WORK):
+        if queue.startswith(queues.WORK):
             taken = await self.claims(ids)(self.session)
             if taken:
                 await self.finish(taken)

@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from penstock import Trigger
+from penstock.language.workflows import from_yaml
 from penstock.messaging.consumer import Batch
 from penstock.moves import COMPLETED, WAITING
 from penstock.store import executions
 from penstock.store.database import Session
-from penstock.workflows import from_yaml
 from penstock_executor.handlers import execution_completed, execution_requested, workflow_started
 from tests.flows.installation import Installation
 

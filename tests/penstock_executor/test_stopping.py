@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from penstock import Trigger
+from penstock import Trigger, Workflow
+from penstock.language.workflows import from_yaml
 from penstock.messaging.consumer import Batch
 from penstock.moves import COMPLETED, FAILED, WAITING
 from penstock.store import executions
-from penstock.workflows import Workflow, from_yaml
 from penstock_executor.handlers import execution_completed, execution_requested, workflow_started
 from tests.flows.installation import Installation
 

@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 
 from penstock import Trigger
+from penstock.language.workflows import from_yaml
 from penstock.messaging.consumer import Batch
 from penstock.store.database import Session, Transaction
-from penstock.workflows import from_yaml
 from penstock_executor.handlers import (
     event_created,
     execution_completed,

@@ -112,11 +112,11 @@ BOMBS = """
 import resource, sys
 from pathlib import Path
 import orjson
-from penstock.definitions import load
+from penstock.language.definitions import load
 from penstock.errors import PenstockError
-from penstock.expressions import render
-from penstock.messages import decode
-from penstock.schemas import Schema
+from penstock.language.expressions import render
+from penstock.messaging.messages import decode
+from penstock.language.schemas import Schema
 from tests.penstock.language.expressions.test_budget import doubling
 from tests.penstock.language.packs.test_wrong_packs import bomb
 

@@ -9,9 +9,9 @@ import typer
 
 from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, age, complain, fields, json_line, out, table
+from penstock.client import dead_letters
 from penstock.client.client import Client
 from penstock.errors import NotFound, PenstockError
-from penstock.messaging import dead_letters
 
 commands = typer.Typer(
     help="Messages that could not be handled: see why, put them back, drop them.", no_args_is_help=True

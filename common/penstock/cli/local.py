@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from penstock import settings as settings_
+from penstock.cli.installed_services import service
 from penstock.client.installation import HOME
 from penstock.language.definitions import load_all
 from penstock.operate.apply import Change, register
@@ -48,8 +49,6 @@ class Local:
         overrides: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Local]:
         """Start it, apply what the modules define, and stop it at the end."""
-        from penstock.cli.services import service
-
         given = {name: value for name, value in (overrides or {}).items() if value is not None}
         async with AsyncExitStack() as stack:
             base = settings_.load()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +9,10 @@ import typer
 
 from penstock import settings as settings_
 from penstock.cli.command_runner import run
+from penstock.cli.installed_services import service
 from penstock.cli.output import Json, err, json_line, out
 from penstock.client.installation import HOME, located
-from penstock.errors import ConfigurationError
-from penstock.service.assembly import Stop, configure_logging, stop_on_signals, until_stopped
+from penstock.service.assembly import configure_logging, stop_on_signals, until_stopped
 from penstock.service.assembly import run as run_service
 from penstock.settings import Settings
 from penstock.store.database import Database
@@ -25,18 +23,6 @@ Modules = Annotated[
         "--module", "-m", help="A Python file or module, or a folder of YAML packs. May be repeated."
     ),
 ]
-
-
-Service = Callable[[Settings, Stop], Coroutine[Any, Any, None]]
-
-
-def service(name: str) -> Service:
-    """A service that is installed, by name."""
-    for entry in entry_points(group="penstock.services"):
-        if entry.name == name:
-            loaded: Service = entry.load()
-            return loaded
-    raise ConfigurationError(f"the {name} service is not installed", hint="Install Penstock again with pip.")
 
 
 def _serve(kind: str, /, **overrides: Any) -> None:

@@ -8,7 +8,7 @@ from penstock.errors import Conflict
 from penstock.store.database import Row
 
 
-class Borrowed:
+class CallerTransaction:
     """A caller's own open transaction."""
 
     def __init__(self, connection: Any) -> None:

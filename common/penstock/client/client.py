@@ -19,11 +19,11 @@ from uuid import UUID
 import orjson
 
 from penstock.client import answers, commands, inquiries
-from penstock.client.caller_transaction import Borrowed
-from penstock.client.group_commit import Coalescer
+from penstock.client.caller_transaction import CallerTransaction
+from penstock.client.group_commit import GroupCommit
 from penstock.client.installation import located
 from penstock.client.limits import Limits
-from penstock.client.result_watch import Watch
+from penstock.client.result_watch import ResultWatch
 from penstock.client.schedules import Schedules
 from penstock.errors import Conflict, NotFound
 from penstock.ids import new_id
@@ -58,11 +58,11 @@ class Client:
         self._publisher = publisher
         self._submit_sessions = [database.session(), database.session()]
         self._turn = 0
-        self._submissions: Coalescer[Submission, UUID] = Coalescer(self._write, writers=2)
-        self._events: Coalescer[tuple[Any, ...], UUID] = Coalescer(self._write_events)
+        self._submissions: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
+        self._events: GroupCommit[tuple[Any, ...], UUID] = GroupCommit(self._write_events)
         self._targets: dict[str, Target] = {}
         self._triggers: dict[str, tuple[Schema, float]] = {}
-        self._watch = Watch(database.session())
+        self._watch = ResultWatch(database.session())
         self.schedules = Schedules(self.session, publisher)
         self.limits = Limits(self.session, publisher)
 
@@ -110,7 +110,7 @@ class Client:
         given = (ref, params, key, tenant, priority, delay, at, expires_at, options)
         submission = await self._prepare(*given)
         if connection is not None:
-            [answer] = await self._write_in(Borrowed(connection), [submission])
+            [answer] = await self._write_in(CallerTransaction(connection), [submission])
             return answers.unwrap(answer)
         try:
             return await self._submissions.submit(submission)
@@ -201,7 +201,7 @@ class Client:
         return told
 
     async def _write_in(
-        self, tx: Transaction | Borrowed, group: Sequence[Submission]
+        self, tx: Transaction | CallerTransaction, group: Sequence[Submission]
     ) -> list[UUID | Exception]:
         return answers.of_submissions(await executions.submit(tx, group), group)
 

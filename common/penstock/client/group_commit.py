@@ -13,7 +13,7 @@ Answer = TypeVar("Answer")
 Write = Callable[[Sequence[Item]], Awaitable[Sequence[Answer | Exception]]]
 
 
-class Coalescer(Generic[Item, Answer]):
+class GroupCommit(Generic[Item, Answer]):
     """Collects what is submitted while a write is under way and writes it together; nobody waits for more to come.
 
     `write` answers for each item, in order, with its answer or its error. If it raises, the group is halved until

@@ -19,7 +19,7 @@ GONE = 1.0
 """Seconds after which ids that no table knows are looked for in the archive, and then given up."""
 
 
-class Watch:
+class ResultWatch:
     """Looks for all awaited executions at once."""
 
     def __init__(self, session: Session) -> None:

@@ -11,7 +11,8 @@ import orjson
 
 from penstock.errors import ExpressionError
 from penstock.language.expressions import compile_template, condition
-from penstock.store.database import Row
+
+Row = Any
 
 
 @dataclass(frozen=True, slots=True)

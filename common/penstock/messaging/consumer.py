@@ -18,6 +18,7 @@ from penstock.messaging import broadcast, messages
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.transports import Delivery, Message, Transport
+from penstock.store import queues
 from penstock.store.database import Database, Transaction, retried
 
 log = structlog.get_logger()
@@ -177,7 +178,7 @@ class Consumer:
     async def _put_aside(self, delivery: Delivery, type: str, id: UUID, error: Exception) -> None:
         """One id of an envelope cannot be handled: it becomes a dead letter of its own."""
         single = Message(
-            queue=messages.DEAD,
+            queue=queues.DEAD,
             body=messages.encode(type, [id]),
             id=f"{delivery.id}-{id}",
             type=type,

@@ -15,34 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.errors import Undecodable
 from penstock.messaging.transports import Message
+from penstock.store.queues import WORK
 
 VERSION = 1
-
-EVENT_RECEIVED = "event.received"
-EVENT_CREATED = "event.created"
-ENFORCEMENT_CREATED = "enforcement.created"
-EXECUTION_REQUESTED = "execution.requested"
-EXECUTION_COMPLETED = "execution.completed"
-WORKFLOW_STARTED = "workflow.started"
-INQUIRY_RESPONDED = "inquiry.responded"
-DEAD = "dead"
-WORK = "work."
-"""The queue of a route is `work.<route>`."""
-QUEUES = frozenset(
-    {
-        EVENT_RECEIVED,
-        EVENT_CREATED,
-        ENFORCEMENT_CREATED,
-        EXECUTION_REQUESTED,
-        EXECUTION_COMPLETED,
-        WORKFLOW_STARTED,
-        INQUIRY_RESPONDED,
-        DEAD,
-    }
-)
-"""All others."""
-INQUIRY_CREATED = "inquiry.created"
-"""No queue: it tells whoever listens of executions that ask somebody something."""
 
 
 class Envelope(BaseModel):

@@ -12,8 +12,9 @@ import structlog
 
 from penstock.messaging import dead_letters, messages
 from penstock.messaging.transports import MOVED, STATUS, Transport
+from penstock.store import queues
 from penstock.store.database import Row, Session, is_transient
-from penstock.store.scan_start import floor
+from penstock.store.scan_start import scan_start
 
 log = structlog.get_logger()
 
@@ -89,10 +90,10 @@ async def relay(
     were settled."""
     if only is None and getattr(transport, "stores", False):
         return await _clear(session, age, limit)
-    since, now = floor(session, f"relay {only}", LONG_AGO), time.monotonic()
+    since, now = scan_start(session, f"relay {only}", LONG_AGO), time.monotonic()
     rows = await session.fetch(LEASE, age, limit, now - since.place, LEASED, only)
     if not rows:
-        since.rise(now - age - SLACK)
+        since.move_to(now - age - SLACK)
         return 0
     try:
         confirmed = await transport.publish(
@@ -117,22 +118,22 @@ async def relay(
 
 
 def _hopeless(row: Row) -> bool:
-    return row["tries"] + 1 >= RETURNS and not row["queue"].startswith(messages.WORK)
+    return row["tries"] + 1 >= RETURNS and not row["queue"].startswith(queues.WORK)
 
 
 async def _clear(session: Session, age: float, limit: int) -> int:
     """Where the outbox is the queue: what nobody consumes. What was for whoever listened is told by now, or whoever
     should have told it died: there is nobody to tell it later. (Status moves have a loop of their own.)"""
-    since, now = floor(session, "strays", LONG_AGO), time.monotonic()
+    since, now = scan_start(session, "strays", LONG_AGO), time.monotonic()
     async with session.transaction() as tx:
-        rows = await tx.fetch(STRAY, age, limit, now - since.place, list(messages.QUEUES), list(STATUS))
+        rows = await tx.fetch(STRAY, age, limit, now - since.place, list(queues.QUEUES), list(STATUS))
         for row in rows:
             if not row["queue"].startswith(STATUS):
                 await dead_letters.keep(tx, _letter(row))
         if rows:
             await tx.fetch(DELETE, _ids(rows))
     if not rows:
-        since.rise(now - max(age, STRAYS) - SLACK)
+        since.move_to(now - max(age, STRAYS) - SLACK)
     return len(rows)
 
 

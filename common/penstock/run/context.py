@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from penstock.errors import OutsideRun
-
-if TYPE_CHECKING:
-    from penstock.run.task_executors import Run
+from penstock.run.run import Run
 
 CURRENT: ContextVar[Run | None] = ContextVar("penstock_run", default=None)
 """Set by the task executors, read through `current()`. The variable holds the run itself, so that entering

@@ -10,8 +10,8 @@ import orjson
 
 from penstock.language.routing import Router, RoutingRule
 from penstock.language.waits import PLACE, WAITS
-from penstock.messaging.messages import WORK, WORKFLOW_STARTED
 from penstock.store.database import Row, Session, Transaction
+from penstock.store.queues import WORK, WORKFLOW_STARTED
 
 FIND = "select id, name from namespace where name = any($1::text[])"
 STEADY = "select lock_placement()"

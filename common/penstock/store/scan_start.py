@@ -20,7 +20,7 @@ AGAIN = 60.0
 
 
 @dataclass
-class Floor(Generic[Place]):
+class ScanStart(Generic[Place]):
     beginning: Place
     _place: Place | None = None
     _since: float = 0.0
@@ -33,12 +33,12 @@ class Floor(Generic[Place]):
             self._place, self._since = self.beginning, now
         return self._place
 
-    def rise(self, place: Place) -> None:
+    def move_to(self, place: Place) -> None:
         """There is nothing more to look for below this place."""
         self._place = place
 
 
-def floor(session: Session, name: str, beginning: Place) -> Floor[Place]:
-    """The floor of this name that the session remembers."""
-    found: Floor[Place] = session.cache.setdefault(("floor", name), Floor(beginning))
+def scan_start(session: Session, name: str, beginning: Place) -> ScanStart[Place]:
+    """The start of this name that the session remembers."""
+    found: ScanStart[Place] = session.cache.setdefault(("scan_start", name), ScanStart(beginning))
     return found

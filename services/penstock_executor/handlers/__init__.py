@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.messaging import messages
 from penstock.messaging.consumer import Route
+from penstock.store import queues
 from penstock_executor.handlers import (
     dead_letter,
     enforcement_created,
@@ -15,11 +15,11 @@ from penstock_executor.handlers import (
 )
 
 ROUTES = (
-    Route(messages.EVENT_RECEIVED, event_received.handle, raw=True),
-    Route(messages.EVENT_CREATED, event_created.handle),
-    Route(messages.ENFORCEMENT_CREATED, enforcement_created.handle),
-    Route(messages.EXECUTION_REQUESTED, execution_requested.handle),
-    Route(messages.EXECUTION_COMPLETED, execution_completed.handle),
-    Route(messages.WORKFLOW_STARTED, workflow_started.handle),
-    Route(messages.DEAD, dead_letter.handle, raw=True),
+    Route(queues.EVENT_RECEIVED, event_received.handle, raw=True),
+    Route(queues.EVENT_CREATED, event_created.handle),
+    Route(queues.ENFORCEMENT_CREATED, enforcement_created.handle),
+    Route(queues.EXECUTION_REQUESTED, execution_requested.handle),
+    Route(queues.EXECUTION_COMPLETED, execution_completed.handle),
+    Route(queues.WORKFLOW_STARTED, workflow_started.handle),
+    Route(queues.DEAD, dead_letter.handle, raw=True),
 )

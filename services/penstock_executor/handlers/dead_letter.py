@@ -14,7 +14,7 @@ from penstock.messaging import dead_letters, messages
 from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import Delivery
 from penstock.moves import FAILED, SCHEDULED
-from penstock.store import executions
+from penstock.store import executions, queues
 from penstock.store.database import Transaction
 
 STILL_SCHEDULED = """
@@ -28,7 +28,7 @@ async def handle(batch: Batch, tx: Transaction) -> None:
     for delivery in batch.deliveries:
         letter = letter_of(delivery)
         await dead_letters.keep(tx, letter)
-        if letter.queue.startswith(messages.WORK):
+        if letter.queue.startswith(queues.WORK):
             for id in await _single_out(tx, delivery, letter.queue):
                 lost.setdefault(letter.reason, set()).add(id)
     if lost:
@@ -60,7 +60,7 @@ async def _fail(tx: Transaction, lost: Mapping[str, set[UUID]]) -> None:
 def letter_of(delivery: Delivery) -> dead_letters.Letter:
     """What is to be kept of it. The same message again is the same letter; two events may well have the same body."""
     queue, reason = origin(delivery)
-    foreign = queue == messages.EVENT_RECEIVED
+    foreign = queue == queues.EVENT_RECEIVED
     return dead_letters.Letter(
         queue=queue,
         reason=reason,

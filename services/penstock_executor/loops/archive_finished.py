@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from penstock.service.assembly import Parts
 from penstock.store.database import Session
-from penstock.store.scan_start import floor
+from penstock.store.scan_start import scan_start
 from penstock_executor.loops.loop import Loop
 
 ARCHIVE = "select moved, last from archive_finished(make_interval(secs => $1), 20, $2)"
 
 
 async def turn(parts: Parts, session: Session) -> bool:
-    begin = floor(session, "archive", 0)
+    begin = scan_start(session, "archive", 0)
     [(moved, last)] = await session.fetch(ARCHIVE, parts.settings.archive_after, begin.place)
     if last is not None:
-        begin.rise(last)
+        begin.move_to(last)
     return bool(moved)
 
 

@@ -11,14 +11,9 @@ from uuid import UUID
 
 import structlog
 
-from penstock.messaging.messages import (
-    EVENT_CREATED,
-    EXECUTION_COMPLETED,
-    EXECUTION_REQUESTED,
-    WORKFLOW_STARTED,
-)
 from penstock.service.assembly import Parts
 from penstock.store.database import Session
+from penstock.store.queues import EVENT_CREATED, EXECUTION_COMPLETED, EXECUTION_REQUESTED, WORKFLOW_STARTED
 from penstock_executor.loops.loop import Loop
 
 log = structlog.get_logger()

@@ -14,10 +14,10 @@ from penstock.engine.decision import Start
 from penstock.engine.state_json import failing, head_json, record_json
 from penstock.ids import new_id
 from penstock.language.workflows.model import policies_of
-from penstock.messaging.messages import WORKFLOW_STARTED
 from penstock.moves import FAILED, REQUESTED
 from penstock.store import catalog, executions, namespaces
 from penstock.store.database import Transaction
+from penstock.store.queues import WORKFLOW_STARTED
 from penstock_executor.workflow.lock import Run
 from penstock_executor.workflow.targets import (
     Target,

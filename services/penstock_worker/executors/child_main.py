@@ -130,7 +130,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _die_with(worker: int) -> None:
-    """Have the kernel kill this process when the worker dies (Linux; elsewhere the warden does it)."""
+    """Have the kernel kill this process when the worker dies (Linux; elsewhere the orphan killer does it)."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != worker:  # it was too late to ask

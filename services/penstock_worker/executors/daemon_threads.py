@@ -16,7 +16,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Crew:
+class DaemonThreads:
     def __init__(self, name: str) -> None:
         self._name = name
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -24,7 +24,7 @@ class Crew:
         self._threads = 0
 
     def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
-        """Call `function`, which must not raise, in a thread of the crew. The future completes when the
+        """Call `function`, which must not raise, in one of them. The future completes when the
         thread is done with it; cancelling the future does not stop the thread."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()

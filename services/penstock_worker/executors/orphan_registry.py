@@ -1,4 +1,4 @@
-"""Tells the warden which process groups to kill should this worker die."""
+"""Tells the orphan killer which process groups to kill should this worker die."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-MARK = "_PENSTOCK_WARD"
-"""The environment variable by which the warden knows what a worker has started."""
+MARK = "_PENSTOCK_WORKER"
+"""The environment variable by which the orphan killer knows what a worker has started."""
 _PROGRAM = Path(__file__).with_name("orphan_killer.py")
 
 
-class Watch:
-    """Starts the warden when there is first something to watch, and a new one should it ever be gone."""
+class OrphanRegistry:
+    """Starts the orphan killer when there is first something to watch, and a new one should it ever be gone."""
 
     def __init__(self) -> None:
         self._owner = 0
         self._token = ""
         self._groups: set[int] = set()
-        self._warden: subprocess.Popen[bytes] | None = None
+        self._killer: subprocess.Popen[bytes] | None = None
 
     def mark(self) -> dict[str, str]:
         """What to put into the environment of a process before it is started."""
         if self._owner != os.getpid():  # the first time; or a fork of a worker, whose children are its own
             self._owner, self._token = os.getpid(), secrets.token_hex(16)
-            self._groups, self._warden = set(), None
-        if self._warden is None:
+            self._groups, self._killer = set(), None
+        if self._killer is None:
             self._start()
         return {MARK: self._token}
 
@@ -43,37 +43,37 @@ class Watch:
         self._tell(f"-{group}\n")
 
     def close(self) -> None:
-        """At the end of a worker that ends by itself: let the warden go. It kills what is left."""
-        if self._warden is not None and self._owner == os.getpid():
-            assert self._warden.stdin is not None
-            self._warden.stdin.close()
-            self._warden.wait()
-            self._warden = None
+        """At the end of a worker that ends by itself: let the orphan killer go. It kills what is left."""
+        if self._killer is not None and self._owner == os.getpid():
+            assert self._killer.stdin is not None
+            self._killer.stdin.close()
+            self._killer.wait()
+            self._killer = None
 
     def _tell(self, line: str) -> None:
-        if self._warden is None or self._owner != os.getpid():
+        if self._killer is None or self._owner != os.getpid():
             return
-        assert self._warden.stdin is not None
+        assert self._killer.stdin is not None
         try:
-            os.write(self._warden.stdin.fileno(), line.encode())
+            os.write(self._killer.stdin.fileno(), line.encode())
         except BrokenPipeError:
             self.close()
             self._start()
 
     def _start(self) -> None:
         # -I -S: nothing to import, and nothing of this folder on the path (its http.py would hide Python's).
-        self._warden = subprocess.Popen(
+        self._killer = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_PROGRAM), str(os.getpid()), f"{MARK}={self._token}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        assert self._warden.stdin is not None
+        assert self._killer.stdin is not None
         with suppress(BrokenPipeError):
-            os.write(self._warden.stdin.fileno(), "".join(f"+{each}\n" for each in self._groups).encode())
+            os.write(self._killer.stdin.fileno(), "".join(f"+{each}\n" for each in self._groups).encode())
 
 
-WATCH = Watch()
+REGISTRY = OrphanRegistry()
 """One for the process: executors share it."""
-atexit.register(WATCH.close)
+atexit.register(REGISTRY.close)

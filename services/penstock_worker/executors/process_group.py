@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
-from penstock_worker.executors.orphan_registry import WATCH
+from penstock_worker.executors.orphan_registry import REGISTRY
 
 
 class ProcessGroup:
     """Leader, children and grandchildren end together: when the leader has ended, what it left behind is
-    killed, and when the worker dies, all of it is (see warden.py). Only a session of its own escapes."""
+    killed, and when the worker dies, all of it is (see orphan_killer.py). Only a session of its own escapes."""
 
     def __init__(
         self,
@@ -32,13 +32,13 @@ class ProcessGroup:
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**(os.environ if env is None else env), **WATCH.mark()},
+            env={**(os.environ if env is None else env), **REGISTRY.mark()},
             cwd=cwd,
             pass_fds=pass_fds,
             start_new_session=True,  # setsid: also keeps a terminal's Ctrl-C from it
         )
         self.pid = self._popen.pid
-        WATCH.add(self.pid)
+        REGISTRY.add(self.pid)
         self._ended = asyncio.ensure_future(self._wait())
 
     def take_output(self) -> tuple[int, int]:
@@ -83,7 +83,7 @@ class ProcessGroup:
         finally:  # also when the event loop is shut down and cancels everything
             # An ended leader is a zombie until the wait below: its number has not gone to another group yet.
             self.signal(signal.SIGKILL)
-            WATCH.remove(self.pid)
+            REGISTRY.remove(self.pid)
             status = self._popen.wait()
         return status
 

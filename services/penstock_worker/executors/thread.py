@@ -16,7 +16,7 @@ from functools import partial
 
 from penstock.run.calls import call_plain
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally
-from penstock_worker.executors.daemon_threads import Crew
+from penstock_worker.executors.daemon_threads import DaemonThreads
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class ThreadExecutor:
         """`capacity`: threads."""
         self.name = "thread"
         self._tally = Tally(self.name, capacity)
-        self._crew = Crew("penstock-action")
+        self._threads = DaemonThreads("penstock-action")
         self.has_capacity = self._tally.has_capacity
 
     async def open(self) -> None:
@@ -34,7 +34,7 @@ class ThreadExecutor:
 
     async def execute(self, run: Run) -> Outcome:
         started = self._tally.start()
-        done = self._crew.call(partial(contextvars.copy_context().run, call_plain, run))
+        done = self._threads.call(partial(contextvars.copy_context().run, call_plain, run))
         try:
             outcome = await asyncio.shield(done)
         except asyncio.CancelledError:
@@ -70,4 +70,4 @@ class ThreadExecutor:
 
     async def close(self, grace: float) -> None:
         """Let the threads go. Leaked ones are daemons and end with the process."""
-        self._crew.dismiss()
+        self._threads.dismiss()

@@ -9,16 +9,17 @@ import threading
 from uuid import UUID
 
 from penstock import Limit, cli
+from penstock.client import dead_letters
 from penstock.client.limits import Limits
 from penstock.errors import Conflict, NotFound
 from penstock.language.definitions import Definitions
-from penstock.messaging import dead_letters, messages
+from penstock.messaging import messages
 from penstock.messaging.relay import RETURNS, relay
 from penstock.messaging.transports import Message
 from penstock.operate.apply import register
 from penstock.operate.repair import repair
 from penstock.service.assembly import assembled
-from penstock.store import processes
+from penstock.store import processes, queues
 from tests.crash.points.world import World, again
 
 LETTER = """
@@ -81,7 +82,7 @@ async def upkeep(world: World) -> None:
     await world.ended(await world.start("pt.nap", "long", {"seconds": 1.1}))
     await world.ended(await world.start("pt.charge", "done", {"order": 1}))
     late = Message(
-        messages.ENFORCEMENT_CREATED, messages.encode(messages.ENFORCEMENT_CREATED, [lost]), "late", "?"
+        queues.ENFORCEMENT_CREATED, messages.encode(queues.ENFORCEMENT_CREATED, [lost]), "late", "?"
     )
     await again(lambda: world.parts.transport.publish([late]))
     await world.rows(UNMATCHED)

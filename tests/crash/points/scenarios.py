@@ -12,9 +12,8 @@ from typing import Any
 import pika
 
 from penstock.errors import Conflict
-from penstock.messaging import messages
 from penstock.messaging.transports import Message
-from penstock.store import polls
+from penstock.store import polls, queues
 from tests.crash.points import operating, works
 from tests.crash.points.world import World, again
 
@@ -185,7 +184,7 @@ update schedule set since = since - interval '2 hours', next_due = clock_timesta
 
 async def poison(world: World) -> None:
     """Messages that nobody can read, a workflow that nobody can run, and a schedule and a poll that the database refuses."""
-    for queue in (messages.EXECUTION_REQUESTED, "work.default"):
+    for queue in (queues.EXECUTION_REQUESTED, "work.default"):
         garbage = Message(queue=queue, body=b"garbage", id=f"garbage-{queue}", type="?")
         while not (await again(lambda garbage=garbage: world.parts.transport.publish([garbage])))[0]:  # type: ignore[misc]
             await asyncio.sleep(0.05)

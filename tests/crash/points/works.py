@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from penstock import AskInquiry, Limit, RetryPolicy, Rule, Schedule, Trigger, action, current, trigger
-from penstock.workflows import from_yaml
+from penstock.language.workflows import from_yaml
 
 QUICK_RETRY = RetryPolicy(max_attempts=1000, initial_delay=0.01, max_delay=0.01)
 placed = Trigger("pt.placed")

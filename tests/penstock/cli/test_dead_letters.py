@@ -14,6 +14,7 @@ from penstock import Trigger
 from penstock.ids import new_id
 from penstock.messaging import messages
 from penstock.messaging.transports import Message
+from penstock.store import queues
 from tests.flows import shop
 from tests.flows.installation import QUICK, Installation
 from tests.penstock.cli.commands import penstock
@@ -99,7 +100,7 @@ async def test_an_envelope_of_ours_is_sent_again(house: Installation) -> None:
     await house.apply(*shop.ALL)
     id = await house.client.start("shop.charge", {"order": 7})
     await house.rows("delete from outbox")
-    letter = await bury(house, messages.EXECUTION_REQUESTED, messages.encode("execution.requested", [id]))
+    letter = await bury(house, queues.EXECUTION_REQUESTED, messages.encode("execution.requested", [id]))
     assert (await penstock("dead-letters", "replay", letter)).code == 0
     await house.executor()
     await house.worker(*shop.ALL)

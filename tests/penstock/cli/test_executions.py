@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import uuid4
 
-from penstock import Secret, action
-from penstock.workflows import each, workflow
+from penstock import Secret, action, each, workflow
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock

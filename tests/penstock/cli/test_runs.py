@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from penstock import action
-from penstock.workflows import from_yaml
+from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.client.group_commit import Coalescer
+from penstock.client.group_commit import GroupCommit
 
 
 class Ledger:
@@ -26,28 +26,28 @@ class Ledger:
 
 async def test_those_who_submit_together_share_a_write() -> None:
     ledger = Ledger()
-    coalescer: Coalescer[int, int] = Coalescer(ledger.write)
+    coalescer: GroupCommit[int, int] = GroupCommit(ledger.write)
     assert await asyncio.gather(*(coalescer.submit(n) for n in range(10))) == [n * 2 for n in range(10)]
     assert ledger.groups == [list(range(10))]
 
 
 async def test_one_after_the_other_each_is_written_at_once() -> None:
     ledger = Ledger()
-    coalescer: Coalescer[int, int] = Coalescer(ledger.write)
+    coalescer: GroupCommit[int, int] = GroupCommit(ledger.write)
     for n in range(5):
         assert await coalescer.submit(n) == n * 2
     assert ledger.groups == [[0], [1], [2], [3], [4]]
 
 
 async def test_a_group_that_fails_is_split_until_the_culprit_stands_alone() -> None:
-    coalescer: Coalescer[int, int] = Coalescer(Ledger().write)
+    coalescer: GroupCommit[int, int] = GroupCommit(Ledger().write)
     answers = await asyncio.gather(*(coalescer.submit(n) for n in (1, 2, -3, 4)), return_exceptions=True)
     assert [answer for answer in answers if isinstance(answer, int)] == [2, 4, 8]
     assert isinstance(answers[2], ValueError)
 
 
 async def test_a_caller_that_is_cancelled_leaves_the_others_alone() -> None:
-    coalescer: Coalescer[int, int] = Coalescer(Ledger().write)
+    coalescer: GroupCommit[int, int] = GroupCommit(Ledger().write)
     tasks = [asyncio.create_task(coalescer.submit(n)) for n in range(3)]
     await asyncio.sleep(0)
     tasks[1].cancel()

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
+from penstock.language.workflows import from_yaml
 from penstock.messaging import messages
 from penstock.messaging.consumer import Consumer
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.transports import Delivery, Message
-from penstock.store import executions
-from penstock.workflows import from_yaml
+from penstock.store import executions, queues
 from penstock_executor.handlers import ROUTES
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -72,7 +72,7 @@ async def test_a_handler_s_messages_and_its_ack_come_after_its_commit(house: Ins
     watching = Watching(house, Delivery(row["queue"], body, None, id="m"))
     parts = await house.parts()
     publisher = Publisher(watching, parts.database)
-    [route] = [route for route in ROUTES if route.queue == messages.WORKFLOW_STARTED]
+    [route] = [route for route in ROUTES if route.queue == queues.WORKFLOW_STARTED]
     consumer = Consumer(route, watching, parts.database, publisher, parts.metrics)
     consuming = asyncio.create_task(consumer.run())
     await asyncio.wait_for(watching.settled.wait(), 20)

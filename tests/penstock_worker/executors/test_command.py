@@ -18,7 +18,7 @@ from tests.penstock_worker.executors.runs import Lines, run_of, until
 
 WORKER = """
 import asyncio, sys
-from penstock.task_executors import attempt
+from penstock.run.task_executors import attempt
 from penstock_worker.executors.command import CommandExecutor
 from tests.penstock_worker.executors.runs import run_of
 

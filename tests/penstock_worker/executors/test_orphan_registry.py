@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from penstock_worker.executors.orphan_registry import Watch
+from penstock_worker.executors.orphan_registry import OrphanRegistry
 from tests.penstock_worker.executors.runs import until
 
 
@@ -19,24 +19,24 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-async def _warden(but: set[int]) -> psutil.Process:
-    """The warden that is not one of these. A process that is just starting shows no command line yet."""
+async def _killer(but: set[int]) -> psutil.Process:
+    """The killer that is not one of these. A process that is just starting shows no command line yet."""
     found: list[psutil.Process] = []
 
     def look() -> bool:
-        found[:] = [each for each in psutil.Process().children() if each.pid not in but and _is_warden(each)]
+        found[:] = [each for each in psutil.Process().children() if each.pid not in but and _is_killer(each)]
         return bool(found)
 
     await until(look)
     return found[0]
 
 
-def _is_warden(process: psutil.Process) -> bool:
-    return any("warden.py" in part for part in process.cmdline())
+def _is_killer(process: psutil.Process) -> bool:
+    return any("orphan_killer.py" in part for part in process.cmdline())
 
 
 async def test_what_is_watched_is_killed_when_the_watch_ends(sleeper: subprocess.Popen[bytes]) -> None:
-    watch = Watch()
+    watch = OrphanRegistry()
     watch.mark()
     watch.add(sleeper.pid)
     watch.close()
@@ -44,7 +44,7 @@ async def test_what_is_watched_is_killed_when_the_watch_ends(sleeper: subprocess
 
 
 async def test_what_ended_before_is_left_alone(sleeper: subprocess.Popen[bytes]) -> None:
-    watch = Watch()
+    watch = OrphanRegistry()
     watch.mark()
     watch.add(sleeper.pid)
     watch.remove(sleeper.pid)
@@ -52,25 +52,25 @@ async def test_what_ended_before_is_left_alone(sleeper: subprocess.Popen[bytes])
     assert sleeper.poll() is None
 
 
-async def test_a_warden_that_was_killed_is_replaced_and_told_everything(
+async def test_a_killer_that_was_killed_is_replaced_and_told_everything(
     sleeper: subprocess.Popen[bytes],
 ) -> None:
     before = {each.pid for each in psutil.Process().children()}
-    watch = Watch()
+    watch = OrphanRegistry()
     watch.mark()
     watch.add(sleeper.pid)
-    warden = await _warden(before)
-    warden.kill()
-    warden.wait()
+    killer = await _killer(before)
+    killer.kill()
+    killer.wait()
     watch.add(999_999_999)
-    successor = await _warden(before | {warden.pid})
-    assert successor.pid != warden.pid
+    successor = await _killer(before | {killer.pid})
+    assert successor.pid != killer.pid
     watch.close()
     await until(lambda: sleeper.poll() == -9)
 
 
 def test_what_was_started_as_the_worker_died_is_known_by_its_mark() -> None:
-    watch = Watch()
+    watch = OrphanRegistry()
     with subprocess.Popen(["sleep", "60"], env={**os.environ, **watch.mark()}) as unannounced:
         watch.close()
         assert unannounced.wait(30) == -9
@@ -78,7 +78,7 @@ def test_what_was_started_as_the_worker_died_is_known_by_its_mark() -> None:
 
 def test_a_fork_of_a_worker_watches_its_own_children_only(sleeper: subprocess.Popen[bytes]) -> None:
     program = (
-        "import os, sys; from penstock_worker.executors.orphan_registry import Watch; watch = Watch(); watch.mark();"
+        "import os, sys; from penstock_worker.executors.orphan_registry import OrphanRegistry as R; watch = R(); watch.mark();"
         "watch.add(int(sys.argv[1])); pid = os.fork();"
         "watch.mark(); watch.close() if pid == 0 else (os.waitpid(pid, 0), watch.remove(int(sys.argv[1])));"
         "watch.close()"

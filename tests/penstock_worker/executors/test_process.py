@@ -19,7 +19,7 @@ from tests.penstock_worker.executors.runs import run_of, until
 
 WORKER = """
 import asyncio, sys
-from penstock.task_executors import attempt
+from penstock.run.task_executors import attempt
 from penstock_worker.executors.process import ProcessExecutor
 from tests.penstock_worker.executors import victims
 from tests.penstock_worker.executors.runs import run_of
@@ -32,8 +32,8 @@ asyncio.run(main())
 """
 SCRIPT = """
 import asyncio
-from penstock.task_executors import attempt
-from penstock.testing.scenarios import ScenarioAction
+from penstock.run.task_executors import attempt
+from penstock.run.testing.scenarios import ScenarioAction
 from penstock_worker.executors.process import ProcessExecutor
 from tests.penstock_worker.executors.runs import run_of
 
@@ -211,7 +211,7 @@ async def test_children_and_grandchildren_die_with_a_worker_that_is_killed(tmp_p
     with _started(WORKER, str(path)) as worker:
         await until(lambda: path.exists() and path.read_text() != "")
         family = psutil.Process(worker.pid).children(recursive=True)
-        assert len(family) >= 3, "a warden, a child, a grandchild"
+        assert len(family) >= 3, "an orphan killer, a child, a grandchild"
         worker.send_signal(signal.SIGKILL)
     await until(lambda: all(_gone(each.pid) for each in family))
 

@@ -12,7 +12,7 @@ from tests.penstock_worker.executors.runs import run_of, until
 
 HANGS_AND_ENDS = """
 import asyncio, threading
-from penstock.task_executors import attempt
+from penstock.run.task_executors import attempt
 from penstock_worker.executors.thread import ThreadExecutor
 from tests.penstock_worker.executors.runs import run_of
 

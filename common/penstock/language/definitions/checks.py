@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from penstock.errors import DefinitionError, InvalidInput
 from penstock.language.definitions.rule import Rule
@@ -13,9 +13,6 @@ from penstock.language.options import Problem, did_you_mean
 from penstock.language.schemas import Schema
 from penstock.language.sources import Location
 
-if TYPE_CHECKING:
-    from penstock.language.definitions.collection import Definitions
-
 Known = Mapping[str, Collection[str]]
 Found = tuple[Location, str, str | None]
 """Where in the definition, what is wrong, and a hint."""
@@ -24,21 +21,25 @@ Found = tuple[Location, str, str | None]
 class _There:
     """What may be referred to, by ref."""
 
-    def __init__(self, definitions: Definitions, known: Known) -> None:
+    def __init__(self, definitions: Sequence[Any], known: Known) -> None:
         from penstock.language.workflows.known import Known as Taken  # it imports definitions
 
-        self.actions = definitions.actions
-        self.triggers = {*definitions.triggers, *known.get("trigger", ())}
+        by_kind: dict[str, dict[str, Any]] = {"action": {}, "trigger": {}, "workflow": {}}
+        for item in definitions:
+            by_kind.setdefault(item.kind, {})[item.ref] = item
+        workflows = by_kind["workflow"]
+        self.actions = by_kind["action"]
+        self.triggers = {*by_kind["trigger"], *known.get("trigger", ())}
         self.taken = {ref: Taken("action") for ref in known.get("action", ())}
         self.taken |= {ref: Taken("workflow") for ref in known.get("workflow", ())}
-        self.taken |= {ref: Taken("workflow", one.parameters) for ref, one in definitions.workflows.items()}
+        self.taken |= {ref: Taken("workflow", one.parameters) for ref, one in workflows.items()}
         self.taken |= {ref: Taken("action", one.parameters_schema) for ref, one in self.actions.items()}
         self.runnable = set(self.taken)
-        self.workflows = {*definitions.workflows, *known.get("workflow", ())}
+        self.workflows = {*workflows, *known.get("workflow", ())}
         self.for_workflows = {**{ref: Taken("trigger") for ref in self.triggers}, **self.taken}
 
 
-def check_references(definitions: Definitions, known: Known) -> None:
+def check_references(definitions: Sequence[Any], known: Known) -> None:
     """Raises one DefinitionError for everything that is found."""
     from penstock.language.workflows.check import unknown_refs
 

@@ -100,7 +100,7 @@ class Definitions:
         """Raise DefinitionError, naming every place, if something refers to a trigger or an action that is neither
         here nor among `known_refs` (refs by kind: action, workflow, trigger), or gives an action parameters that it
         does not take."""
-        check_references(self, known_refs or {})
+        check_references(list(self), known_refs or {})
 
     def __add__(self, other: Definitions) -> Definitions:
         return Definitions([*self, *other], [*self.packs.values(), *other.packs.values()])

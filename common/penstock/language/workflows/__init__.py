@@ -1,7 +1,7 @@
 """Workflows: graphs of tasks, written in Python or in YAML. See docs/workflows.md.
 
 from penstock import workflow
-from penstock.workflows import each, failed, on_exit
+from penstock import each, failed, on_exit
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def context_task(
     pack: str | Pack | None = None,
     **options: Any,
 ) -> Callable[[Callable[..., Any]], ContextTask]:
-    """See `penstock.workflows.task`."""
+    """See `penstock.task`."""
 
     def declare(function: Callable[..., Any]) -> ContextTask:
         plain = inspect.unwrap(function)

@@ -11,7 +11,8 @@ from uuid import UUID
 from penstock.language.workflows.critical import Span, critical_path
 from penstock.language.workflows.graph import Graph, Node
 from penstock.moves import COMPLETED, FINAL, RUNNING, SKIPPED
-from penstock.store.database import Row
+
+Row = Any
 
 NOT_STARTED = "not started"
 PAUSED = "paused"

@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 
 from penstock.errors import ConfigurationError, PenstockError
-from penstock.messaging import messages
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.settings import Settings
+from penstock.store import queues
 
 DEADLINE = 5.0
 """Seconds to connect."""
 QUEUES = (
-    messages.EVENT_RECEIVED,
-    messages.EVENT_CREATED,
-    messages.ENFORCEMENT_CREATED,
-    messages.EXECUTION_REQUESTED,
-    messages.EXECUTION_COMPLETED,
-    messages.DEAD,
+    queues.EVENT_RECEIVED,
+    queues.EVENT_CREATED,
+    queues.ENFORCEMENT_CREATED,
+    queues.EXECUTION_REQUESTED,
+    queues.EXECUTION_COMPLETED,
+    queues.DEAD,
 )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.messaging.messages import WORK
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
 from penstock.store.database import Row, Session
+from penstock.store.queues import WORK
 
 EXECUTORS = """
 select count(*) from process

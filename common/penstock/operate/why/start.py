@@ -6,12 +6,12 @@ from typing import Any
 
 import orjson
 
-from penstock.messaging.messages import EXECUTION_REQUESTED
 from penstock.operate.why import presence
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.settings import Settings
 from penstock.store import executions
 from penstock.store.database import Row, Session
+from penstock.store.queues import EXECUTION_REQUESTED
 
 TIMER = """
 select extract(epoch from due_at - clock_timestamp())::float8 as seconds, due_at from timer

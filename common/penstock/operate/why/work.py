@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.language.waits import WAIT_FOR_EVENT
-from penstock.messaging.messages import WORK
 from penstock.operate.why import workflow
 from penstock.operate.why.answer import Why, span, why_of
 from penstock.settings import Settings
 from penstock.store.database import Row, Session
+from penstock.store.queues import WORK
 
 HOLDER = """
 select c.worker, p.name, p.state, extract(epoch from clock_timestamp() - c.claimed_at)::float8 as seconds,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from penstock import workflow
 from penstock.errors import DefinitionError
 from penstock.language.definitions import (
     Limit,
@@ -24,7 +25,6 @@ from penstock.language.definitions import (
     trigger,
 )
 from penstock.language.policies import RetryPolicy
-from penstock.workflows import workflow
 
 pack = Pack("shop")
 

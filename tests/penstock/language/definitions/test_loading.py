@@ -11,7 +11,7 @@ from penstock.errors import DefinitionError
 from penstock.language.definitions import Definitions, load, load_all
 
 SHOP = """
-    from penstock.definitions import Limit, Pack, Route, Rule, Trigger, action
+    from penstock.language.definitions import Limit, Pack, Route, Rule, Trigger, action
 
     pack = Pack("shop")
     placed = Trigger("placed")
@@ -145,7 +145,7 @@ def test_a_ref_declared_twice_is_refused_with_both_places(tmp_path: Path) -> Non
     path = write(
         tmp_path / "twice.py",
         """\
-        from penstock.definitions import Pack, Trigger
+        from penstock.language.definitions import Pack, Trigger
         pack = Pack("shop")
         Trigger("placed")
         Trigger("placed")
@@ -161,7 +161,7 @@ def test_an_action_varied_without_a_ref_of_its_own_is_a_duplicate(tmp_path: Path
     path = write(
         tmp_path / "varied.py",
         """\
-        from penstock.definitions import Pack, action
+        from penstock.language.definitions import Pack, action
         pack = Pack("shop")
         @action
         def f(): ...
@@ -176,7 +176,7 @@ def test_two_limits_by_the_same_parameters_belong_together(tmp_path: Path) -> No
     path = write(
         tmp_path / "limits.py",
         """\
-        from penstock.definitions import Limit, Pack, action
+        from penstock.language.definitions import Limit, Pack, action
         pack = Pack("shop")
         @action(limits=[Limit(3), Limit(rate="5/s")])
         def f(): ...

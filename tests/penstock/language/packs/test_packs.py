@@ -18,7 +18,7 @@ def write(path: Path, text: str) -> Path:
 CODE = """
     from __future__ import annotations
     from typing import Annotated
-    from penstock.schemas import Secret
+    from penstock.language.schemas import Secret
 
     async def charge(
         customer: str, amount: int = 1, card: Annotated[str, Secret] = "", note: str | None = None
@@ -27,8 +27,8 @@ CODE = """
 """
 
 IN_PYTHON = """
-    from penstock.definitions import *
-    from penstock.policies import RetryPolicy, Timeouts
+    from penstock.language.definitions import *
+    from penstock.language.policies import RetryPolicy, Timeouts
     from charging_code import charge as plain
 
     pack = Pack("shop", version="1.0")
@@ -244,7 +244,7 @@ def test_loading_a_pack_declares_nothing_in_the_module_that_loads_it(tmp_path: P
     script = write(
         tmp_path / "loader_script.py",
         f"""
-        from penstock.definitions import load
+        from penstock.language.definitions import load
         loaded = load({str(tmp_path / "shop")!r}).documents()
         """,
     )

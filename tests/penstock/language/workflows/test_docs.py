@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from penstock import action
-from penstock.workflows import Workflow, from_yaml, to_yaml
+from penstock import Workflow, action
+from penstock.language.workflows import from_yaml, to_yaml
 
 PAGE = (Path(__file__).parents[4] / "docs/workflows.md").read_text()
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from penstock import inquiry, on_exit, system, workflow
 from penstock.errors import DefinitionError
 from penstock.language.definitions import Pack, action
-from penstock.workflows import from_yaml, inquiry, on_exit, system, workflow
+from penstock.language.workflows import from_yaml
 
 pack = Pack("shop")
 

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import DefinitionError
-from penstock.language.definitions import Limit, Pack, action
-from penstock.language.policies import RetryPolicy
-from penstock.workflows import (
+from penstock import (
     Context,
     Workflow,
     all_of,
@@ -21,7 +18,6 @@ from penstock.workflows import (
     expr,
     fail,
     failed,
-    from_yaml,
     index,
     inquiry,
     item,
@@ -33,11 +29,14 @@ from penstock.workflows import (
     success,
     system,
     task,
-    to_yaml,
     variables,
     wait_for_event,
     workflow,
 )
+from penstock.errors import DefinitionError
+from penstock.language.definitions import Limit, Pack, action
+from penstock.language.policies import RetryPolicy
+from penstock.language.workflows import from_yaml, to_yaml
 from tests.penstock.engine.world import World
 
 pack = Pack("shop")

@@ -20,13 +20,12 @@ import asyncpg
 import orjson
 
 from penstock.errors import ConnectionFailed
-from penstock.messaging import messages as kinds
 from penstock.messaging.transports import STATUS, Message
 from penstock.messaging.transports.postgres.listener import Listener
 from penstock.messaging.transports.postgres.look_back import ALL_AGAIN, EVERYTHING, FAR
 from penstock.messaging.transports.postgres.subscription import Subscription
 from penstock.settings import Settings
-from penstock.store import crash_points
+from penstock.store import crash_points, queues
 from penstock.store.database import Database, backoff, is_transient
 
 CHANNEL = "penstock"
@@ -110,7 +109,7 @@ class PostgresTransport:
         if self._closed:
             return [False] * len(messages)
         known = [
-            m.outbox_id is not None or m.queue in kinds.QUEUES or m.queue.startswith("work.")
+            m.outbox_id is not None or m.queue in queues.QUEUES or m.queue.startswith(queues.WORK)
             for m in messages
         ]
         fresh = [m for m, ok in zip(messages, known, strict=True) if ok and m.outbox_id is None]

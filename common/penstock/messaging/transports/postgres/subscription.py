@@ -15,7 +15,7 @@ from penstock.messaging import messages
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery
 from penstock.messaging.transports.postgres.look_back import LookBack
 from penstock.settings import Settings
-from penstock.store import crash_points
+from penstock.store import crash_points, queues
 from penstock.store.database import Row, Session, backoff, is_transient, retried
 
 TAKE = """
@@ -153,7 +153,7 @@ class Subscription:
                     await tx.fetch(SETTLE, [d.tag for d in deliveries])
         crash_points.at("buried")
         self._freed([d.tag for d in deliveries])
-        self._wake_others({messages.DEAD})
+        self._wake_others({queues.DEAD})
 
     async def resize(self, prefetch: int) -> None:
         self._prefetch = prefetch

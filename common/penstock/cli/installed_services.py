@@ -1,0 +1,22 @@
+"""The services that are installed beside this command, found by their entry points: common imports none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from importlib.metadata import entry_points
+from typing import Any
+
+from penstock.errors import ConfigurationError
+from penstock.service.assembly import Stop
+from penstock.settings import Settings
+
+Service = Callable[[Settings, Stop], Coroutine[Any, Any, None]]
+
+
+def service(name: str) -> Service:
+    """A service that is installed, by name."""
+    for entry in entry_points(group="penstock.services"):
+        if entry.name == name:
+            loaded: Service = entry.load()
+            return loaded
+    raise ConfigurationError(f"the {name} service is not installed", hint="Install Penstock again with pip.")

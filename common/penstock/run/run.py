@@ -1,0 +1,78 @@
+"""One attempt of an execution as a worker runs it, and what it needs to know of the action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from uuid import UUID
+
+from penstock.run.results import RESULT_LIMIT
+from penstock.run.run_log import RunLog
+
+GRACE = 10.0
+"""Seconds that cancelled work has to end by itself before it is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReadyEvent:
+    """An attempt that this worker has claimed. It carries none of the run's data."""
+
+    execution_id: UUID
+    attempt: int
+    """1 for the first."""
+    max_attempts: int
+    namespace: str
+    """`tenant::pack::action`, or `tenant::pack::workflow::task`."""
+    action: str
+    """The action's ref."""
+
+
+class RunnableAction(Protocol):
+    """What an executor needs of an action."""
+
+    @property
+    def ref(self) -> str: ...
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """The Python function; None for an action that is a command, a URL or an image."""
+
+    @property
+    def is_coroutine(self) -> bool: ...
+
+    @property
+    def executor(self) -> str | None:
+        """The task executor it asks for; None for the default of its kind."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What its task executor should know, such as the command or the URL."""
+
+    def bind(self, params: Mapping[str, Any], /) -> dict[str, Any]:
+        """The function's keyword arguments, validated. Raises InvalidInput."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One attempt, ready to run."""
+
+    event: TaskReadyEvent
+    params: Mapping[str, Any]
+    action: RunnableAction
+    log: RunLog
+    timeout: float | None = None
+    """Seconds that this attempt may take. `attempt()` enforces it by cancelling; an executor needs it only to
+    tell a machine elsewhere."""
+    grace: float = GRACE
+    """Seconds between asking cancelled work to end and killing it."""
+    carry: Mapping[str, Any] = field(default_factory=dict)
+    """What the latest deferral of this execution carried (`Outcome.carry`), else empty."""
+    context: Mapping[str, Any] = field(default_factory=dict)
+    """What the run is told beside its parameters: by its schedule, if one started it."""
+    result_limit: int = RESULT_LIMIT
+    """Bytes of JSON that the result may have."""
+    cancelled: bool = False
+    """Set by the executor when the attempt was cancelled, for work that has to look by itself."""
+    slept: int = 0
+    """Durable sleeps that this attempt has passed so far (`penstock.run.steering.sleep`)."""
