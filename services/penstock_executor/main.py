@@ -11,7 +11,7 @@ from penstock.heartbeat import Heartbeat, Identity
 from penstock.ids import new_id
 from penstock.messages import Due
 from penstock.observe import serve_health
-from penstock.service import Parts, Stop, assembled, cancel, supervise
+from penstock.service import Parts, Stop, assembled, cancel, migrated, supervise
 from penstock.settings import Settings
 from penstock_executor import control, exports
 from penstock_executor.handlers import ROUTES
@@ -26,6 +26,7 @@ async def serve(settings: Settings, stop: Stop) -> None:
     """Run a replica until `stop` is asked. Raises ConfigurationError if it cannot write the files it is to write."""
     exports.check(settings)
     async with assembled(settings, role="executor") as parts:
+        await migrated(parts.database)
         await work(parts, stop)
 
 

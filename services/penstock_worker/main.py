@@ -13,7 +13,7 @@ from penstock.errors import ConfigurationError
 from penstock.heartbeat import Heartbeat, Identity
 from penstock.ids import new_id
 from penstock.observe import serve_health
-from penstock.service import Parts, Stop, assembled, cancel, supervise
+from penstock.service import Parts, Stop, assembled, cancel, migrated, supervise
 from penstock.settings import Settings
 from penstock_worker.executors import executors
 from penstock_worker.logs import RunLogs
@@ -32,6 +32,7 @@ async def serve(settings: Settings, stop: Stop) -> None:
             hint="Name them: `penstock worker --module FILE.py` (or a folder of YAML packs), or PENSTOCK_MODULES.",
         )
     async with assembled(settings, role="worker") as parts:
+        await migrated(parts.database)
         await work(parts, definitions, stop)
 
 

@@ -14,6 +14,7 @@ from tests.servers.postgres import Postgres
 AROUND = {
     "common/penstock/borrowed.py": "a transaction of the caller's own, which he commits",
     "common/penstock/database.py": "the primitive itself",
+    "common/penstock/functions.py": "an operator's, not a service's",
     "common/penstock/migrate.py": "an operator's, not a service's",
     "common/penstock/transports/rabbitmq/consumer.py": "the transport's own ack",
 }
