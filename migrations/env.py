@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection that `penstock migrate` (or a test) hands over."""
+"""Runs the migrations on the connection that `penstock migrate` (or a test) hands over, in the transaction that it is in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ context.configure(
     connection=options["connection"],
     target_metadata=options.get("metadata"),
     include_object=options.get("include_object"),
-    transaction_per_migration=True,
     version_table="penstock_migration",
 )
 with context.begin_transaction():

@@ -15,4 +15,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    ${downgrades if downgrades else "pass"}
+    raise RuntimeError("A schema is never downgraded: the release before runs on this one too. Or restore a backup.")

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -16,6 +17,28 @@ BARE = {"common/__init__.py", "services/__init__.py"}
 # Written in two pieces, so that this file does not break its own rules.
 MACHINE_PATH = re.compile(r"/(?:work|home|Us" r"ers)/[\w.-]+|/ro" r"ot/[\w.-]+")
 INDEX = re.compile(r"pypi\.o" r"rg|pythonhos" r"ted|--(?:extra-)?index-u" r"rl[ =]|--find-li" r"nks[ =]")
+
+FUNCTIONS = PurePosixPath("migrations/functions")
+LONGEST_FUNCTION = 60  # lines of SQL, from `create` on
+PROFILES = frozenset(tomllib.loads((Path(__file__).parents[1] / FUNCTIONS / "planner.toml").read_text()))
+# Longer than that, until they are written anew. Nothing is added here.
+LONG_FUNCTIONS = frozenset(
+    {
+        "archive_finished",
+        "claim_executions",
+        "finish_attempts",
+        "fire_schedules",
+        "promote",
+        "promote_shared",
+        "recover_executions",
+        "request_executions",
+        "settle_fires",
+    }
+)
+CREATED = re.compile(r"^create\s+(?:or\s+replace\s+)?function\s+(\w+)", re.MULTILINE | re.IGNORECASE)
+MADE = re.compile(r"\bcreate\s+(?:or\s+replace\s+)?(function|trigger)\b", re.IGNORECASE)
+PLANNER = re.compile(r"^-- planner: (.*)$", re.MULTILINE)
+PLANNED = re.compile(r"\bset\s+(?:local\s+)?(?:enable_\w+|plan_cache_mode|jit)\b", re.IGNORECASE)
 
 Rule = Callable[[PurePosixPath, str], Iterator[tuple[int, str]]]
 
@@ -55,12 +78,57 @@ def no_package_index(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]
         yield from _matches(re.compile(r"https?://"), text, "an address in locked requirements")
 
 
+def functions_have_one_home(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """One function a file, of the same name, and none anywhere else in the migrations."""
+    if path.is_relative_to("migrations/versions") and path.suffix in (".py", ".sql"):
+        for made in MADE.finditer(text):
+            yield _line(text, made), f"a {made[1]} in a migration: it belongs below {FUNCTIONS}"
+    if not _is_function(path):
+        return
+    names = [made[1] for made in CREATED.finditer(text)]
+    if names != [path.stem]:
+        yield 1, f"makes {', '.join(names) or 'no function'}, where one of the file's name should be"
+    elif not text.startswith("-- "):
+        yield 1, "does not begin with a comment that says what the function does"
+
+
+def functions_stay_small(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    made = CREATED.search(text) if _is_function(path) else None
+    if made is None:
+        return
+    lines = text[made.start() :].rstrip().count("\n") + 1
+    if lines > LONGEST_FUNCTION and path.stem not in LONG_FUNCTIONS:
+        yield _line(text, made), f"{lines} lines; more than {LONGEST_FUNCTION} want to be several functions"
+    if lines <= LONGEST_FUNCTION and path.stem in LONG_FUNCTIONS:
+        yield _line(text, made), "short enough by now to leave LONG_FUNCTIONS"
+
+
+def plans_are_chosen_by_profile(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """What planner.toml says, and nothing in between: a setting in a function's file is found by nobody."""
+    if not _is_function(path):
+        return
+    named = list(PLANNER.finditer(text))
+    for profile in named:
+        if profile[1] not in PROFILES:
+            yield _line(text, profile), f"no profile of planner.toml: {profile[1]}"
+    if len(named) > 1:
+        yield _line(text, named[1]), "a second planner profile"
+    for setting in PLANNED.finditer(text):
+        yield (
+            _line(text, setting),
+            f"a planner setting; profiles are in {FUNCTIONS}/planner.toml: {setting[0]}",
+        )
+
+
 RULES: tuple[Rule, ...] = (
     no_bare_packages,
     imports_stay_in_their_layer,
     files_stay_small,
     no_machine_paths,
     no_package_index,
+    functions_have_one_home,
+    functions_stay_small,
+    plans_are_chosen_by_profile,
 )
 
 
@@ -90,6 +158,14 @@ def tracked(root: Path) -> list[str]:
     hidden = re.compile(r"(^|/)(\.venv[^/]*|__pycache__|[^/]+\.egg-info|\.\w+_cache)/")
     everything = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
     return sorted(name for name in everything if not hidden.search(name))
+
+
+def _is_function(path: PurePosixPath) -> bool:
+    return path.suffix == ".sql" and path.is_relative_to(FUNCTIONS)
+
+
+def _line(text: str, found: re.Match[str]) -> int:
+    return text.count("\n", 0, found.start()) + 1
 
 
 def _imported(text: str) -> Iterator[tuple[int, str]]:

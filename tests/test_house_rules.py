@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.house_rules import LONGEST, broken
+from tests.house_rules import LONGEST, LONGEST_FUNCTION, broken
 
 # Put together, so that this file does not break the rules that it tests.
 HOME = "/".join(["", "home", "someone", "penstock"])
 INDEX = "-".join(["", "", "index", "url x"])
+
+
+def function(name: str, lines: int = 3, comment: str = "-- Does it.\n") -> str:
+    body = "    null;\n" * (lines - 3)
+    return f"{comment}create or replace function {name}() returns void language plpgsql as $$\nbegin\n{body}end $$;\n"
 
 
 @pytest.mark.parametrize(
@@ -24,11 +29,36 @@ INDEX = "-".join(["", "", "index", "url x"])
             "def f():\n    import penstock_executor",
             "imports another service",
         ),
-        ("migrations/versions/a.py", "from tests.penstock.store.tables import x", "imports live code"),
+        ("migrations/versions/a.py", "from penstock.moves import x", "imports live code"),
         ("docs/a.md", f"cd {HOME}", "a path of one machine"),
         ("requirements.txt", "x @ https://example.com/x.whl", "an address"),
         ("docs/a.md", f"pip install {INDEX}", "a package index"),
         ("common/penstock/a.py", "\n" * (LONGEST + 1), "lines"),
+        ("migrations/versions/0002/a.sql", function("a"), "a function in a migration"),
+        (
+            "migrations/versions/a.py",
+            f'op.execute("""{function("a", comment="")}""")',
+            "a function in a migration",
+        ),
+        ("migrations/versions/0002/a.sql", "create trigger a after update on t", "a trigger in a migration"),
+        ("migrations/functions/a/a.sql", function("b"), "makes b"),
+        ("migrations/functions/a/a.sql", function("a") + function("b"), "makes a, b"),
+        ("migrations/functions/a/a.sql", "-- Nothing.\n", "no function"),
+        ("migrations/functions/a/a.sql", function("a", comment=""), "comment"),
+        ("migrations/functions/a/a.sql", function("a", LONGEST_FUNCTION + 1), "want to be several functions"),
+        (
+            "migrations/functions/execution/claim_executions.sql",
+            function("claim_executions"),
+            "LONG_FUNCTIONS",
+        ),
+        ("migrations/functions/a/a.sql", function("a", comment="-- planner: fast\n"), "no profile"),
+        (
+            "migrations/functions/a/a.sql",
+            function("a", comment="-- planner: lookups\n-- planner: hashed\n"),
+            "a second planner profile",
+        ),
+        ("migrations/functions/a/a.sql", function("a") + "set enable_seqscan = off", "a planner setting"),
+        ("migrations/functions/a/a.sql", function("a") + "set plan_cache_mode = auto", "a planner setting"),
     ],
 )
 def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, found: str) -> None:
@@ -48,6 +78,13 @@ def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, found: str
         ("docs/a.md", "see https://www.postgresql.org/docs/ and /usr/lib/postgresql"),
         ("requirements.txt", "httpx==0.28.1 \\\n    --hash=sha256:0000"),
         ("common/penstock/a.py", "\n" * LONGEST),
+        (
+            "migrations/functions/a/a.sql",
+            function("a", LONGEST_FUNCTION, "-- Does it.\n-- planner: lookups\n"),
+        ),
+        ("migrations/functions/a/a.sql", function("a") + "\ncreate or replace trigger a after update on t;"),
+        ("migrations/versions/0002/a.sql", "create table a (id integer);"),
+        ("tests/a.sql", function("b")),
     ],
 )
 def test_what_keeps_the_rules_is_not_found(tmp_path: Path, path: str, text: str) -> None:

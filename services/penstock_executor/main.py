@@ -9,7 +9,7 @@ import structlog
 from penstock.ids import new_id
 from penstock.messaging.consumer import Consumer
 from penstock.messaging.messages import Due
-from penstock.service.assembly import Parts, Stop, assembled, cancel, supervise
+from penstock.service.assembly import Parts, Stop, assembled, cancel, migrated, supervise
 from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.settings import Settings
@@ -26,6 +26,7 @@ async def serve(settings: Settings, stop: Stop) -> None:
     """Run a replica until `stop` is asked. Raises ConfigurationError if it cannot write the files it is to write."""
     archive_export.check(settings)
     async with assembled(settings, role="executor") as parts:
+        await migrated(parts.database)
         await work(parts, stop)
 
 

@@ -12,7 +12,7 @@ from penstock.ids import new_id
 from penstock.language import labels
 from penstock.language.definitions import Definitions, load_all
 from penstock.messaging import messages
-from penstock.service.assembly import Parts, Stop, assembled, cancel, supervise
+from penstock.service.assembly import Parts, Stop, assembled, cancel, migrated, supervise
 from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.settings import Settings
@@ -33,6 +33,7 @@ async def serve(settings: Settings, stop: Stop) -> None:
             hint="Name them: `penstock worker --module FILE.py` (or a folder of YAML packs), or PENSTOCK_MODULES.",
         )
     async with assembled(settings, role="worker") as parts:
+        await migrated(parts.database)
         await work(parts, definitions, stop)
 
 

@@ -78,25 +78,33 @@ def migrate(
     """Create or update the schema. Safe to run any time, by several at once."""
     from penstock.store import migrate as migrations  # takes a while, and few commands need it
 
-    async def work() -> tuple[str | None, str]:
+    async def work() -> tuple[str | None, str | None, list[str]]:
         settings = await located()
         database = Database(settings, role="migrate")
         try:
-            before = await migrations.current(database)
+            session = database.session()
+            before, missing = await migrations.current(session.fetch), await migrations.missing(session.fetch)
         finally:
             await database.close()
-        return before, migrations.newest() if check else await migrations.upgrade(settings)
+        return before, before if check else await migrations.upgrade(settings), missing
 
-    before, after = run(work())
+    before, after, missing = run(work())
     if json:
-        json_line({"before": before, "after": after, "changed": before != after and not check})
-    elif before == after:
+        json_line(
+            {"before": before, "after": after, "missing": missing, "changed": bool(missing) and not check}
+        )
+    elif not missing:
         out.print(f"The schema is up to date ({after}).")
     elif check:
-        out.print(f"The schema is at {before or 'nothing'}, this code needs {after}: run `penstock migrate`.")
-        raise typer.Exit(1)
+        out.print(
+            f"The schema is at {before or 'nothing'} and lacks {migrations.named(missing)}: run `penstock migrate`."
+        )
     else:
-        out.print(f"The schema is now at {after} (it was at {before or 'nothing'}).")
+        out.print(
+            f"The schema is now at {after} (it was at {before or 'nothing'}): {migrations.named(missing)}."
+        )
+    if check and missing:
+        raise typer.Exit(1)
 
 
 def dev(

@@ -1,6 +1,6 @@
 """`penstock repair`: mends what `penstock check` finds, where there is a mend that can do no harm.
 
-A mend is a function in the database (migrations/versions/0004/repair.sql). It takes the ids that were found, looks again
+A mend is a function in the database (migrations/functions/repair). It takes the ids that were found, looks again
 under the locks, and leaves alone what is right by now. What has no mend is evidence of what happened, and stays.
 """
 

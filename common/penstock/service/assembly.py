@@ -12,12 +12,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import asyncpg
 import structlog
 
+from penstock.errors import PenstockError
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.transports import Transport
 from penstock.settings import Settings
+from penstock.store import functions
 from penstock.store.database import Database
 
 log = structlog.get_logger()
@@ -102,6 +105,24 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
         await publisher.close()
         await transport.close()
         await database.close()
+
+
+async def migrated(database: Database, *, pause: float = 1.0) -> None:
+    """Return once the database has the functions that this release calls; until then, say what is to be done."""
+    told = ""
+    while True:
+        try:
+            connection = await database.connect()
+            try:
+                return await functions.check(connection.fetch)
+            finally:
+                await connection.close()
+        except (PenstockError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            said = str(error)
+            if said != told:
+                log.error("service.waits", why=said, hint=getattr(error, "hint", None))
+            told = said
+            await asyncio.sleep(pause)
 
 
 async def supervise(name: str, work: Callable[[], Coroutine[Any, Any, None]], *, pause: float = 1.0) -> None:

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import asyncpg
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from penstock.errors import ConfigurationError
 from penstock.settings import Settings
+from penstock.store import functions
 from penstock.store.database import Database
 
 LOCK = 8_207_339_114_905_041
 """Advisory lock of whoever migrates."""
-
-
-def folder() -> Path:
-    """Where the migrations are: beside the code in a checkout, under share/ where installed."""
-    for path in (Path(__file__).parents[3] / "migrations", Path(sys.prefix) / "share/penstock/migrations"):
-        if (path / "env.py").exists():
-            return path
-    raise ConfigurationError("the migrations are not installed", hint="Install Penstock again with pip.")
+VERSIONS = "penstock_migration"
+"""The table of alembic's, and of penstock_function beside it."""
+EXISTS = "select to_regclass($1::text) is not null as there"
 
 
 def _config() -> Config:
     config = Config()
-    config.set_main_option("script_location", str(folder()))
+    config.set_main_option("script_location", str(functions.folder()))
     config.set_main_option("path_separator", "os")
     return config
 
@@ -41,28 +39,70 @@ def newest() -> str:
     return ScriptDirectory.from_config(_config()).get_current_head() or ""
 
 
-async def current(database: Database) -> str | None:
+async def current(fetch: functions.Fetch) -> str | None:
     """The revision of the database; None where there is none yet."""
-    session = database.session()
-    if not (await session.fetch("select to_regclass('penstock_migration') is not null"))[0][0]:
+    if not [row for row in await fetch(EXISTS, VERSIONS) if row["there"]]:
         return None
-    rows = await session.fetch("select version_num from penstock_migration")
-    return str(rows[0][0]) if rows else None
+    return next((str(row["version_num"]) for row in await fetch(f"select version_num from {VERSIONS}")), None)
+
+
+async def missing(fetch: functions.Fetch) -> list[str]:
+    """What `penstock migrate` would apply: revisions and functions. Nothing where a later release has migrated: this one
+    runs on its schema. Raises ConfigurationError where the schema is none of any release."""
+    revision = await current(fetch)
+    if revision is not None and not _is_known(revision):
+        if not [row for row in await fetch(EXISTS, "penstock_function") if row["there"]]:
+            raise ConfigurationError(
+                f"the schema is at {revision}, which no release of Penstock made",
+                hint="It is older than the first one. Begin with an empty database (`penstock dev --fresh`).",
+            )
+        return []
+    if revision is None:
+        return [newest(), *functions.declared()]
+    behind = [] if revision == newest() else [newest()]
+    return behind + [function.name for function in await functions.missing(fetch)]
+
+
+def named(missing: list[str]) -> str:
+    """What is missing, in a few words."""
+    return ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
 
 
 async def upgrade(settings: Settings) -> str:
-    """Create the schema if need be and run what is missing. Returns the revision. Safe to run anywhere, any time."""
+    """Create the schema if need be and apply what is missing, in one transaction. Returns the revision. Safe to run
+    anywhere, any time."""
     config = _config()
 
-    def run(connection: Connection) -> None:
+    def run(connection: Connection) -> str | None:
+        before = MigrationContext.configure(
+            connection, opts={"version_table": VERSIONS}
+        ).get_current_revision()
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+        return before
 
-    await with_connection(settings, run)
+    async with locked_connection(settings) as connection, connection.begin():
+        driver: asyncpg.Connection[asyncpg.Record] | None = (
+            await connection.get_raw_connection()
+        ).driver_connection
+        assert driver is not None
+        if not await missing(driver.fetch):
+            return await current(driver.fetch) or ""
+        before = await connection.run_sync(run)
+        await functions.apply(driver)
+        await driver.fetch("select make_partitions(7)")
+        if before is None:
+            await driver.execute("analyze legal_move")
     return newest()
 
 
-async def with_connection(settings: Settings, run: Any) -> None:
+def _is_known(revision: str) -> bool:
+    return revision in {one.revision for one in ScriptDirectory.from_config(_config()).walk_revisions()}
+
+
+@asynccontextmanager
+async def locked_connection(settings: Settings) -> AsyncIterator[AsyncConnection]:
+    """A connection that holds the lock of whoever migrates."""
     database = Database(settings, role="migrate")
 
     async def connect() -> Any:
@@ -79,7 +119,6 @@ async def with_connection(settings: Settings, run: Any) -> None:
     engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
     try:
         async with engine.connect() as connection:
-            await connection.run_sync(run)
-            await connection.commit()
+            yield connection
     finally:
         await engine.dispose()

@@ -21,6 +21,7 @@ ELSEWHERE = (
     "embedded",
     "testing",
     "migrate.py",
+    "functions.py",
     "invariants.py",
     "definitions",
     "workflows",
@@ -165,7 +166,7 @@ def _constants(path: Path) -> dict[str, str]:
 def _volatile() -> frozenset[str]:
     """Functions of the database that may write: all of ours but those that say they are stable."""
     found = set()
-    for path in (ROOT / "migrations/versions").rglob("*.sql"):
+    for path in (ROOT / "migrations/functions").rglob("*.sql"):
         pattern = r"create (?:or replace )?function (\w+)\((?:[^$]*?)\nlanguage (\w+)( stable)?"
         for name, _, stable in re.findall(pattern, path.read_text()):
             if not stable:

@@ -9,26 +9,27 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 
 from penstock.settings import Settings
-from penstock.store.migrate import with_connection
+from penstock.store.migrate import VERSIONS, locked_connection
 from tests.penstock.store.tables import METADATA
 
 
 async def difference(settings: Settings) -> list[Any]:
     """Empty when they agree."""
-    found: list[Any] = []
 
-    def run(connection: Connection) -> None:
+    def run(connection: Connection) -> list[Any]:
         context = MigrationContext.configure(
-            connection, opts={"include_object": _declared_or_ours, "version_table": "penstock_migration"}
+            connection, opts={"include_object": _declared_or_ours, "version_table": VERSIONS}
         )
-        found.extend(compare_metadata(context, METADATA))
+        return list(compare_metadata(context, METADATA))
 
-    await with_connection(settings, run)
-    return found
+    async with locked_connection(settings) as connection:
+        return await connection.run_sync(run)
 
 
 def _declared_or_ours(thing: Any, name: str | None, kind: str, reflected: bool, _other: Any) -> bool:
-    """Partitions and the table of migrations are in the database alone."""
+    """Partitions and the tables of migrations are in the database alone."""
     table = str(name if kind == "table" else getattr(getattr(thing, "table", None), "name", ""))
     last = table.rsplit("_", 1)[-1]
-    return not reflected or not (last in {"default", "migration"} or last.isdigit())
+    return not reflected or not (
+        table in {VERSIONS, "penstock_function"} or last == "default" or last.isdigit()
+    )

@@ -3,19 +3,213 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import asyncpg
+import pytest
+from alembic.script import ScriptDirectory
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from penstock import moves
+from penstock.errors import ConfigurationError
+from penstock.service import assembly
 from penstock.settings import Settings
-from penstock.store import migrate
-from penstock.store.database import Database
+from penstock.store import functions, migrate
+from penstock.store.database import Database, Session
 from tests.penstock.store.schema import difference
 
 
 def settings(database: str) -> Settings:
     return Settings(database_url=SecretStr(database))
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The functions' files, in a copy of the migrations that is used instead of them."""
+    copy = shutil.copytree(functions.folder(), tmp_path / "migrations")
+    monkeypatch.setattr(functions, "folder", lambda: copy)
+    return copy / "functions"
+
+
+@pytest.fixture
+async def session(database: str) -> AsyncIterator[Session]:
+    home = Database(settings(database), role="test")
+    yield home.session()
+    await home.close()
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+async def applied(session: Session) -> dict[str, object]:
+    return {row["name"]: row["applied_at"] for row in await session.fetch("select * from penstock_function")}
+
+
+async def test_a_changed_function_is_applied_anew_and_only_that_one(
+    database: str, files: Path, session: Session
+) -> None:
+    before = await applied(session)
+    assert before.keys() == functions.declared().keys()
+    edit(files / "workflow/held_until.sql", "9000-01-01", "9001-01-01")
+    assert await migrate.missing(session.fetch) == ["held_until"]
+    with pytest.raises(ConfigurationError, match="held_until") as refused:
+        await functions.check(session.fetch)
+    assert "penstock migrate" in str(refused.value.hint)
+    await migrate.upgrade(settings(database))
+    after = await applied(session)
+    assert {name for name in after if after[name] != before[name]} == {"held_until"}
+    assert (await session.fetch("select held_until()::text"))[0][0].startswith("9001")
+    await functions.check(session.fetch)
+
+
+async def test_nothing_is_applied_twice(database: str, session: Session) -> None:
+    rows = "select proname, xmin::text from pg_proc where pronamespace = 'public'::regnamespace order by oid"
+    before, when = await session.fetch(rows), await applied(session)
+    await migrate.upgrade(settings(database))
+    assert await session.fetch(rows) == before
+    assert await applied(session) == when
+
+
+async def test_a_profile_that_changed_is_applied_to_the_functions_that_name_it(
+    database: str, files: Path, session: Session
+) -> None:
+    edit(files / "planner.toml", '[turns]\nenable_seqscan = "off"\n', '[turns]\nenable_material = "off"\n')
+    assert await migrate.missing(session.fetch) == ["next_turn"]
+    await migrate.upgrade(settings(database))
+    chosen = (await session.fetch("select proconfig from pg_proc where proname = 'next_turn'"))[0][0]
+    assert chosen == [f"{name}={value}" for name, value in functions.declared()["next_turn"].settings.items()]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("returns timestamptz", "returns text"),
+        ("held_until()", "held_until(p_id uuid)"),
+    ],
+)
+async def test_a_changed_signature_is_refused_with_a_hint_and_nothing_is_changed(
+    database: str, files: Path, session: Session, old: str, new: str
+) -> None:
+    edit(files / "workflow/held_until.sql", old, new)
+    edit(files / "messaging/stage.sql", "begin", "begin\n    -- Another one.")
+    before = await applied(session)
+    with pytest.raises(ConfigurationError, match="held_until has another signature") as refused:
+        await migrate.upgrade(settings(database))
+    assert "new name" in str(refused.value.hint)
+    assert await applied(session) == before
+    assert not await session.fetch("select from pg_proc where prosrc like '%Another one.%'")
+
+
+async def test_a_function_that_is_no_sql_is_found_by_who_migrates(
+    database: str, files: Path, session: Session
+) -> None:
+    edit(files / "messaging/stage.sql", "return query", "hand over")
+    with pytest.raises(asyncpg.PostgresSyntaxError):
+        await migrate.upgrade(settings(database))
+    assert not await session.fetch("select from pg_proc where prosrc like '%hand over%'")
+
+
+async def test_what_has_no_file_any_more_stays_for_the_release_before(
+    database: str, files: Path, session: Session
+) -> None:
+    (files / "workflow/held_until.sql").unlink()
+    await migrate.upgrade(settings(database))
+    assert "held_until" in await applied(session)
+    assert await session.fetch("select held_until()")
+
+
+async def test_a_release_leaves_alone_what_a_later_one_has_applied(
+    database: str, files: Path, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as later:
+        edit(files / "workflow/held_until.sql", "9000-01-01", "9001-01-01")
+        later.setattr(functions, "release", lambda: "999.10")
+        await migrate.upgrade(settings(database))
+    edit(files / "workflow/held_until.sql", "9001-01-01", "9000-01-01")
+    assert await migrate.missing(session.fetch) == []
+    await functions.check(session.fetch)
+    await migrate.upgrade(settings(database))
+    assert (await session.fetch("select held_until()::text"))[0][0].startswith("9001")
+    await session.fetch("update penstock_migration set version_num = '0099'")
+    assert await migrate.missing(session.fetch) == []
+    assert await migrate.upgrade(settings(database)) == "0099"
+
+
+async def test_a_replica_waits_until_its_functions_are_applied_and_says_so(
+    database: str, files: Path
+) -> None:
+    edit(files / "workflow/held_until.sql", "9000-01-01", "9001-01-01")
+    home = Database(settings(database), role="test")
+    with capture_logs() as logs:
+        replica = asyncio.create_task(assembly.migrated(home, pause=0.01))
+        while not logs:
+            assert not replica.done()
+            await asyncio.sleep(0.01)
+    assert "held_until" in logs[0]["why"]
+    assert "penstock migrate" in logs[0]["hint"]
+    await migrate.upgrade(settings(database))
+    await replica
+    await home.close()
+
+
+async def test_a_replica_that_comes_before_the_schema_waits_for_it(empty_database: str) -> None:
+    home = Database(settings(empty_database), role="test")
+    with capture_logs() as logs:
+        replica = asyncio.create_task(assembly.migrated(home, pause=0.01))
+        while not logs:
+            assert not replica.done()
+            await asyncio.sleep(0.01)
+    assert "penstock migrate" in logs[0]["hint"]
+    await migrate.upgrade(settings(empty_database))
+    await replica
+    await home.close()
+
+
+async def test_a_schema_from_before_the_first_release_is_refused_with_a_hint(
+    database: str, session: Session
+) -> None:
+    await session.fetch("drop table penstock_function")
+    await session.fetch("update penstock_migration set version_num = '0004'")
+    with pytest.raises(ConfigurationError, match="0004"):
+        await migrate.upgrade(settings(database))
+
+
+def test_two_files_of_one_name_are_refused(files: Path) -> None:
+    shutil.copy(files / "messaging/stage.sql", files / "timer/stage.sql")
+    with pytest.raises(ConfigurationError, match="two files declare the function stage"):
+        functions.declared()
+
+
+def test_a_downgrade_is_refused_with_a_word() -> None:
+    versions = list(ScriptDirectory(str(functions.folder())).walk_revisions())
+    assert versions
+    for version in versions:
+        with pytest.raises(RuntimeError, match="never downgraded"):
+            version.module.downgrade()
+    assert "never downgraded" in (functions.folder() / "script.py.mako").read_text()
+
+
+async def test_two_processes_may_migrate_at_once(empty_database: str) -> None:
+    home = Database(settings(empty_database), role="test")
+    command = [sys.executable, "-m", "penstock", "migrate"]
+    environment = {**os.environ, "PENSTOCK_DATABASE_URL": empty_database}
+    processes = [
+        await asyncio.create_subprocess_exec(*command, env=environment, stdout=asyncio.subprocess.DEVNULL)
+        for _ in range(2)
+    ]
+    assert [await process.wait() for process in processes] == [0, 0]
+    when = await applied(home.session())
+    assert when.keys() == functions.declared().keys()
+    assert len(await home.session().fetch("select distinct xmin::text from penstock_function")) == 1
+    await home.close()
 
 
 async def test_the_tables_and_the_migrations_agree(database: str) -> None:
@@ -27,7 +221,7 @@ async def test_several_may_migrate_at_once_and_again(empty_database: str) -> Non
     done = await asyncio.gather(*(migrate.upgrade(here) for _ in range(4)))
     assert set(done) == {migrate.newest()}
     database = Database(here, role="test")
-    assert await migrate.current(database) == migrate.newest()
+    assert await migrate.current(database.session().fetch) == migrate.newest()
     await database.close()
 
 
@@ -80,7 +274,7 @@ async def test_two_replicas_that_make_the_same_partitions_take_turns(database: s
 
 
 def test_migrations_import_no_live_code() -> None:
-    for path in migrate.folder().rglob("*.py"):
+    for path in functions.folder().rglob("*.py"):
         assert "penstock" not in Path(path).read_text().replace("penstock_migration", "").replace(
             "`penstock", ""
         ), path

@@ -1,4 +1,4 @@
-"""The statuses of a fire and the legal moves between them. The database (migrations/versions/0002/moves.sql) refuses
+"""The statuses of a fire and the legal moves between them. The database (migrations/functions/schedule/fire_moved.sql) refuses
 others."""
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import orjson
 
+from penstock.errors import PenstockError
 from penstock.language import labels
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.operate.doctor.postgres import Connection
@@ -60,12 +61,16 @@ async def findings(connection: Connection, settings: Settings) -> list[Finding]:
 
 
 async def _schema(connection: Connection) -> Finding:
-    newest = migrate.newest()
-    there = await connection.fetchval("select to_regclass('penstock_migration') is not null")
-    current = await connection.fetchval("select version_num from penstock_migration") if there else None
-    if current == newest:
+    current = await migrate.current(connection.fetch)
+    try:
+        missing = await migrate.missing(connection.fetch)
+    except PenstockError as error:
+        return bad("schema", str(error), error.hint or "")
+    if not missing:
         return ok("schema", f"at {current}, as this version needs")
-    return bad("schema", f"at {current or 'nothing'}, this version needs {newest}", "Run `penstock migrate`.")
+    return bad(
+        "schema", f"at {current or 'nothing'}, lacks {migrate.named(missing)}", "Run `penstock migrate`."
+    )
 
 
 async def _partitions(connection: Connection) -> list[Finding]:

@@ -1,6 +1,6 @@
 """The columns, once: what alembic is checked against. The statements are in penstock.store and in migrations/.
 
-What each table is for stands beside its columns in the migrations (migrations/versions/*/tables.sql).
+What each table is for stands beside its columns in the migrations (migrations/versions/0001).
 """
 
 from __future__ import annotations

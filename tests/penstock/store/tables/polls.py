@@ -1,4 +1,4 @@
-"""Poll triggers. What the columns are for: migrations/versions/0004/poll.sql."""
+"""Poll triggers. What the columns are for: migrations/versions/0001/polls.sql."""
 
 from __future__ import annotations
 

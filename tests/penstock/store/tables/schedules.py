@@ -1,4 +1,4 @@
-"""Schedules, their fires, and which of these are open or wait. What each is for: migrations/versions/0002/tables.sql."""
+"""Schedules, their fires, and which of these are open or wait. What each is for: migrations/versions/0001/schedules.sql."""
 
 from __future__ import annotations
 

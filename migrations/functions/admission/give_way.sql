@@ -1,0 +1,21 @@
+-- The oldest give way: so many of those that hold a key or wait for it that the rest fits. It is done by the timers' loop,
+-- in a transaction that locks what they hold in order.
+create or replace function give_way(p_key text, p_max integer) returns void
+language plpgsql
+as $$
+begin
+    insert into timer (due_at, kind, execution_id)
+    select clock_timestamp(), 'yield', x.execution_id
+    from (
+        select o.execution_id, row_number() over (order by o.waits, o.at, o.execution_id) as n, count(*) over () as all_of
+        from (
+            select false as waits, s.admitted_at as at, s.execution_id from slot s where s.key = p_key
+            union all
+            select true, w.ready_at, w.execution_id from lane l join waiter w on w.lane = l.id where l.gate = p_key
+        ) o
+        join execution e on e.id = o.execution_id
+        where e.status <> 'canceling'
+            and not exists (select from timer t where t.execution_id = o.execution_id and t.kind = 'yield')
+    ) x
+    where x.n <= x.all_of - p_max;
+end $$;

@@ -1,0 +1,14 @@
+-- Notes of every namespace since when it is away. Who waits in one that is lets others pass; when a worker comes, they
+-- are woken. Called when workers come and go, and now and then.
+create or replace function notice_workers() returns void
+language plpgsql
+as $$
+begin
+    perform pg_advisory_xact_lock(7, -2);
+    with changed as (
+        update namespace set away_since = case when away_since is null then clock_timestamp() end
+        where is_away(limits, queue, action) = (away_since is null)
+        returning id, away_since
+    )
+    insert into wake (key) select 'worker:' || id from changed where away_since is null;
+end $$;

@@ -1,0 +1,28 @@
+-- Gives back the slots of executions that were admitted and then lost all workers that could claim them, p_grace ago.
+-- They go back to their place in line.
+-- planner: lookups
+create or replace function return_unclaimed(p_grace interval, p_limit integer) returns setof staged
+language plpgsql
+as $$
+declare
+    v_ids uuid[];
+begin
+    if not exists (select from namespace where away_since < clock_timestamp() - p_grace) then
+        return;
+    end if;
+    with found as (
+        select e.id from execution e
+        join namespace n on n.id = e.namespace_id and n.away_since < clock_timestamp() - p_grace
+        where e.status = 'scheduled' and e.id in (select execution_id from slot)
+        order by e.id limit p_limit for no key update of e skip locked
+    ), moved as (
+        update execution e set status = 'requested', reason = 'no live worker serves it'
+        from found f where e.id = f.id
+        returning e.id
+    )
+    select array_agg(id) into v_ids from moved;
+    if v_ids is not null then
+        return query select * from leave_limits(v_ids);
+        return query select * from stage('execution.requested', v_ids, 50);
+    end if;
+end $$;

@@ -1,0 +1,16 @@
+-- The history of an execution begins with its row.
+create or replace function execution_inserted() returns trigger
+language plpgsql
+as $$
+begin
+    insert into history (execution_id, at, old, new, attempt, actor, reason)
+    select id, clock_timestamp(), null, status, attempt, current_setting('application_name'), reason from new_rows;
+    if exists (select from cluster where announced <> '{}') then
+        perform announce_moves(array_agg(id), array_agg(status)) from new_rows;
+    end if;
+    return null;
+end $$;
+
+create or replace trigger execution_inserted after insert on execution
+referencing new table as new_rows
+for each statement execute function execution_inserted();

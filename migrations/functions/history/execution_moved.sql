@@ -1,0 +1,34 @@
+-- Refuses moves that are not declared, and writes the history: one join of the transition tables for both.
+-- planner: moves
+create or replace function execution_moved() returns trigger
+language plpgsql
+as $$
+declare
+    v_illegal text;
+    v_announced boolean;
+begin
+    with moved as materialized (
+        select n.id, o.status as was, n.status as becomes, n.attempt, n.reason
+        from old_rows o join new_rows n using (id)
+        where o.status <> n.status
+    ), written as (
+        insert into history (execution_id, at, old, new, attempt, actor, reason)
+        select id, clock_timestamp(), was, becomes, attempt, current_setting('application_name'), reason from moved
+    )
+    select string_agg(format('%s: %s -> %s', id, was, becomes), ', '), (select announced <> '{}' from cluster)
+    into v_illegal, v_announced
+    from moved m
+    where not exists (select from legal_move l where l.old = m.was and l.new = m.becomes);
+    if v_illegal is not null then
+        raise exception 'illegal move %', v_illegal using errcode = 'PN001';
+    end if;
+    if v_announced then
+        perform announce_moves(array_agg(n.id), array_agg(n.status))
+        from old_rows o join new_rows n using (id) where o.status <> n.status;
+    end if;
+    return null;
+end $$;
+
+create or replace trigger execution_moved after update on execution
+referencing old table as old_rows new table as new_rows
+for each statement execute function execution_moved();

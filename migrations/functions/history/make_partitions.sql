@@ -1,0 +1,36 @@
+-- Partitions by day (UTC) for what grows with time (of fires, by the day they were due), and a default one that catches
+-- what no partition covers, so that a day without a partition stops nothing. Where the default one has caught rows of a day
+-- already, because nobody made partitions for a week, they move to the new one: else no partition could ever be made.
+create or replace function make_partitions(p_ahead integer) returns integer
+language plpgsql
+as $$
+declare
+    v_parent text;
+    v_day date;
+    v_from timestamptz;
+    v_name text;
+    v_made integer := 0;
+begin
+    perform pg_advisory_xact_lock(7, -3); -- replicas take turns, with each other and with who drops partitions
+    foreach v_parent in array array['event', 'history', 'archive', 'log_line', 'admission', 'fire'] loop
+        if to_regclass(v_parent || '_default') is null then
+            execute format('create table %I partition of %I default', v_parent || '_default', v_parent);
+        end if;
+        for v_day in select d::date from generate_series(
+            (now() at time zone 'utc')::date, (now() at time zone 'utc')::date + p_ahead, interval '1 day') d
+        loop
+            v_name := v_parent || to_char(v_day, '_YYYYMMDD');
+            v_from := v_day::timestamp at time zone 'utc';
+            if to_regclass(v_name) is null then
+                begin
+                    execute format('create table %I partition of %I for values from (%L) to (%L)', v_name, v_parent,
+                        v_from, v_from + interval '1 day');
+                exception when check_violation then
+                    perform split_default_partition(v_parent, v_name, v_from, v_from + interval '1 day');
+                end;
+                v_made := v_made + 1;
+            end if;
+        end loop;
+    end loop;
+    return v_made;
+end $$;

@@ -1,0 +1,20 @@
+-- Stages events again whose message was lost before anybody looked at their rules.
+create or replace function restage_events(p_age interval, p_limit integer) returns setof staged
+language plpgsql
+as $$
+declare
+    v_lost uuid[];
+begin
+    with found as (
+        select u.event_id from unmatched u
+        where u.since < clock_timestamp() - p_age
+            and not exists (select from outbox o where o.queue = 'event.created' and u.event_id = any (o.ids))
+        order by u.event_id limit p_limit for update skip locked
+    ), again as (
+        update unmatched u set since = clock_timestamp() from found f where u.event_id = f.event_id returning u.event_id
+    )
+    select array_agg(event_id order by event_id) into v_lost from again;
+    if v_lost is not null then
+        return query select * from stage('event.created', v_lost, 50);
+    end if;
+end $$;

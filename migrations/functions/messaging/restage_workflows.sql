@@ -1,0 +1,29 @@
+-- Wakes workflows whose own message was lost with the broker: running for longer than p_age and not begun, told something
+-- that they have not obeyed, or with something due; and, though nothing should lead there, those that nothing moves on any
+-- more. Goes round the open executions in the same steps as restage_lost.
+-- planner: indexes
+create or replace function restage_workflows(p_age interval, p_after uuid, p_limit integer) returns setof staged
+language plpgsql
+as $$
+declare
+    v_stuck uuid[];
+begin
+    select array_agg(e.id order by e.id) into v_stuck
+    from (select execution_id from live where execution_id > p_after order by execution_id limit p_limit) x
+    join execution e on e.id = x.execution_id
+    join namespace n on n.id = e.namespace_id
+    left join workflow w on w.execution_id = e.id
+    where e.status = 'running' and n.queue = 'workflow.started' and e.ready_at < clock_timestamp() - p_age
+        and (w.head is null or w.stops > (w.head ->> 'stops')::smallint
+            or exists (select from workflow_command c where c.execution_id = e.id and c.obeyed_at is null
+                       and c.created_at < clock_timestamp() - p_age)
+            or not (w.head ->> 'paused')::boolean and (
+                w.head -> 'due' <> '[]'
+                or not exists (select from execution c where c.parent = e.id
+                               and (c.finished_at is null or c.finished_at > clock_timestamp() - p_age))))
+        and not exists (select from outbox o where o.queue = 'workflow.started' and e.id = any (o.ids));
+    if v_stuck is not null then
+        update execution set ready_at = clock_timestamp() where id = any (v_stuck) and status = 'running';
+        return query select * from stage('workflow.started', v_stuck, 20);
+    end if;
+end $$;

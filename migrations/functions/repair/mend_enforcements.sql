@@ -1,0 +1,13 @@
+-- I7. Enforcements whose execution there never was are executed. One that was and is gone is not: that would be twice.
+create or replace function mend_enforcements(p_ids uuid[]) returns setof staged
+language plpgsql
+as $$
+begin
+    update enforcement n set status = 'created'
+    where n.execution_id = any (p_ids) and n.status = 'executed'
+        and not exists (select from execution e where e.id = n.execution_id)
+        and not exists (select from archive a where a.id = n.execution_id)
+        and not exists (select from history h where h.execution_id = n.execution_id
+                        and h.at >= n.created_at - interval '1 minute');
+    return query select * from execute_enforcements(p_ids);
+end $$;

@@ -1,0 +1,11 @@
+-- I10f. What ended is on its way to the archive.
+create or replace function mend_finished(p_ids uuid[]) returns setof staged
+language plpgsql
+as $$
+begin
+    insert into finished (ids)
+    select array_agg(e.id) from execution e
+    where e.id = any (p_ids) and e.parent is null and e.finished_at is not null
+        and not exists (select from finished f where e.id = any (f.ids))
+    having count(*) > 0;
+end $$;

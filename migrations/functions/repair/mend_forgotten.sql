@@ -1,0 +1,14 @@
+-- I10a. What is open is where recovery looks.
+create or replace function mend_forgotten(p_ids uuid[]) returns setof staged
+language plpgsql
+as $$
+begin
+    perform from execution where id = any (p_ids) order by id for no key update;
+    insert into live (execution_id)
+    select e.id from execution e
+    where e.id = any (p_ids) and e.finished_at is null and e.status <> 'queued'
+        and not exists (select from waiter w where w.execution_id = e.id)
+    on conflict do nothing;
+    return query select * from mend_lines(array(
+        select e.id::text from execution e where e.id = any (p_ids) and e.status = 'queued'));
+end $$;

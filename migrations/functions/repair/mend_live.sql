@@ -1,0 +1,10 @@
+-- I10b. What is not open, or stands in line, is not there.
+create or replace function mend_live(p_ids uuid[]) returns setof staged
+language plpgsql
+as $$
+begin
+    perform from execution where id = any (p_ids) order by id for no key update;
+    delete from live l where l.execution_id = any (p_ids)
+        and not exists (select from execution e
+                        where e.id = l.execution_id and e.finished_at is null and e.status <> 'queued');
+end $$;

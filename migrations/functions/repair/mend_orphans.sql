@@ -1,0 +1,21 @@
+-- I10d. Attempts of workers that are gone are taken back, and those that a worker which lives does not say it holds.
+create or replace function mend_orphans(p_ids uuid[]) returns setof staged
+language plpgsql
+as $$
+declare
+    r record;
+begin
+    perform from execution where id = any (p_ids) order by id for no key update;
+    for r in
+        select e.claim as worker, array_agg(e.id order by e.id) as ids
+        from execution e
+        where e.id = any (p_ids) and e.status in ('running', 'canceling')
+            and not exists (select from claim c where c.worker = e.claim and e.id = any (c.executions)
+                            and exists (select from process p where p.id = c.worker))
+            and not exists (select from process p
+                            where p.id = e.claim and p.state <> 'dead' and e.id = any (p.holding))
+        group by e.claim
+    loop
+        return query select * from recover_executions(r.worker, r.ids, 'its worker is gone (penstock repair)');
+    end loop;
+end $$;

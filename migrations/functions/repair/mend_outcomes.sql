@@ -1,0 +1,10 @@
+-- I10c. What ended gets an outcome that says that its own was lost, so that nobody waits for it for ever.
+create or replace function mend_outcomes(p_ids uuid[]) returns setof staged
+language plpgsql
+as $$
+begin
+    insert into result (execution_id, error)
+    select e.id, jsonb_build_object('type', 'ResultLost', 'message', 'its outcome was lost (penstock repair)')
+    from execution e where e.id = any (p_ids) and e.finished_at is not null
+    on conflict do nothing;
+end $$;

@@ -1,0 +1,48 @@
+-- queued -> created for the first waiting fire of each schedule whose last run has ended, and its execution.
+-- planner: lookups_of_fires
+create or replace function start_waiting_fires(p_limit integer) returns setof staged
+language plpgsql
+as $$
+declare
+    v_refs text[];
+begin
+    select array_agg(x.ref) into v_refs from (
+        select s.ref
+        from (select distinct schedule from waiting_fire) w
+        join schedule s on s.ref = w.schedule
+        where not exists (select from execution e where e.id = s.last_execution and e.finished_at is null)
+        order by s.ref limit p_limit for update of s skip locked
+    ) x;
+    if v_refs is null then
+        return;
+    end if;
+
+    -- A later statement: who held the row before may have started a run.
+    return query
+    with head as materialized (
+        select distinct on (w.schedule) w.*
+        from waiting_fire w join schedule s on s.ref = w.schedule
+        where w.schedule = any (v_refs)
+            and not exists (select from execution e where e.id = s.last_execution and e.finished_at is null)
+        order by w.schedule, w.due_at
+    ), gone as (
+        delete from waiting_fire w using head h where w.schedule = h.schedule and w.due_at = h.due_at
+    ), moved as (
+        update fire f set status = 'created' from head h
+        where f.schedule = h.schedule and f.due_at = h.due_at and f.status = 'queued'
+    ), opened as (
+        insert into open_fire (execution_id, schedule, due_at) select execution_id, schedule, due_at from head
+    ), last as (
+        update schedule s set last_execution = h.execution_id, last_due = greatest(s.last_due, h.due_at)
+        from head h where s.ref = h.schedule
+    ), all_of as (
+        select array_agg(execution_id) as ids, array_agg(namespace_id) as namespaces, array_agg(definition_id) as actions,
+            array_agg(params::text) as params, array_agg(options::text) as options, array_agg(origin::text) as origins,
+            array_agg(case when not_before > clock_timestamp() then not_before end) as not_before
+        from head
+    )
+    select r.* from all_of a
+    cross join lateral request_executions(a.ids, a.namespaces, a.actions, a.params, a.options, a.origins, null,
+        a.not_before, null, null, null, true) r
+    where a.ids is not null;
+end $$;

@@ -1,0 +1,6 @@
+-- `not_before` of what is held until its workflow is resumed.
+create or replace function held_until() returns timestamptz
+language sql immutable
+as $$
+    select timestamptz '9000-01-01 00:00:00+00'
+$$;

@@ -1,0 +1,35 @@
+-- Takes back what paused workflows asked for and no worker has begun: it is requested again, frees the slots that it had,
+-- and keeps its place in line by the instant at which it became ready. Workflows inside them are paused too. The caller
+-- holds the workflows' locks, in a later transaction than the one that wrote `paused_workflow` (which a resume meanwhile
+-- may have undone): whoever schedules a task after that sees the row, and whoever was about to finds `not_before` changed.
+-- planner: lookups
+create or replace function hold_children(p_ids uuid[], p_reason text) returns setof staged
+language plpgsql
+as $$
+declare
+    v_held uuid[];
+    v_inside uuid;
+begin
+    insert into paused_workflow (execution_id) select unnest(p_ids) on conflict do nothing;
+    perform from execution where parent = any (p_ids) and status in ('requested', 'queued', 'scheduled')
+    order by id for no key update;
+    with moved as (
+        update execution e set status = 'requested', not_before = held_until(), reason = 'its workflow is paused'
+        from namespace n
+        where e.parent = any (p_ids) and n.id = e.namespace_id and (e.status in ('requested', 'queued', 'scheduled')
+            -- a workflow that was told to start and has not begun
+            or e.status = 'running' and n.queue = 'workflow.started'
+                and not exists (select from workflow w where w.execution_id = e.id))
+        returning e.id
+    )
+    select array_agg(id order by id) into v_held from moved;
+    if v_held is not null then
+        insert into live (execution_id) select unnest(v_held) on conflict do nothing;
+        return query select * from leave_limits(v_held);
+    end if;
+    for v_inside in select w.execution_id from execution e join workflow w on w.execution_id = e.id
+                    where e.parent = any (p_ids) and e.status = 'running' order by 1
+    loop
+        return query select * from command_workflow(v_inside, 'pause', null, null, 'the workflow around it', p_reason);
+    end loop;
+end $$;

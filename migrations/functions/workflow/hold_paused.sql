@@ -1,0 +1,18 @@
+-- Of these executions those that may be scheduled. Tasks of paused workflows are held: retries that are due, and whatever
+-- else would start.
+-- planner: lookups
+create or replace function hold_paused(p_ids uuid[]) returns uuid[]
+language plpgsql
+as $$
+declare
+    v_held uuid[];
+begin
+    v_held := array(select e.id from execution e join paused_workflow p on p.execution_id = e.parent where e.id = any (p_ids));
+    if v_held = '{}' then
+        return p_ids;
+    end if;
+    perform from execution where id = any (v_held) and status = 'requested' order by id for no key update;
+    update execution set not_before = held_until(), reason = 'its workflow is paused'
+    where id = any (v_held) and status = 'requested';
+    return array(select x from unnest(p_ids) x where x <> all (v_held));
+end $$;

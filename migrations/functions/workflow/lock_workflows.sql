@@ -1,0 +1,12 @@
+-- A workflow has one mutator at a time: its lock is held until the transaction ends. Taken in order; what the caller
+-- reads afterwards is what the last holder committed.
+create or replace function lock_workflows(p_ids uuid[]) returns void
+language plpgsql
+as $$
+declare
+    v_id uuid;
+begin
+    for v_id in select distinct x from unnest(p_ids) x order by 1 loop
+        perform pg_advisory_xact_lock(hashtextextended(v_id::text, 11));
+    end loop;
+end $$;

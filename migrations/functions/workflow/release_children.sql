@@ -1,0 +1,27 @@
+-- Lets go of what was held: at once, or where a retry or a delay is not due yet, at its instant.
+-- planner: lookups
+create or replace function release_children(p_ids uuid[], p_reason text) returns setof staged
+language plpgsql
+as $$
+declare
+    v_ready uuid[];
+    v_inside uuid;
+begin
+    delete from paused_workflow where execution_id = any (p_ids);
+    perform from execution where parent = any (p_ids) and status = 'requested' order by id for no key update;
+    with moved as (
+        update execution e set reason = null,
+            not_before = (select min(t.due_at) from timer t where t.execution_id = e.id and t.kind = 'ready')
+        where e.parent = any (p_ids) and e.status = 'requested' and e.not_before = held_until()
+        returning e.id, e.not_before
+    )
+    select array_agg(id order by id) into v_ready from moved where not_before is null;
+    if v_ready is not null then
+        return query select * from stage('execution.requested', v_ready, 50);
+    end if;
+    for v_inside in select w.execution_id from execution e join workflow w on w.execution_id = e.id
+                    where e.parent = any (p_ids) and e.status = 'running' order by 1
+    loop
+        return query select * from command_workflow(v_inside, 'resume', null, null, 'the workflow around it', p_reason);
+    end loop;
+end $$;

@@ -1,0 +1,25 @@
+-- Asks running workflows to stop as p_status; their next advance cancels what is open. Asking again counts only while the
+-- exit task runs: then that is cancelled too.
+create or replace function stop_workflows(p_ids uuid[], p_status text, p_reason text) returns setof staged
+language plpgsql
+as $$
+declare
+    v_asked uuid[];
+begin
+    perform make_workflows(p_ids); -- some may have started to run since they were locked
+    with asked as (
+        update workflow w set stop_status = coalesce(w.stop_status, p_status), stop_reason = coalesce(w.stop_reason, p_reason),
+            stops = w.stops + 1
+        from execution e
+        where w.execution_id = any (p_ids) and (w.stop_status is null or w.head ->> 'phase' = 'exiting')
+            and w.stops <= coalesce((w.head ->> 'stops')::smallint, 0)
+            and e.id = w.execution_id and e.status = 'running'
+        returning w.execution_id
+    )
+    select array_agg(execution_id) into v_asked from asked;
+    if v_asked is not null then
+        delete from paused_workflow where execution_id = any (v_asked);
+        return query select null::bigint, 'stopping', v_asked;
+        return query select * from stage('workflow.started', v_asked, 1);
+    end if;
+end $$;

@@ -1,0 +1,11 @@
+-- How these tasks of these workflows stand. The caller holds the workflows' locks.
+-- planner: lookups_planned_once
+create or replace function task_records(p_ids uuid[], p_tasks integer[]) returns table (execution_id uuid, task integer, record text)
+language plpgsql
+as $$
+begin
+    return query
+        select t.execution_id, t.task, t.record::text
+        from unnest(p_ids, p_tasks) as x (id, task)
+        cross join lateral (select * from workflow_task w where w.execution_id = x.id and w.task = x.task offset 0) t;
+end $$;

@@ -1,0 +1,8 @@
+-- How the tasks of a workflow stand, and what it kept itself: all that a later re-run needs to know of it.
+create or replace function workflow_state(p_id uuid) returns jsonb
+language sql stable
+as $$
+    select jsonb_build_object(
+        'tasks', (select coalesce(jsonb_object_agg(t.task, t.record), '{}') from workflow_task t where t.execution_id = p_id),
+        'kept', (select coalesce(jsonb_agg(to_jsonb(k) - 'execution_id'), '[]') from workflow_kept k where k.execution_id = p_id))
+$$;

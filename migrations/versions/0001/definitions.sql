@@ -1,0 +1,42 @@
+-- What is defined: content-addressed and immutable. A run keeps the version it started with.
+create table definition (
+    id integer generated always as identity primary key,
+    kind text not null,
+    ref text not null,
+    digest text not null,
+    body jsonb not null,
+    created_at timestamptz not null default now(),
+    unique (kind, ref, digest)
+);
+
+-- Which version of each definition is current. `trigger` is set for rules, which are looked up by it.
+create table catalog (
+    kind text not null,
+    ref text not null,
+    definition_id integer not null references definition (id),
+    enabled boolean not null default true,
+    trigger text,
+    updated_at timestamptz not null default now(),
+    primary key (kind, ref)
+);
+create index catalog_trigger on catalog (trigger) where trigger is not null;
+
+-- One row: what concerns all processes. `announced`: the statuses that whoever listens is told of.
+create table cluster (
+    id integer primary key default 1 check (id = 1),
+    resumed_at timestamptz not null default '-infinity',
+    announced text[] not null default '{}'
+);
+
+-- Namespaces in use (tenant::pack::workflow::task), each with the queue it is routed to,
+-- how many share an envelope (one, where they take long), and the limits that apply to it now; for those under limits also, since when no live
+-- worker serves it.
+create table namespace (
+    id integer generated always as identity primary key,
+    name text not null unique,
+    action text not null,
+    queue text not null,
+    envelope smallint not null default 20,
+    limits integer[] not null default '{}',
+    away_since timestamptz
+);

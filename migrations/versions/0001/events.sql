@@ -1,0 +1,52 @@
+-- Occurrences of triggers, by the database's time.
+create table event (
+    id uuid not null,
+    trigger text not null,
+    tenant text not null,
+    payload jsonb not null,
+    source text,
+    created_at timestamptz not null default now(),
+    primary key (id, created_at)
+) partition by range (created_at);
+
+-- Which messages were seen. Outlives the event's partition; has a retention of its own.
+create table event_key (
+    tenant text not null,
+    trigger text not null,
+    source text not null,
+    message_id text not null,
+    event_id uuid not null,
+    digest text not null,
+    created_at timestamptz not null default now(),
+    primary key (tenant, trigger, source, message_id)
+);
+create index event_key_created on event_key (created_at);
+
+-- One rule matched one event: at most one for each pair. Carries the id of the execution that it creates.
+create table enforcement (
+    event_id uuid not null,
+    rule text not null,
+    definition_id integer not null,
+    execution_id uuid not null unique,
+    status text not null,
+    namespace_id integer,
+    action_definition_id integer,
+    priority smallint not null default 0,
+    params jsonb,
+    options jsonb,
+    error text,
+    created_at timestamptz not null default now(),
+    primary key (event_id, rule)
+);
+create index enforcement_created on enforcement (created_at);
+
+-- Idempotency keys of clients.
+create table idempotency (
+    tenant text not null,
+    key text not null,
+    execution_id uuid not null,
+    digest text not null,
+    created_at timestamptz not null default now(),
+    primary key (tenant, key)
+);
+create index idempotency_created on idempotency (created_at);

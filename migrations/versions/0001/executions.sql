@@ -1,0 +1,113 @@
+-- The hot row of an execution. `keys` are those of its limits, as of when it was last admitted or put in line.
+-- Narrow, and no index names a column that a move changes, and its page has room for all the versions of a row that an
+-- older snapshot keeps: so updates stay HOT.
+create table execution (
+    id uuid primary key,
+    status text not null,
+    attempt smallint not null default 0,
+    failures smallint not null default 0,
+    recoveries smallint not null default 0,
+    priority smallint not null default 0,
+    item integer not null default -1,
+    namespace_id integer not null,
+    definition_id integer not null,
+    parent uuid,
+    claim uuid,
+    ready_at timestamptz not null default now(),
+    not_before timestamptz,
+    created_at timestamptz not null default now(),
+    finished_at timestamptz,
+    task text,
+    reason text,
+    keys text[]
+) with (fillfactor = 25, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_threshold = 500);
+create unique index execution_child on execution (parent, task, item) where parent is not null;
+
+-- What an execution was given. Insert only.
+create table payload (
+    execution_id uuid primary key,
+    params jsonb not null,
+    options jsonb,
+    origin jsonb
+);
+
+-- What came of it. Insert only; `error` is that of the last attempt.
+create table result (
+    execution_id uuid primary key,
+    result jsonb,
+    error jsonb
+);
+
+-- One row for each attempt that did not complete: failed, lost, timed out, deferred. They go to the archive with their
+-- execution.
+create table attempt (
+    execution_id uuid not null,
+    attempt smallint not null,
+    outcome text not null,
+    worker text,
+    at timestamptz not null default clock_timestamp(),
+    error jsonb,
+    primary key (execution_id, attempt)
+);
+
+-- The executions that are open (not final) and not waiting for a slot. Insert and delete only: recovery looks here.
+create table live (
+    execution_id uuid primary key
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+
+-- Who holds running attempts: a row for each batch that a worker claimed. Insert and delete only.
+create table claim (
+    id uuid primary key,
+    worker uuid not null,
+    executions uuid[] not null,
+    claimed_at timestamptz not null default clock_timestamp()
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index claim_worker on claim (worker);
+
+-- Every executor and worker that lives, with its last heartbeat. `id` is random: a restart inherits nothing.
+create table process (
+    id uuid primary key,
+    kind text not null,
+    name text not null,
+    routes text[] not null default '{}',
+    actions text[] not null default '{}',
+    labels jsonb not null default '{}',
+    concurrency integer not null default 0,
+    state text not null default 'active',
+    holding uuid[] not null default '{}',
+    missing uuid[] not null default '{}',
+    started_at timestamptz not null default clock_timestamp(),
+    beat_at timestamptz not null default clock_timestamp()
+) with (fillfactor = 50);
+
+-- Questions to humans that executions wait for: at most one for each.
+create table inquiry (
+    execution_id uuid primary key,
+    status text not null default 'created',
+    prompt text not null,
+    schema jsonb,
+    assignee text,
+    default_answer jsonb,
+    due_at timestamptz,
+    created_at timestamptz not null default clock_timestamp(),
+    answered_at timestamptz,
+    responder text,
+    response jsonb
+);
+create index inquiry_due on inquiry (due_at) where status = 'created';
+
+-- Instants at which something must be looked at: retries, delays, deadlines.
+create table timer (
+    due_at timestamptz not null,
+    kind text not null,
+    execution_id uuid not null,
+    primary key (due_at, execution_id, kind)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index timer_execution on timer (execution_id);
+
+-- Statuses and the legal moves between them, as penstock.moves declares them.
+create table legal_move (
+    old text not null,
+    new text not null,
+    primary key (old, new)
+);

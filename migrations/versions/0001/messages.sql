@@ -1,0 +1,44 @@
+-- Messages staged by the transactions that caused them; an envelope a row. On the PostgreSQL transport also the queue.
+create table outbox (
+    id bigint generated always as identity primary key,
+    queue text not null,
+    ids uuid[] not null,
+    body bytea,
+    message_id text,
+    type text,
+    headers jsonb,
+    tries integer not null default 0,
+    due_at timestamptz not null default clock_timestamp(),
+    created_at timestamptz not null default clock_timestamp(),
+    error text
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index outbox_queue on outbox (queue, due_at);
+
+-- Messages that cannot be handled, with the reason.
+create table dead_letter (
+    id uuid primary key,
+    queue text not null,
+    reason text not null,
+    type text,
+    message_id text,
+    body bytea not null,
+    headers jsonb not null default '{}',
+    fingerprint text not null unique,
+    count integer not null default 1,
+    first_at timestamptz not null default clock_timestamp(),
+    last_at timestamptz not null default clock_timestamp()
+);
+create index dead_letter_last on dead_letter (last_at);
+
+-- Events whose rules nobody has looked at yet: message lost, they are found here. Insert and delete only.
+create table unmatched (
+    event_id uuid primary key,
+    since timestamptz not null default clock_timestamp()
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+
+-- Ends that nobody has looked at yet who follows them (workflows, callbacks): message lost, they are found here. Insert
+-- and delete only; who deletes a row starts what follows, so that it starts once.
+create table untold (
+    execution_id uuid primary key,
+    since timestamptz not null default clock_timestamp()
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
