@@ -12,7 +12,7 @@ what it may fit, not what there is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from penstock.errors import ExpressionError
 from penstock.language.event_rules import told
 from penstock.language.expressions import key_of, value_at
 from penstock.store.database import Row, Transaction
+from penstock.store.events import Event
 
 PATHS = "select trigger, path::text as path from event_path where trigger = any($1::text[])"
 OPEN = """
@@ -44,7 +45,7 @@ where e.id = x.id and e.status = 'waiting'
 """
 
 
-async def meet(tx: Transaction, events: Sequence[Row]) -> None:
+async def meet(tx: Transaction, events: Sequence[Event]) -> None:
     """Complete the tasks that waited for one of these events, each with the first that fits. One with which a filter is
     in error does not fit; that is noted as the reason of the execution."""
     if not events:
@@ -55,15 +56,15 @@ async def meet(tx: Transaction, events: Sequence[Row]) -> None:
     for wait in await _waiting(tx, some):
         wanted = orjson.loads(wait["params"])
         for event, seen in some[wait["trigger"], wait["tenant"], wait["path"], wait["key"]]:
-            if event["created_at"] < wait["since"]:
+            if event.created_at < wait["since"]:
                 continue
             try:
                 fits = matches(wanted["filter"], wanted["bound"], seen)
             except ExpressionError as error:
-                wrong[wait["execution_id"]] = f"its filter failed with event {event['id']}: {error.message}"
+                wrong[wait["execution_id"]] = f"its filter failed with event {event.id}: {error.message}"
                 continue
             if fits:
-                met.append((wait["execution_id"], orjson.dumps(seen).decode(), f"met by event {event['id']}"))
+                met.append((wait["execution_id"], orjson.dumps(seen).decode(), f"met by event {event.id}"))
                 wrong.pop(wait["execution_id"], None)
                 break
     if met:
@@ -74,19 +75,19 @@ async def meet(tx: Transaction, events: Sequence[Row]) -> None:
 
 Kind = tuple[str, str, str | None, str | None]
 """Trigger and tenant; and for those that have this key at this path, both."""
-Seen = tuple[Row, dict[str, Any]]
+Seen = tuple[Event, dict[str, Any]]
 """An event, and what expressions see of it."""
 
 
-async def _sorted(tx: Transaction, events: Sequence[Row]) -> dict[Kind, list[Seen]]:
+async def _sorted(tx: Transaction, events: Sequence[Event]) -> dict[Kind, list[Seen]]:
     """The events, oldest first, by all kinds of which they are."""
     paths: dict[str, list[tuple[str, list[str | int]]]] = {}
-    for row in await tx.fetch(PATHS, sorted({event["trigger"] for event in events})):
+    for row in await tx.fetch(PATHS, sorted({event.trigger for event in events})):
         paths.setdefault(row["trigger"], []).append((row["path"], orjson.loads(row["path"])))
     found: dict[Kind, list[Seen]] = {}
-    for event in sorted(events, key=itemgetter("created_at", "id")):
-        seen = told(event, orjson.loads(event["payload"]))
-        trigger, tenant = event["trigger"], event["tenant"]
+    for event in sorted(events, key=attrgetter("created_at", "id")):
+        seen = told(event, orjson.loads(event.payload))
+        trigger, tenant = event.trigger, event.tenant
         found.setdefault((trigger, tenant, None, None), []).append((event, seen))
         for path, steps in paths.get(trigger, ()):
             try:

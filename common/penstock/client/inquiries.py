@@ -9,6 +9,7 @@ import orjson
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.schemas import Schema
 from penstock.store.database import Row, Session, Transaction, backoff
+from penstock.store.staged_messages import StagedMessage
 
 LIST = """
 select execution_id, status, prompt, assignee, schema::text as schema, due_at, created_at, answered_at, responder,
@@ -30,10 +31,10 @@ async def listed(
     return await session.fetch(LIST, answered, assignee, limit)
 
 
-async def answer(session: Session, execution: UUID, response: object, by: str) -> list[Row]:
+async def answer(session: Session, execution: UUID, response: object, by: str) -> list[StagedMessage]:
     """Answer an inquiry; returns what was staged. Raises NotFound, InvalidInput for a response that does not fit its
     schema or for somebody whom it does not ask, Conflict if it was answered, ran out of time or was cancelled before."""
-    staged: list[Row] = []
+    staged: list[StagedMessage] = []
     tried = False
     async for attempt in backoff(deadline=30):
         with attempt:

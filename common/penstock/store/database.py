@@ -18,6 +18,7 @@ import tenacity
 from penstock.errors import ConfigurationError, ConnectionFailed, IllegalMove
 from penstock.settings import Settings
 from penstock.store import crash_points
+from penstock.store.staged_messages import StagedMessage, staged_in
 
 Row = asyncpg.Record
 T = TypeVar("T")
@@ -89,7 +90,7 @@ class Transaction:
         self.connection = connection
         self.cache = session.cache
         self.settings = session.settings
-        self.staged: list[Row] = []
+        self.staged: list[StagedMessage] = []
         self.cancelled: list[Any] = []
         self.placed: set[str] = set()
         """Namespaces that exist only once this has committed."""
@@ -119,7 +120,7 @@ class Transaction:
         return self._keep(rows)
 
     def _keep(self, rows: list[Row]) -> list[Row]:
-        self.staged += [row for row in rows if row["outbox_id"] is not None]
+        self.staged += staged_in(rows)
         for row in rows:
             if row["queue"] == "canceling":
                 self.cancelled += row["ids"]

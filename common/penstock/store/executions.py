@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
@@ -41,12 +41,21 @@ select * from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::te
 """
 
 
-async def submit(tx: Stages, group: Sequence[Submission]) -> list[Row]:
-    """Create these as requested, all or none; the whole transaction in one round trip. Rows other than staged ones
-    say `stale`, `existing` or `conflict`, see the function in the database."""
+@dataclass(slots=True)
+class Submitted:
+    """`stale`: a definition is not current any more, and nothing was stored. `existing` and `conflicts`: by the id given,
+    the execution that has its idempotency key, for the same or for something else."""
+
+    stale: bool = False
+    existing: dict[UUID, UUID] = field(default_factory=dict)
+    conflicts: dict[UUID, UUID] = field(default_factory=dict)
+
+
+async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
+    """Create these as requested, all or none. The whole transaction, in one round trip."""
     keyed = any(s.key is not None for s in group)
     timed = any(s.expires is not None for s in group)
-    return await tx.stage_alone(
+    rows = await tx.stage_alone(
         SUBMIT,
         [s.id for s in group],
         [s.namespace for s in group],
@@ -61,6 +70,15 @@ async def submit(tx: Stages, group: Sequence[Submission]) -> list[Row]:
         [s.key for s in group] if keyed else None,
         [s.digest for s in group] if keyed else None,
     )
+    answer = Submitted()
+    for row in rows:
+        if row["queue"] == "stale":
+            answer.stale = True
+        elif row["queue"] == "existing":
+            answer.existing[row["ids"][0]] = row["ids"][1]
+        elif row["queue"] == "conflict":
+            answer.conflicts[row["ids"][0]] = row["ids"][1]
+    return answer
 
 
 SCHEDULE = "select * from schedule_executions($1::uuid[])"
@@ -74,9 +92,14 @@ async def schedule(tx: Transaction, ids: Sequence[UUID]) -> None:
 CANCEL = "select * from cancel_executions($1::uuid[], $2)"
 
 
-async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> list[Row]:
-    """Ask for executions to end: at once where no worker has them, else as soon as their worker hears of it."""
-    return await tx.stage(CANCEL, sorted(ids), reason)
+TOLD = frozenset({"moved", "canceling", "stopping"})
+"""What is said of those that end at once, that their workers have to end, and that are workflows."""
+
+
+async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> int:
+    """Ask for executions to end: at once where no worker has them, else as soon as their worker hears of it. Returns how
+    many were told; the others have ended before."""
+    return sum(len(row["ids"]) for row in await tx.stage(CANCEL, sorted(ids), reason) if row["queue"] in TOLD)
 
 
 END = "select * from end_executions($1::uuid[], $2::text[], $3, $4, $5)"
@@ -88,6 +111,16 @@ async def end(
     """End executions that are in one of the statuses `from_`. Returns the ids that were really moved."""
     rows = await tx.stage(END, sorted(ids), list(from_), to, reason, error)
     return [id for row in rows if row["queue"] == "moved" for id in row["ids"]]
+
+
+LOCK_SCHEDULED = """
+select id from execution where id = any($1::uuid[]) and status = 'scheduled' order by id for no key update
+"""
+
+
+async def lock_scheduled(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
+    """Those of these executions that wait for a worker: locked, in order."""
+    return [row["id"] for row in await tx.fetch(LOCK_SCHEDULED, ids)]
 
 
 FIND = """
