@@ -28,7 +28,7 @@ async def compiled(tx: Transaction, rows: Sequence[Row]) -> dict[int, CompiledRu
 async def match(tx: Transaction, found: Sequence[Row]) -> None:
     """Enforce every rule that matches one of these events: one enforcement for each pair, whoever else tries. And end
     the waits of tasks that it fits."""
-    await event_waits.meet(tx, [event for event in found if event["awaited"]])
+    await event_waits.complete_waits(tx, [event for event in found if event["awaited"]])
     rows = await events.rules(tx, sorted({event["trigger"] for event in found}))
     if not rows:
         return

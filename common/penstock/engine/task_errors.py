@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.engine.facts import Ended
+from penstock.engine.facts import TaskResult
 from penstock.errors import PenstockError
 
 
-def error_of(error: PenstockError) -> dict[str, Any]:
+def describe_error(error: PenstockError) -> dict[str, Any]:
     """An error that the executor itself found."""
     found = {"type": type(error).__name__, "message": error.message}
     return found | ({"hint": error.hint} if error.hint else {})
@@ -23,7 +23,7 @@ def items_error(failed: int, total: int, skipped: int, first: Any) -> dict[str, 
 
 
 def failures_error(
-    ends: Mapping[str, Ended], unhandled: int, faults: Sequence[Mapping[str, Any]]
+    ends: Mapping[str, TaskResult], unhandled: int, faults: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The error of a workflow: which tasks failed with nobody to handle it, and which transitions were in
     error."""

@@ -1,4 +1,4 @@
-"""One advance of one workflow, under way: what it knows, what it has decided so far."""
+"""A decision in the making."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from penstock.engine.decision import Decision
-from penstock.engine.facts import Facts, Needed
+from penstock.engine.facts import Asking, Facts, Needed
 from penstock.engine.plan import Plan
-from penstock.engine.scope import Scope, Steps
-from penstock.engine.state import Head, Record
+from penstock.engine.scope import Scope
+from penstock.engine.state import TaskState, WorkflowState
 
 BUDGET = 1_000
 """How many executions one decision starts at most; the rest is left to the next one."""
@@ -24,39 +24,42 @@ class Arrival(NamedTuple):
     rescue: bool
 
 
-class Run:
+class Draft:
+    """A decision on one workflow in the making: what is known, what was decided so far, and which ends are still on their
+    way to the tasks after them (`arriving`)."""
+
     def __init__(
         self,
         plan: Plan,
-        head: Head,
+        state: WorkflowState,
         facts: Facts,
         system: Mapping[str, Any],
         budget: int = BUDGET,
     ) -> None:
         self.plan = plan
-        self.head = head
+        self.state = state
         self.facts = facts
         self.budget = budget
-        self.decision = Decision(head)
+        self.decision = Decision(state)
         self.scope = Scope(plan, facts, system, self.decision.published)
-        if head.outcome is not None:
-            self.ends_as(*head.outcome)
+        if state.outcome is not None:
+            self.set_outcome(*state.outcome)
         self.names: dict[int, tuple[int, dict[str, Any]]] = {}
         """What the items of fan-outs see, with the number of things published when it was worked out."""
         self.arriving: list[Arrival] = []
         """A heap: what arrives at the task that stands first in the workflow's order comes first."""
 
-    def ends_as(self, status: str, error: Any) -> None:
+    def set_outcome(self, status: str, error: Any) -> None:
         """All tasks have ended: the outcome is known, and the exit task may see it."""
-        self.head.outcome = (status, error)
+        self.state.outcome = (status, error)
         self.scope.system = {**self.scope.system, "status": status, "error": error}
 
-    def record(self, task: int) -> Steps[Record]:
-        """The record of a task, which is going to be changed."""
-        if task not in self.facts.records:
-            yield Needed(records={task})
-        found = self.facts.records[task]
+    def to_change(self, task: int) -> Asking[TaskState]:
+        """The state of a task that is about to change. The decision will say that it did."""
+        if task not in self.facts.tasks:
+            yield Needed(tasks={task})
+        found = self.facts.tasks[task]
         if found is None:
-            found = self.facts.records[task] = Record()
-        self.decision.records[task] = found
+            found = self.facts.tasks[task] = TaskState()
+        self.decision.tasks[task] = found
         return found
