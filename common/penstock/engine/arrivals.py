@@ -1,4 +1,4 @@
-"""Ends arrive at the tasks after them, until each of these is decided: it runs, or it is skipped."""
+"""How tasks ended arrives at the tasks after them, until it is decided of each of these whether it runs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from penstock.moves import FAILED, SKIPPED
 
 
 def deliver_arrivals(draft: Draft) -> Asking[None]:
-    """Tell the tasks after one that ended how it came out, and those after them, until nothing more follows.
+    """Count each end at the tasks after it, and decide those that can be decided by now; those that are skipped end
+    too, and so on until nothing more follows.
 
-    In the workflow's order: when a task is looked at, everything that this end means for its sources is
-    known."""
+    In the workflow's order: when a task is looked at, everything that this end means for the tasks before it is known."""
     while draft.arriving and draft.state.phase == "running":
         target = draft.arriving[0].target
         node = draft.plan.graph[target]
@@ -48,7 +48,8 @@ def deliver_arrivals(draft: Draft) -> Asking[None]:
 
 
 def run_or_skip(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
-    """A task is due, or skipped; a rule in error fails it. `deliver_arrivals` then tells those after it."""
+    """Decide whether a task runs: it is due, or skipped, or fails if its rule is in error. How it ended, if it did, is
+    on its way to the tasks after it (`deliver_arrivals`)."""
     try:
         runs = yield from _rule_holds(draft, compiled, task_state)
     except ExpressionError as error:
@@ -113,10 +114,10 @@ def _end_unstarted(
 
 def _arrival_from(draft: Draft, node: Node, source: int, before: TaskState) -> Arrival:
     """How a source that has ended came to this task."""
-    led = draft.plan.graph[source]
-    if led.routes and node.index in led.routes:
+    sender = draft.plan.graph[source]
+    if sender.routes and node.index in sender.routes:
         return Arrival(node.index, source, "", node.index in before.routes)
-    return Arrival(node.index, source, outcome_of(before.status, led.step.allow_failure), False)
+    return Arrival(node.index, source, outcome_of(before.status, sender.step.allow_failure), False)
 
 
 def _wants_failure(node: Node, arrival: Arrival) -> bool:

@@ -44,8 +44,8 @@ class Draft:
         self.scope = Scope(plan, facts, system, self.decision.published)
         if state.outcome is not None:
             self.set_outcome(*state.outcome)
-        self.names: dict[int, tuple[int, dict[str, Any]]] = {}
-        """What the items of fan-outs see, with the number of things published when it was worked out."""
+        self.item_names: dict[int, tuple[int, dict[str, Any]]] = {}
+        """By task, what its items see, and how many values had been published when that was worked out."""
         self.arriving: list[Arrival] = []
         """A heap: what arrives at the task that stands first in the workflow's order comes first."""
 

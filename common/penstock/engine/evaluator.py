@@ -13,7 +13,7 @@ from penstock.engine.arrivals import deliver_arrivals, run_or_skip
 from penstock.engine.decision import ChildEnded, Decision, Published
 from penstock.engine.draft import BUDGET, Draft
 from penstock.engine.facts import WORKFLOW, Asking, Facts, Needed
-from penstock.engine.fan_out import item_ended
+from penstock.engine.fan_out import end_item
 from penstock.engine.plan import Plan
 from penstock.engine.prefetch import prefetch
 from penstock.engine.starts import end_as_before, start_due
@@ -96,6 +96,6 @@ def _apply(draft: Draft, child: ChildEnded) -> Asking[None]:
     if task_state is None or task_state.status != OPEN:
         return  # not of this run, or known already
     if task_state.fan is not None:
-        yield from item_ended(draft, child, task_state)
+        yield from end_item(draft, child, task_state)
     elif child.item is None:
         yield from end_task(draft, child.task, child.status)

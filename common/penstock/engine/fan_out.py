@@ -17,7 +17,7 @@ from penstock.engine.facts import Asking, Needed
 from penstock.engine.plan import CompiledTask
 from penstock.engine.state import OPEN, FanOut, TaskState
 from penstock.engine.task_end import end_task
-from penstock.engine.task_errors import describe_error, items_error
+from penstock.engine.task_errors import describe_error, describe_failed_items
 from penstock.engine.task_input import make_start
 from penstock.errors import ExpressionError
 from penstock.moves import CANCELLED, COMPLETED, FAILED, SKIPPED
@@ -29,8 +29,8 @@ def fan_out(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Aski
     """Start a task over its items. Raises ExpressionError if there is no list of them."""
     task = compiled.node.index
     names = yield from draft.scope.namespace(compiled.reads["fan"], task)
-    items = _items(compiled, names)
-    fan = FanOut(len(items), window=_window(compiled, names), settled=bytearray((len(items) + 7) // 8))
+    items = _render_items(compiled, names)
+    fan = FanOut(len(items), window=_render_window(compiled, names), settled=bytearray((len(items) + 7) // 8))
     fan.digest = hashlib.sha256(orjson.dumps(items)).hexdigest()[:16]
     if task_state.kept is not None:
         if task_state.kept.digest == fan.digest:
@@ -70,7 +70,7 @@ def start_items(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> 
         except ExpressionError as error:
             fan.first_error = fan.first_error or describe_error(error)
             fan.note_end(item)
-            _failed(draft, compiled, fan)
+            _count_failure(draft, compiled, fan)
             continue
         draft.budget -= 1
     if fan.room > 0:
@@ -79,7 +79,7 @@ def start_items(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> 
     yield from _end_if_idle(draft, compiled, task_state)
 
 
-def item_ended(draft: Draft, child: ChildEnded, task_state: TaskState) -> Asking[None]:
+def end_item(draft: Draft, child: ChildEnded, task_state: TaskState) -> Asking[None]:
     """An item has ended: another may start, or that was the last."""
     fan, compiled = task_state.fan, draft.plan[child.task]
     assert fan is not None
@@ -87,7 +87,7 @@ def item_ended(draft: Draft, child: ChildEnded, task_state: TaskState) -> Asking
         return
     yield from draft.to_change(child.task)
     if child.status not in (COMPLETED, SKIPPED):
-        _failed(draft, compiled, fan)
+        _count_failure(draft, compiled, fan)
     if fan.room > 0 and not fan.queued and draft.state.phase == "running":
         fan.queued = True
         draft.state.due.append(child.task)
@@ -97,14 +97,14 @@ def item_ended(draft: Draft, child: ChildEnded, task_state: TaskState) -> Asking
 def _item_names(draft: Draft, compiled: CompiledTask) -> Asking[dict[str, Any]]:
     """What the items of a task see, worked out again only if something was published since."""
     task, published = compiled.node.index, len(draft.decision.published)
-    known = draft.names.get(task)
+    known = draft.item_names.get(task)
     if known is None or known[0] != published:
         names = yield from draft.scope.namespace(compiled.reads["start"], task)
-        known = draft.names[task] = (published, names)
+        known = draft.item_names[task] = (published, names)
     return known[1]
 
 
-def _failed(draft: Draft, compiled: CompiledTask, fan: FanOut) -> None:
+def _count_failure(draft: Draft, compiled: CompiledTask, fan: FanOut) -> None:
     fan.failed += 1
     policy = compiled.node.step.item_failures
     if policy.then != "finish" and fan.failed > policy.tolerated(fan.total):
@@ -120,10 +120,10 @@ def _end_if_idle(draft: Draft, compiled: CompiledTask, task_state: TaskState) ->
     if fan.running or (fan.room > 0 and draft.state.phase == "running"):
         return
     if fan.failed > compiled.node.step.item_failures.tolerated(fan.total):
-        error = items_error(fan.failed, fan.total, fan.total - fan.begun, fan.first_error)
+        error = describe_failed_items(fan.failed, fan.total, fan.total - fan.begun, fan.first_error)
         yield from end_task(draft, compiled.node.index, FAILED, error)
     elif fan.begun < fan.total:
-        error = items_error(fan.failed, fan.total, fan.total - fan.begun, fan.first_error)
+        error = describe_failed_items(fan.failed, fan.total, fan.total - fan.begun, fan.first_error)
         yield from end_task(draft, compiled.node.index, CANCELLED, error)
     else:
         yield from end_task(draft, compiled.node.index, COMPLETED)
@@ -135,7 +135,7 @@ def end_idle_fan_out(draft: Draft, task: int, task_state: TaskState) -> Asking[N
         yield from _end_if_idle(draft, draft.plan[task], task_state)
 
 
-def _items(compiled: CompiledTask, names: dict[str, Any]) -> list[Any]:
+def _render_items(compiled: CompiledTask, names: dict[str, Any]) -> list[Any]:
     place = f"task `{compiled.node.name}`, with_items"
     items = compiled.render["with_items"](names)
     if not isinstance(items, list | tuple):
@@ -151,7 +151,7 @@ def _items(compiled: CompiledTask, names: dict[str, Any]) -> list[Any]:
     return list(found)
 
 
-def _window(compiled: CompiledTask, names: dict[str, Any]) -> int:
+def _render_window(compiled: CompiledTask, names: dict[str, Any]) -> int:
     """How many may run at a time; 0 for all."""
     if "concurrency" not in compiled.render:
         return 0

@@ -9,7 +9,7 @@ from penstock.engine.decision import Final
 from penstock.engine.draft import Draft
 from penstock.engine.facts import EVERYTHING, Asking, Needed
 from penstock.engine.state import DUE, OPEN, TaskState, outcome_of
-from penstock.engine.task_errors import describe_error, failures_error
+from penstock.engine.task_errors import describe_error, describe_failed_tasks
 from penstock.engine.transitions import take_transitions
 from penstock.errors import ExpressionError
 from penstock.language.workflows.rules import FAILURE
@@ -88,7 +88,7 @@ def _failures(draft: Draft) -> Asking[dict[str, Any]]:
     shown = sorted(found)[:SHOWN]
     yield from draft.scope.load(Needed(results={task for task in shown if not found[task].given}))
     ends = {draft.plan.graph[task].name: draft.scope.result_of(task, found[task]) for task in shown}
-    return failures_error(ends, draft.state.unhandled, draft.state.faults)
+    return describe_failed_tasks(ends, draft.state.unhandled, draft.state.faults)
 
 
 def _unhandled(draft: Draft, task: int, task_state: TaskState) -> bool:
@@ -109,5 +109,5 @@ def _exit_task_ended(draft: Draft, task_state: TaskState) -> Asking[None]:
     ):
         yield from draft.scope.load(Needed(results=set() if task_state.given else {exit.index}))
         ended = draft.scope.result_of(exit.index, task_state)
-        draft.state.outcome = (FAILED, failures_error({exit.name: ended}, 1, []))
+        draft.state.outcome = (FAILED, describe_failed_tasks({exit.name: ended}, 1, []))
     yield from end_workflow(draft)

@@ -9,9 +9,10 @@ from uuid import UUID
 
 import orjson
 
-from penstock.engine import Start
+from penstock.engine import Plan, Start
 from penstock.engine.children import Target, child_namespace, child_parameters, target_ref
 from penstock.ids import new_id
+from penstock.language.workflows.graph import Node
 from penstock.language.workflows.model import policies_of
 from penstock.moves import FAILED, REQUESTED
 from penstock.store import catalog, executions, namespaces
@@ -27,31 +28,29 @@ PLACED_AHEAD = 200
 """Tasks after one that is placed for the first time which are placed with it: six round trips for all, not for each."""
 
 
-class WorkflowStart(NamedTuple):
-    """A start, and the workflow whose task it is."""
+class ChildStart(NamedTuple):
+    """A start, the workflow whose task it is, and the namespace of that task."""
 
     workflow: OpenWorkflow
     start: Start
+    namespace: str
 
-    @property
-    def namespace(self) -> str:
-        return child_namespace(
-            self.workflow.stored.tenant, self.workflow.plan.workflow.ref, self.start.name, self.start.route
-        )
+    @classmethod
+    def of(cls, workflow: OpenWorkflow, start: Start) -> ChildStart:
+        ref = workflow.plan.workflow.ref
+        return cls(workflow, start, child_namespace(workflow.stored.tenant, ref, start.name, start.route))
 
 
-def are_placed(tx: Transaction, starts: Sequence[WorkflowStart]) -> bool:
+def are_placed(tx: Transaction, starts: Sequence[ChildStart]) -> bool:
     """Whether the namespaces of all of these are known from memory."""
     return all(("namespace", start.namespace) in tx.cache for start in starts)
 
 
-async def start_children(
-    tx: Transaction, starts: Sequence[WorkflowStart], new: NewState | None = None
-) -> None:
+async def start_children(tx: Transaction, starts: Sequence[ChildStart], new: NewState | None = None) -> None:
     """Start these; and write this state before that, in the same round trip."""
     if not starts:
         return
-    refs = sorted({target_ref(start.step) for _, start in starts})
+    refs = sorted({target_ref(start.step) for _, start, _ in starts})
     targets = await known_targets(tx, refs)
     if not await _start_as(tx, starts, targets, remembered(targets), new):
         # The state is written by now.
@@ -60,7 +59,7 @@ async def start_children(
 
 async def _start_as(
     tx: Transaction,
-    starts: Sequence[WorkflowStart],
+    starts: Sequence[ChildStart],
     targets: Mapping[str, Target],
     remembered: Mapping[str, int],
     new: NewState | None,
@@ -79,17 +78,16 @@ async def _start_as(
 
 
 async def _new_children(
-    tx: Transaction, starts: Sequence[WorkflowStart], targets: Mapping[str, Target]
+    tx: Transaction, starts: Sequence[ChildStart], targets: Mapping[str, Target]
 ) -> tuple[list[NewChild], dict[str, list[UUID]]]:
     """The executions to create, and those of them that fail at once, by error (JSON)."""
     schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
     ids = await _place(tx, starts)
-    now = await children.now(tx) if any(start.delay for _, start in starts) else None
-    origins = {workflow.id: _origin(workflow) for workflow, _ in starts}
+    now = await children.now(tx) if any(start.delay for _, start, _ in starts) else None
+    origins = {workflow.id: _origin(workflow) for workflow, _, _ in starts}
     created: list[NewChild] = []
     errors: dict[str, list[UUID]] = {}
-    for each in starts:
-        workflow, start = each
+    for workflow, start, namespace in starts:
         id, target, options = new_id(), targets.get(target_ref(start.step)), policies_of(start.step)
         parameters, error = child_parameters(
             start, target, schemas, workflow.stored.depth + 2, tx.settings.max_workflow_depth
@@ -101,7 +99,7 @@ async def _new_children(
         created.append(
             NewChild(
                 id,
-                ids[each.namespace],
+                ids[namespace],
                 target.definition if target is not None else workflow.stored.definition,
                 parameters,
                 orjson.dumps(options).decode() if options else None,
@@ -119,17 +117,20 @@ def _origin(workflow: OpenWorkflow) -> str:
     return orjson.dumps({"workflow": str(workflow.id), "depth": workflow.stored.depth + 1}).decode()
 
 
-async def _place(tx: Transaction, starts: Sequence[WorkflowStart]) -> dict[str, int]:
+async def _place(tx: Transaction, starts: Sequence[ChildStart]) -> dict[str, int]:
     """The ids of the namespaces of what starts, by name."""
     names: dict[str, str] = {}
-    for each in starts:
-        if each.namespace in names:
+    for workflow, start, namespace in starts:
+        if namespace in names:
             continue
-        names[each.namespace] = target_ref(each.start.step)
-        if ("namespace", each.namespace) not in tx.cache:
-            plan, first = each.workflow.plan, each.start.task
-            for node in map(plan.graph.__getitem__, range(first, min(first + PLACED_AHEAD, len(plan.graph)))):
+        names[namespace] = target_ref(start.step)
+        if ("namespace", namespace) not in tx.cache:
+            for node in _nodes_ahead(workflow.plan, start.task):
                 if node.step.route is None:  # others may be known only once they start
-                    name = child_namespace(each.workflow.stored.tenant, plan.workflow.ref, node.name)
+                    name = child_namespace(workflow.stored.tenant, workflow.plan.workflow.ref, node.name)
                     names.setdefault(name, target_ref(node.step))
     return await namespaces.places(tx, names)
+
+
+def _nodes_ahead(plan: Plan, first: int) -> list[Node]:
+    return [plan.graph[task] for task in range(first, min(first + PLACED_AHEAD, len(plan.graph)))]

@@ -12,64 +12,64 @@ from penstock.store.workflows import children, commands, facts, kept_results, st
 from penstock.store.workflows.facts import StoredItem
 from penstock.store.workflows.state import EndedWorkflow, NewState
 from penstock_executor.workflow.open_workflows import OpenWorkflow
-from penstock_executor.workflow.start_children import WorkflowStart, are_placed, start_children
+from penstock_executor.workflow.start_children import ChildStart, are_placed, start_children
 
-Taken = Sequence[tuple[OpenWorkflow, Turn]]
-"""Workflows with the turns that they took."""
+Turns = Sequence[tuple[OpenWorkflow, Turn]]
+"""Workflows, each with the turn that it took."""
 
 
-async def write(tx: Transaction, taken: Taken) -> None:
+async def write(tx: Transaction, turns: Turns) -> None:
     """Write everything that was decided. Call it in the transaction that holds the locks."""
-    before, after = _starts(taken)
-    new = _new_state(taken)
-    together = bool(after) and all(turn.only_starts for _, turn in taken) and are_placed(tx, after)
+    before, after = _starts(turns)
+    new = _new_state(turns)
+    together = bool(after) and all(turn.only_starts for _, turn in turns) and are_placed(tx, after)
     if not together:
         await state.write(tx, new)
-    await _store_items(tx, taken)
-    await _forget_kept(tx, taken)
-    await _hold_or_release(tx, taken)
+    await _store_items(tx, turns)
+    await _forget_kept(tx, turns)
+    await _hold_or_release(tx, turns)
     if before:  # rows are locked before keys of limits, and starting takes keys
-        await children.lock(tx, await _find_cancelled(tx, taken))
+        await children.lock(tx, await _find_cancelled(tx, turns))
         await start_children(tx, before)
-    if cancelled := await _find_cancelled(tx, taken):
+    if cancelled := await _find_cancelled(tx, turns):
         await executions.cancel(tx, cancelled, "its workflow does not need it any more")
     await start_children(tx, after, new if together else None)
-    await _finish(tx, taken)
-    followed = [(command.id, turn.refused.get(command.id)) for _, turn in taken for command in turn.commands]
+    await _finish(tx, turns)
+    followed = [(command.id, turn.refused.get(command.id)) for _, turn in turns for command in turn.commands]
     if followed:
         await commands.mark_followed(tx, followed)
-    more_due = [workflow.id for workflow, turn in taken if turn.more_due]
+    more_due = [workflow.id for workflow, turn in turns if turn.more_due]
     if more_due:
         await state.advance_soon(tx, more_due)
 
 
-def _starts(taken: Taken) -> tuple[list[WorkflowStart], list[WorkflowStart]]:
+def _starts(turns: Turns) -> tuple[list[ChildStart], list[ChildStart]]:
     """What starts, before and after what is cancelled."""
-    before: list[WorkflowStart] = []
-    after: list[WorkflowStart] = []
-    for workflow, turn in taken:
+    before: list[ChildStart] = []
+    after: list[ChildStart] = []
+    for workflow, turn in turns:
         first, then = turn.starts
-        before += [WorkflowStart(workflow, start) for start in first]
-        after += [WorkflowStart(workflow, start) for start in then]
+        before += [ChildStart.of(workflow, start) for start in first]
+        after += [ChildStart.of(workflow, start) for start in then]
     return before, after
 
 
-def _new_state(taken: Taken) -> NewState:
+def _new_state(turns: Turns) -> NewState:
     return NewState(
-        {workflow.id: turn.state for workflow, turn in taken},
-        {(workflow.id, task): state for workflow, turn in taken for task, state in turn.tasks.items()},
+        {workflow.id: turn.state for workflow, turn in turns},
+        {(workflow.id, task): state for workflow, turn in turns for task, state in turn.tasks.items()},
         {
             (workflow.id, writer, name): value
-            for workflow, turn in taken
+            for workflow, turn in turns
             for (writer, name), value in turn.published.items()
         },
     )
 
 
-async def _store_items(tx: Transaction, taken: Taken) -> None:
+async def _store_items(tx: Transaction, turns: Turns) -> None:
     new = [
         StoredItem(workflow.id, task, number, value)
-        for workflow, turn in taken
+        for workflow, turn in turns
         for decision in turn.decisions
         for task, values in decision.store_items.items()
         for number, value in enumerate(values)
@@ -78,38 +78,38 @@ async def _store_items(tx: Transaction, taken: Taken) -> None:
         await facts.store_items(tx, new)
 
 
-async def _forget_kept(tx: Transaction, taken: Taken) -> None:
+async def _forget_kept(tx: Transaction, turns: Turns) -> None:
     forgotten = [
-        (workflow.id, task) for workflow, turn in taken for d in turn.decisions for task in d.forget_kept
+        (workflow.id, task) for workflow, turn in turns for d in turn.decisions for task in d.forget_kept
     ]
     if forgotten:
         await kept_results.forget(tx, forgotten)
 
 
-async def _hold_or_release(tx: Transaction, taken: Taken) -> None:
+async def _hold_or_release(tx: Transaction, turns: Turns) -> None:
     """Hold what the paused ones have asked for already, and let it go on once they are resumed."""
-    paused = [workflow.id for workflow, turn in taken if turn.paused is True]
+    paused = [workflow.id for workflow, turn in turns if turn.paused is True]
     if paused:
         await children.hold(tx, paused, "its workflow was paused")
-    resumed = [workflow.id for workflow, turn in taken if turn.paused is False]
+    resumed = [workflow.id for workflow, turn in turns if turn.paused is False]
     if resumed:
         await children.release(tx, resumed, "its workflow was resumed")
 
 
-async def _find_cancelled(tx: Transaction, taken: Taken) -> list[UUID]:
+async def _find_cancelled(tx: Transaction, turns: Turns) -> list[UUID]:
     """The executions that were decided to be cancelled, as far as they are there."""
     found: list[UUID] = []
-    for workflow, turn in taken:
+    for workflow, turn in turns:
         for tasks in turn.cancels:
             names = None if tasks is None else [workflow.plan.graph[task].name for task in tasks]
             found += await children.find_open(tx, workflow.id, names)
     return found
 
 
-async def _finish(tx: Transaction, taken: Taken) -> None:
+async def _finish(tx: Transaction, turns: Turns) -> None:
     ends = [
         EndedWorkflow(workflow.id, final.status, final.output, final.error, workflow.stored.stop_reason)
-        for workflow, turn in taken
+        for workflow, turn in turns
         if (final := turn.final) is not None
     ]
     if ends:

@@ -1,21 +1,42 @@
-"""Drives the evaluator as the executor does, with dictionaries for tables. Nothing but what a decision said
+"""Drives the engine as the executor does, with dictionaries for tables. Nothing but what a decision said
 to keep survives from one decision to the next."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from penstock.engine.commands import pause, resume, set_result, skip, stop
-from penstock.engine.decision import ChildEnded, Decision, Final, Start
-from penstock.engine.evaluator import advance, begin
-from penstock.engine.facts import WORKFLOW, Asking, Facts, Needed, TaskResult
-from penstock.engine.plan import Plan
-from penstock.engine.state import OPEN, KeptTask, TaskState, WorkflowState
+from penstock.engine import (
+    WORKFLOW,
+    Asking,
+    ChildEnded,
+    Decision,
+    Facts,
+    Final,
+    Inbox,
+    KeptTask,
+    Needed,
+    Plan,
+    Start,
+    TaskResult,
+    TaskState,
+    Turn,
+    WorkflowState,
+    advance,
+    begin,
+    pause,
+    resume,
+    set_result,
+    skip,
+    stop,
+    take_turn,
+)
+from penstock.engine.state import OPEN
 from penstock.language.workflows.model import Workflow
 from penstock.moves import COMPLETED
 
+T = TypeVar("T")
 Key = tuple[str, int | None]
 System = Mapping[str, Any]
 
@@ -92,6 +113,13 @@ class World:
         self._with(lambda facts: set_result(self.plan, self.state, facts, self.system, index, result))
         return self._go_on()
 
+    def take_turn(self, inbox: Inbox) -> Turn:
+        facts, state = Facts(), getattr(self, "state", None)
+        turn = self._run(take_turn(self.plan, state, facts, self.system, inbox, kept=self.kept), facts)
+        for decision in turn.decisions:
+            self._write(decision)
+        return turn
+
     # What can be seen
 
     @property
@@ -122,6 +150,10 @@ class World:
         self._decide(steps(facts), facts)
 
     def _decide(self, steps: Asking[Decision], facts: Facts) -> None:
+        self._write(self._run(steps, facts))
+
+    def _run(self, steps: Asking[T], facts: Facts) -> T:
+        """Answer what is asked until there is a result."""
         try:
             while True:
                 needed = next(steps)
@@ -129,7 +161,10 @@ class World:
                 self.rounds.append(needed)
                 self._answer(needed, facts)
         except StopIteration as end:
-            decision: Decision = end.value
+            result: T = end.value
+            return result
+
+    def _write(self, decision: Decision) -> None:
         self.decisions += 1
         self.state = copy.deepcopy(decision.state)
         self.tasks.update(copy.deepcopy(decision.tasks))
