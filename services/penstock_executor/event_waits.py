@@ -38,7 +38,7 @@ async def complete_waits(tx: Transaction, events: Sequence[Row]) -> None:
     by_kind = await _by_kind(tx, events)
     completed: list[CompletedWait] = []
     failed: dict[UUID, str] = {}
-    for wait in await waits.open_waits(tx, by_kind):
+    for wait in await waits.read_open(tx, by_kind):
         for event, seen in by_kind[wait.kind]:
             if event["created_at"] < wait.since:
                 continue
@@ -62,7 +62,7 @@ async def _by_kind(tx: Transaction, events: Sequence[Row]) -> dict[WaitKind, lis
     """The events, oldest first, by all kinds of waits that they may fit."""
     paths = {
         trigger: [(path, orjson.loads(path)) for path in found]
-        for trigger, found in (await waits.paths(tx, sorted({e["trigger"] for e in events}))).items()
+        for trigger, found in (await waits.read_paths(tx, sorted({e["trigger"] for e in events}))).items()
     }
     by_kind: dict[WaitKind, list[SeenEvent]] = {}
     for event in sorted(events, key=itemgetter("created_at", "id")):

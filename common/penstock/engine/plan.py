@@ -71,8 +71,8 @@ class Plan:
         self.graph = Graph(workflow)
         self._compiled: dict[int, CompiledTask] = {}
         self._variables: dict[tuple[int, frozenset[str] | None], VariablesRequest | None] = {}
-        self.vars: Render = naming("vars", compile_template(workflow.vars))
-        self.output: Render = naming("output", compile_template(workflow.output))
+        self.vars: Render = name_place("vars", compile_template(workflow.vars))
+        self.output: Render = name_place("output", compile_template(workflow.output))
         self.vars_read, self.output_read = (self._reads(uses(slot.names)) for slot in of_workflow(workflow))
 
     def __getitem__(self, index: int) -> CompiledTask:
@@ -140,12 +140,12 @@ class Plan:
         for slot in slots(node.step):
             reads[slot.stage] |= uses(slot.names)
             if slot.path[0] not in ("when", "next", "wait_for_event") and slot.template not in (None, {}):
-                render[".".join(str(part) for part in slot.path)] = _placed(node.name, slot)
+                render[".".join(str(part) for part in slot.path)] = _compile_slot(node.name, slot)
         transitions = tuple(
             CompiledTransition(
                 condition(transition.when),
                 transition.when is True,
-                _placed(node.name, Slot(("next", number, "publish"), "settle", transition.publish))
+                _compile_slot(node.name, Slot(("next", number, "publish"), "settle", transition.publish))
                 if transition.publish
                 else None,
                 tuple(self.graph.index[name] for name in transition.do),
@@ -161,14 +161,14 @@ class Plan:
         return CompiledTask(node, rule_reads_values, reads_to_start, render, transitions, found)
 
 
-def _placed(task: str, slot: Slot) -> Render:
+def _compile_slot(task: str, slot: Slot) -> Render:
     """The template of a slot. Its errors name the task and the field."""
-    return naming(
+    return name_place(
         f"task `{task}`, {'.'.join(str(part) for part in slot.path)}", compile_template(slot.template)
     )
 
 
-def naming(place: str, render: Callable[[Mapping[str, Any]], Any]) -> Render:
+def name_place(place: str, render: Callable[[Mapping[str, Any]], Any]) -> Render:
     """`render`, whose ExpressionErrors say where they come from."""
 
     def placed(namespace: Mapping[str, Any]) -> Any:

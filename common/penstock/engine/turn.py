@@ -15,7 +15,7 @@ from penstock.engine.state import KeptTask, TaskState, WorkflowState
 from penstock.errors import PenstockError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Inbox:
     """What came for a workflow. It was asked to stop `stops` times since it began, as `stop_status`."""
 
@@ -59,16 +59,19 @@ class Turn:
     @property
     def paused(self) -> bool | None:
         """Whether it is paused from now on, if somebody paused or resumed it."""
-        told = any(command.kind in ("pause", "resume") for command in self.commands)
-        return self.state.paused if told else None
+        if not self.commands or all(c.kind not in ("pause", "resume") for c in self.commands):
+            return None
+        return self.state.paused
 
     @property
     def starts(self) -> tuple[list[Start], list[Start]]:
         """What starts, before and after what is cancelled: what a turn starts and then cancels has to be there to be
         cancelled, and to end."""
+        if not self.cancels:
+            return [], [start for decision in self.decisions for start in decision.starts]
         before: list[Start] = []
         after: list[Start] = []
-        last = max((n for n, d in enumerate(self.decisions) if d.cancel_all or d.cancel), default=-1)
+        last = max(n for n, d in enumerate(self.decisions) if d.cancel_all or d.cancel)
         for number, decision in enumerate(self.decisions):
             for start in decision.starts:
                 (before if number < last or start.task in decision.cancel else after).append(start)

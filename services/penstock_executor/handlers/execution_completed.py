@@ -28,7 +28,7 @@ async def handle(batch: Batch, tx: Transaction) -> None:
         await advance(tx, workflows)
     followed = [execution.id for execution in ended if execution.followed]
     if followed:
-        await start_callbacks(tx, await callbacks.followed(tx, followed))
+        await start_callbacks(tx, await callbacks.read_followed(tx, followed))
 
 
 async def start_callbacks(tx: Transaction, ended: Sequence[FollowedExecution]) -> None:

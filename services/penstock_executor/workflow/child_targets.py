@@ -37,7 +37,7 @@ async def current_targets(tx: Transaction, refs: Collection[str]) -> dict[str, T
             tx.cache.pop(("target", ref), None)
     if not WAITS.isdisjoint(refs):
         if "waits" not in tx.cache:
-            waits = await children.wait_definitions(tx)
+            waits = await children.read_wait_definitions(tx)
             tx.cache["waits"] = {ref: Target(id, "wait") for ref, id in waits.items()}
         found |= {ref: target for ref, target in tx.cache["waits"].items() if ref in refs}
     return found

@@ -64,7 +64,7 @@ async def open_parents(
 async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[OpenWorkflow]:
     """These workflows, if they run, with what people told them. Those that just start get their state."""
     workflows = await _opened(tx, await state.open_workflows(tx, ids))
-    pending = await commands.pending(tx, [workflow.id for workflow in workflows])
+    pending = await commands.read_pending(tx, [workflow.id for workflow in workflows])
     for workflow in workflows:
         workflow.commands = pending.get(workflow.id, ())
         if workflow.stored.rerun is not None and workflow.stored.state is None:
@@ -73,11 +73,11 @@ async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[OpenWorkf
 
 
 async def _opened(tx: Transaction, stored: Sequence[StoredWorkflow]) -> list[OpenWorkflow]:
-    plans = await _plans(tx, {workflow.definition for workflow in stored})
+    plans = await _read_plans(tx, {workflow.definition for workflow in stored})
     return [_open(workflow, plans[workflow.definition]) for workflow in stored]
 
 
-async def _plans(tx: Transaction, definitions: Collection[int]) -> dict[int, Plan]:
+async def _read_plans(tx: Transaction, definitions: Collection[int]) -> dict[int, Plan]:
     """Compiled once for each definition: they never change."""
     missing = [id for id in definitions if ("plan", id) not in tx.cache]
     if missing:

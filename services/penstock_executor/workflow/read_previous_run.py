@@ -22,20 +22,20 @@ async def keep_results(
     before = UUID(rerun["rerun_of"])
     if not rerun.get("from_failed") and not rerun.get("from_task"):
         return {}
-    tasks = await kept_results.tasks(tx, before)
+    tasks = await kept_results.read_tasks(tx, before)
     if not tasks:
         raise NotFound(f"nothing is known any more of run {before}", hint="Run it again as a whole.")
     if rerun.get("from_task"):
         kept = from_task(plan, tasks, plan.index(rerun["from_task"]))
     else:
-        kept = from_failed(plan, tasks, await _completed_items(tx, before, plan, tasks))
+        kept = from_failed(plan, tasks, await _read_completed_items(tx, before, plan, tasks))
     copied = [task for task, one in kept.items() if not one.given]
     if copied:
         await kept_results.copy(tx, id, before, copied, [plan.graph[task].name for task in copied])
     return kept
 
 
-async def _completed_items(
+async def _read_completed_items(
     tx: Transaction, before: UUID, plan: Plan, tasks: Mapping[int, TaskState]
 ) -> dict[int, bytes]:
     """Of the fan-outs that did not complete, a bit for each item that did."""
@@ -45,9 +45,9 @@ async def _completed_items(
     names = [plan.graph[task].name for task in fans]
     bits = {task: bytearray((fan.total + 7) // 8) for task, fan in fans.items()}
     completed = [
-        (plan.index(name), item) for name, item in await kept_results.completed_items(tx, before, names)
+        (plan.index(name), item) for name, item in await kept_results.read_completed_items(tx, before, names)
     ]
-    completed += await kept_results.kept_items(tx, before, list(fans))
+    completed += await kept_results.read_kept_items(tx, before, list(fans))
     for task, item in completed:
         bits[task][item >> 3] |= 1 << (item & 7)
     return {task: bytes(found) for task, found in bits.items()}

@@ -83,7 +83,7 @@ async def _new_children(
     """The executions to create, and those of them that fail at once, by error (JSON)."""
     schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
     ids = await _place(tx, starts)
-    now = await children.now(tx) if any(start.delay for _, start, _ in starts) else None
+    now = await children.read_clock(tx) if any(start.delay for _, start, _ in starts) else None
     origins = {workflow.id: _origin(workflow) for workflow, _, _ in starts}
     created: list[NewChild] = []
     errors: dict[str, list[UUID]] = {}

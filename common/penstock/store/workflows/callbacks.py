@@ -36,7 +36,7 @@ where e.id = any($1::uuid[])
 """
 
 
-async def followed(tx: Transaction, ids: Sequence[UUID]) -> list[FollowedExecution]:
+async def read_followed(tx: Transaction, ids: Sequence[UUID]) -> list[FollowedExecution]:
     """What these gave, and what is to follow."""
     return [
         FollowedExecution(

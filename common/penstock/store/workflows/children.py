@@ -117,15 +117,15 @@ async def release(tx: Transaction, workflows: Sequence[UUID], reason: str) -> No
 WAIT_DEFINITIONS = "select id, ref from definition where kind = 'wait'"
 
 
-async def wait_definitions(tx: Transaction) -> dict[str, int]:
+async def read_wait_definitions(tx: Transaction) -> dict[str, int]:
     """The definitions of what tasks wait for, by ref."""
     return {row["ref"]: row["id"] for row in await tx.fetch(WAIT_DEFINITIONS)}
 
 
-NOW = "select clock_timestamp()"
+READ_CLOCK = "select clock_timestamp()"
 
 
-async def now(tx: Transaction) -> datetime:
+async def read_clock(tx: Transaction) -> datetime:
     """What the clock of the database says."""
-    instant: datetime = (await tx.fetch(NOW))[0][0]
+    instant: datetime = (await tx.fetch(READ_CLOCK))[0][0]
     return instant

@@ -16,7 +16,7 @@ where execution_id = any($1::uuid[]) and obeyed_at is null order by id
 """
 
 
-async def pending(tx: Transaction, workflows: Sequence[UUID]) -> dict[UUID, list[Command]]:
+async def read_pending(tx: Transaction, workflows: Sequence[UUID]) -> dict[UUID, list[Command]]:
     """The commands that these workflows have not followed yet, in order."""
     found: dict[UUID, list[Command]] = {}
     for row in await tx.fetch(PENDING, workflows):

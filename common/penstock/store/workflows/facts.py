@@ -25,7 +25,7 @@ class StoredTask:
 TASKS = "select * from task_records($1::uuid[], $2::integer[])"
 
 
-async def tasks(tx: Transaction, wanted: Sequence[tuple[UUID, int]]) -> list[StoredTask]:
+async def read_tasks(tx: Transaction, wanted: Sequence[tuple[UUID, int]]) -> list[StoredTask]:
     """The states of tasks (workflow, task), if there are any."""
     rows = await tx.fetch(TASKS, [id for id, _ in wanted], [task for _, task in wanted])
     return [StoredTask(row["execution_id"], row["task"], load_task_state(row["record"])) for row in rows]
@@ -49,7 +49,7 @@ join result r on r.execution_id = e.id
 """
 
 
-async def results(tx: Transaction, wanted: Sequence[tuple[UUID, int, str]]) -> list[StoredResult]:
+async def read_results(tx: Transaction, wanted: Sequence[tuple[UUID, int, str]]) -> list[StoredResult]:
     """What the executions of tasks (workflow, task, its name) gave."""
     rows = await tx.fetch(
         RESULTS, [id for id, _, _ in wanted], [task for _, task, _ in wanted], [name for _, _, name in wanted]
@@ -63,7 +63,7 @@ from unnest($1::uuid[], $2::integer[]) as x (execution_id, task) join workflow_k
 """
 
 
-async def kept_results(tx: Transaction, wanted: Sequence[tuple[UUID, int]]) -> list[StoredResult]:
+async def read_kept_results(tx: Transaction, wanted: Sequence[tuple[UUID, int]]) -> list[StoredResult]:
     """What re-runs kept of their tasks' results in the run before."""
     rows = await tx.fetch(KEPT_RESULTS, [id for id, _ in wanted], [task for _, task in wanted])
     return [_result(row) for row in rows]
@@ -97,7 +97,7 @@ where execution_id = any($1::uuid[]) and ($2::text[] is null or name = any($2::t
 """
 
 
-async def variables(
+async def read_variables(
     tx: Transaction, workflows: Sequence[UUID], names: Sequence[str] | None
 ) -> list[StoredVariable]:
     """The variables of these workflows that have one of these names (None: any), from all writers."""
@@ -120,7 +120,7 @@ join workflow_item i on i.execution_id = x.execution_id and i.task = x.task and 
 """
 
 
-async def items(tx: Transaction, ranges: Sequence[tuple[UUID, int, int, int]]) -> list[StoredItem]:
+async def read_items(tx: Transaction, ranges: Sequence[tuple[UUID, int, int, int]]) -> list[StoredItem]:
     """The items in these ranges: workflow, task, first item, the one after the last."""
     rows = await tx.fetch(ITEMS, *(list(column) for column in zip(*ranges, strict=True)))
     return [
@@ -162,7 +162,7 @@ from payload where execution_id = any($1::uuid[])
 """
 
 
-async def parameters(tx: Transaction, workflows: Sequence[UUID]) -> list[StoredParameters]:
+async def read_parameters(tx: Transaction, workflows: Sequence[UUID]) -> list[StoredParameters]:
     """What these runs were started with."""
     rows = await tx.fetch(PARAMETERS, workflows)
     return [
@@ -183,7 +183,7 @@ cross join lateral (
 """
 
 
-async def failures(tx: Transaction, workflows: Sequence[UUID]) -> list[StoredTask]:
+async def read_failures(tx: Transaction, workflows: Sequence[UUID]) -> list[StoredTask]:
     """Up to ten tasks of each of these that failed and whose failure nobody handled."""
     rows = await tx.fetch(FAILURES, workflows)
     return [StoredTask(row["execution_id"], row["task"], load_task_state(row["record"])) for row in rows]

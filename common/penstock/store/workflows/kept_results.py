@@ -16,7 +16,7 @@ select x.key::integer, x.value::text from archive a cross join jsonb_each(a.stat
 """
 
 
-async def tasks(tx: Transaction, run: UUID) -> dict[int, TaskState]:
+async def read_tasks(tx: Transaction, run: UUID) -> dict[int, TaskState]:
     """The states of the tasks of a run that has ended."""
     return {row["task"]: load_task_state(row["record"]) for row in await tx.fetch(TASKS, run)}
 
@@ -30,7 +30,7 @@ where parent = $1 and root = (select root from archive where id = $1 limit 1)
 """
 
 
-async def completed_items(tx: Transaction, run: UUID, tasks: Sequence[str]) -> list[tuple[str, int]]:
+async def read_completed_items(tx: Transaction, run: UUID, tasks: Sequence[str]) -> list[tuple[str, int]]:
     """The items of these tasks that completed in a run: the task's name, and the item's number."""
     return [(row["task"], row["item"]) for row in await tx.fetch(COMPLETED_ITEMS, run, tasks)]
 
@@ -44,7 +44,7 @@ where a.id = $1 and k.item >= 0 and k.task = any($2::integer[]) and k.error is n
 """
 
 
-async def kept_items(tx: Transaction, run: UUID, tasks: Sequence[int]) -> list[tuple[int, int]]:
+async def read_kept_items(tx: Transaction, run: UUID, tasks: Sequence[int]) -> list[tuple[int, int]]:
     """The items of these tasks that a run, itself a re-run, kept: the task's index, and the item's number."""
     return [(row["task"], row["item"]) for row in await tx.fetch(KEPT_ITEMS, run, tasks)]
 

@@ -37,7 +37,7 @@ class EventWait:
 PATHS = "select trigger, path::text as path from event_path where trigger = any($1::text[])"
 
 
-async def paths(tx: Transaction, triggers: Sequence[str]) -> dict[str, list[str]]:
+async def read_paths(tx: Transaction, triggers: Sequence[str]) -> dict[str, list[str]]:
     """By trigger, where in an event filters have looked for a key, as JSON."""
     found: dict[str, list[str]] = {}
     for row in await tx.fetch(PATHS, triggers):
@@ -59,7 +59,7 @@ order by w.execution_id
 """
 
 
-async def open_waits(tx: Transaction, kinds: Iterable[WaitKind]) -> list[EventWait]:
+async def read_open(tx: Transaction, kinds: Iterable[WaitKind]) -> list[EventWait]:
     """The waits of these kinds."""
     kinds = list(kinds)
     plain = [kind for kind in kinds if kind.key is None]
