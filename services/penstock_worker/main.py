@@ -10,7 +10,7 @@ import structlog
 from penstock.errors import ConfigurationError
 from penstock.ids import new_id
 from penstock.language import labels
-from penstock.language.definitions import Definitions, load_all
+from penstock.language.loading import Definitions, load_all
 from penstock.messaging import messages
 from penstock.service.assembly import Parts, Stop, assembled, cancel, migrated, supervise
 from penstock.service.health import serve_health

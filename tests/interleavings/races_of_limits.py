@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from penstock import Limit
 from penstock.client.limits import Limits
 from penstock.ids import new_id
-from penstock.language.definitions import Definitions
+from penstock.language.loading import Definitions
 from penstock.service.assembly import Parts
 from penstock.store import executions, unclaimed
 from penstock.store.database import Session

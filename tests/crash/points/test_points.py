@@ -35,7 +35,7 @@ def test_nothing_talks_to_a_server_around_the_points() -> None:
                 )
                 settles = node.func.attr in ("basic_ack", "basic_nack", "basic_reject", "basic_publish")
                 if (sql or settles) and not name.startswith(
-                    ("common/penstock/cli", "common/penstock/doctor")
+                    ("common/penstock/cli/", "common/penstock/operate/doctor/")
                 ):
                     around.add(name)
     assert around == AROUND.keys()

@@ -25,7 +25,7 @@ def test_an_error_names_its_class_and_all_its_bases() -> None:
         "BaseException",
     )
     assert TaskError.of(Conflict("gone")).type == "Conflict"
-    assert TaskError.of(Unprintable()).type.endswith("test_attempts.Unprintable")
+    assert TaskError.of(Unprintable()).type.endswith("test_outcomes.Unprintable")
 
 
 def test_the_hint_of_an_error_is_kept_with_it() -> None:
