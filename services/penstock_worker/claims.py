@@ -18,6 +18,7 @@ from penstock.run.task_executors import RunnableAction, TaskReadyEvent
 from penstock.service.heartbeat import Identity
 from penstock.store import catalog
 from penstock.store.database import Row, Session, retried
+from penstock.store.staged_messages import StagedMessage, staged_in
 from penstock_worker.secret_masking import worth_hiding
 
 log = structlog.get_logger()
@@ -77,15 +78,17 @@ class Claims:
         self._lacking: set[int] = set()
         self._known: list[int] = []
 
-    async def claim(self, queue: str, ids: Sequence[UUID], take: int) -> tuple[list[Claimed], list[Row]]:
+    async def claim(
+        self, queue: str, ids: Sequence[UUID], take: int
+    ) -> tuple[list[Claimed], list[StagedMessage]]:
         """Claim at most `take` of `ids`. Returns them, and what was staged to go back on its route."""
         claimed: list[Claimed] = []
-        staged: list[Row] = []
+        staged: list[StagedMessage] = []
         wanted = list(ids)
         while wanted:
             claim = new_id()
             rows = await self._call(claim, wanted, take - len(claimed), queue)
-            staged += [row for row in rows if row["outbox_id"] is not None]
+            staged += staged_in(rows)
             taken = [row for row in rows if row["execution_id"] is not None]
             claimed += await self._read(claim, taken)
             unknown = [

@@ -13,6 +13,7 @@ import structlog
 from penstock.messaging.broadcast import Teller
 from penstock.moves import FAILED, REQUESTED, WAITING
 from penstock.store.database import Row, Session, retried
+from penstock.store.staged_messages import StagedMessage, staged_in
 from penstock_worker.after_attempt import Ending
 from penstock_worker.claims import Claimed
 
@@ -38,7 +39,7 @@ class Reports:
         worker: UUID,
         timers: Teller,
         settled: Callable[[Claimed], None],
-        staged: Callable[[list[Row], int], None],
+        staged: Callable[[list[StagedMessage], int], None],
         *,
         batch: int = 500,
     ) -> None:
@@ -127,7 +128,7 @@ class Reports:
             await self._account(batch, moved, unknown=tries > 1)
         for claimed, _ in batch:
             self._settled(claimed)
-        self._staged([row for row in rows if row["outbox_id"] is not None], len(batch))
+        self._staged(staged_in(rows), len(batch))
 
     async def _finish(self, batch: list[tuple[Claimed, Ending]], claims: list[UUID]) -> list[Row]:
         return await self._session.fetch(

@@ -22,7 +22,7 @@ from penstock.run.task_executors import Run, RunnableAction, TaskExecutor, attem
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity, Pulse
 from penstock.store import queues
-from penstock.store.database import Row
+from penstock.store.staged_messages import StagedMessage
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.after_attempt import Ending, decide
 from penstock_worker.claims import Claimed, Claims
@@ -177,17 +177,17 @@ class Runner:
                 self._start(one)
         self._parts.publisher.publish(staged)
 
-    def _pass_on(self, staged: list[Row], ended: int) -> None:
+    def _pass_on(self, staged: list[StagedMessage], ended: int) -> None:
         """Publish what so many endings brought about. Work on a route of ours that they let in is taken here, as far as there
         are free slots: it need not go round by the broker. Not where all slots were taken: then other work may wait on the
         route, and comes first."""
         room = self.free if self.free > ended and not self._stopping.is_set() else 0
-        here: dict[str, list[Row]] = {}
+        here: dict[str, list[StagedMessage]] = {}
         others = []
         for row in staged:
-            if row["queue"] in self._queues and len(row["ids"]) <= room:
-                room -= len(row["ids"])
-                here.setdefault(row["queue"], []).append(row)
+            if row.queue in self._queues and len(row.ids) <= room:
+                room -= len(row.ids)
+                here.setdefault(row.queue, []).append(row)
             else:
                 others.append(row)
         self._parts.publisher.publish(others)
@@ -196,9 +196,9 @@ class Runner:
             self._taking.add(task)
             task.add_done_callback(self._taking.discard)
 
-    async def _take_here(self, queue: str, rows: Sequence[Row]) -> None:
+    async def _take_here(self, queue: str, rows: Sequence[StagedMessage]) -> None:
         try:
-            await self._claim(queue, [id for row in rows for id in row["ids"]])
+            await self._claim(queue, [id for row in rows for id in row.ids])
         except Exception:
             log.exception("worker.not_taken")
             self._parts.publisher.publish(rows)

@@ -13,12 +13,12 @@ from functools import partial
 import structlog
 
 from penstock.messaging import messages
-from penstock.messaging.transports import STATUS, Transport
-from penstock.store.database import Database, Row, is_transient, retried
+from penstock.messaging.transports import Transport
+from penstock.store import outbox, queues
+from penstock.store.database import Database, is_transient, retried
+from penstock.store.staged_messages import StagedMessage
 
 log = structlog.get_logger()
-
-DELETE = "delete from outbox where id = any($1::bigint[])"
 
 
 class Publisher:
@@ -26,7 +26,6 @@ class Publisher:
 
     def __init__(self, transport: Transport, database: Database) -> None:
         self.transport = transport
-        self._stores = getattr(transport, "stores", False)
         self._session = database.session(relaxed=True)
         # Long before a relay takes what is confirmed for what was left behind.
         self._delete_every = min(1.0, self._session.settings.relay_age / 5)
@@ -36,7 +35,7 @@ class Publisher:
         self._hurry = asyncio.Event()
         self._room = asyncio.Semaphore(64)
 
-    def publish(self, staged: Sequence[Row]) -> None:
+    def publish(self, staged: Sequence[StagedMessage]) -> None:
         """Start publishing. What is not confirmed stays in the outbox, for a relay."""
         if not staged:
             return
@@ -44,23 +43,23 @@ class Publisher:
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
-    async def _publish(self, staged: Sequence[Row]) -> None:
+    async def _publish(self, staged: Sequence[StagedMessage]) -> None:
         async with self._room:
             try:
                 confirmed = await self.transport.publish(
-                    [messages.message(row["outbox_id"], row["queue"], row["ids"]) for row in staged]
+                    [messages.message(one.outbox_id, one.queue, one.ids) for one in staged]
                 )
             except Exception as error:
                 if not is_transient(error):
                     log.exception("publish.failed")
                 return
-        if self._stores:  # the rows are the queue; only what nobody consumes has been told by now
-            confirmed = [row["queue"].startswith(STATUS) for row in staged]
-        self.settle([row for row, ok in zip(staged, confirmed, strict=True) if ok])
+        if self.transport.outbox_is_queue:  # an announcement has been told; the rest waits for its consumer
+            confirmed = [queues.is_announcement(one.queue) for one in staged]
+        self.settle([one for one, ok in zip(staged, confirmed, strict=True) if ok])
 
-    def settle(self, done: Sequence[Row]) -> None:
+    def settle(self, done: Sequence[StagedMessage]) -> None:
         """These are published, or need not be any more: they leave the outbox soon."""
-        self._confirmed += [row["outbox_id"] for row in done]
+        self._confirmed += [one.outbox_id for one in done]
         if self._confirmed and (self._deleting is None or self._deleting.done()):
             self._deleting = asyncio.create_task(self._delete(), name="outbox.delete")
 
@@ -69,7 +68,7 @@ class Publisher:
             await asyncio.wait_for(self._hurry.wait(), self._delete_every)
         while self._confirmed:
             ids, self._confirmed = self._confirmed, []
-            await retried(partial(self._session.fetch, DELETE, ids))
+            await retried(partial(outbox.delete, self._session, ids))
 
     async def flush(self) -> None:
         """Wait for what is under way."""

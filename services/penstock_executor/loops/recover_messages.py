@@ -52,7 +52,7 @@ async def turn(parts: Parts, session: Session) -> bool:
             await tx.stage(WORKFLOWS, age, after)
         rows = await tx.stage(RESTAGE, age, after, empty)
     parts.publisher.publish(tx.staged)
-    count = sum(len(row["ids"]) for row in tx.staged)
+    count = sum(len(message.ids) for message in tx.staged)
     if count:
         log.warning("restage.lost_messages", executions=count)
     onward = [row["ids"][0] for row in rows if row["queue"] == "next"]
@@ -65,7 +65,7 @@ async def _unseen(parts: Parts, session: Session, queue: str, restage: str) -> N
         await tx.stage_alone(restage, parts.settings.restage_age)
     parts.publisher.publish(tx.staged)
     if tx.staged:
-        log.warning("restage.lost_messages", queue=queue, ids=sum(len(row["ids"]) for row in tx.staged))
+        log.warning("restage.lost_messages", queue=queue, ids=sum(len(message.ids) for message in tx.staged))
 
 
 LOOP = Loop("restage", lambda settings: settings.restage_age / 2, turn)
