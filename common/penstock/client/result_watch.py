@@ -32,16 +32,16 @@ class ResultWatch:
         """The result of an execution once it has ended. Raises ExecutionFailed, NotFound, TimeoutError."""
         async with asyncio.timeout(timeout):
             row = await self.ended(id)
-        if row["status"] == COMPLETED:
-            return orjson.loads(row["result"]) if row["result"] is not None else None
-        error = orjson.loads(row["error"]) if row["error"] is not None else {}
+        if row.status == COMPLETED:
+            return orjson.loads(row.result) if row.result is not None else None
+        error = orjson.loads(row.error) if row.error is not None else {}
         raise ExecutionFailed(
-            f"execution {id} ended as {row['status']}: {error.get('type', '')}: {error.get('message', '')}".rstrip(
+            f"execution {id} ended as {row.status}: {error.get('type', '')}: {error.get('message', '')}".rstrip(
                 ": "
             ),
             hint=f"`penstock show {id}` tells what happened.",
             execution_id=id,
-            status=row["status"],
+            status=row.status,
         )
 
     async def ended(self, id: UUID) -> Row:
@@ -68,7 +68,7 @@ class ResultWatch:
                 with attempt:
                     rows = await executions.finished(self._session, list(self._waiting))
             for row in rows:
-                self._tell(row["id"], row)
+                self._tell(row.id, row)
             quiet = 0.0 if rows else quiet + pause
             if quiet > GONE:
                 await self._find_gone()
@@ -78,7 +78,7 @@ class ResultWatch:
 
     async def _find_gone(self) -> None:
         """Executions that are not in the hot table any more, or never were."""
-        rows = {row["id"]: row for row in await executions.find(self._session, list(self._waiting))}
+        rows = {row.id: row for row in await executions.find(self._session, list(self._waiting))}
         for id in list(self._waiting):
             row = rows.get(id)
             if row is None:
@@ -86,7 +86,7 @@ class ResultWatch:
                 for future in self._waiting.pop(id, []):
                     if not future.done():
                         future.set_exception(missing)
-            elif row["finished_at"] is not None:
+            elif row.finished_at is not None:
                 self._tell(id, row)
 
     def _tell(self, id: UUID, row: Row) -> None:

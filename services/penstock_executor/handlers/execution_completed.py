@@ -64,9 +64,7 @@ async def call_back(tx: Transaction, ended: Sequence[Row]) -> None:
     if not wanted:
         return
     refs = sorted({ref for _, ref in wanted})
-    known = {
-        row["ref"]: row for row in await catalog.current(tx, ["action", "workflow"], refs) if row["enabled"]
-    }
+    known = {row.ref: row for row in await catalog.current(tx, ["action", "workflow"], refs) if row.enabled}
     for row, ref in wanted:
         if ref not in known:
             log.warning(
@@ -83,7 +81,7 @@ async def call_back(tx: Transaction, ended: Sequence[Row]) -> None:
             executions.Submission(
                 id=new_id(),
                 namespace=spaces[namespaces.name(_tenant(row), ref)],
-                definition=known[ref]["definition_id"],
+                definition=known[ref].definition_id,
                 params=_params(row),
                 tenant=_tenant(row),
                 origin=orjson.dumps({"callback_of": str(row["id"])}).decode(),

@@ -38,7 +38,7 @@ async def why(session: Session, id: UUID, settings: Settings, task: str | None =
         if isinstance(child, Why):
             return child
         row = await _found(session, child)
-    return await READERS[row["status"]](session, row, settings)
+    return await READERS[row.status](session, row, settings)
 
 
 async def _found(session: Session, id: UUID) -> Row:

@@ -40,7 +40,7 @@ class Why:
 
 
 def why_of(row: Row, because: Reason, says: str, **facts: Any) -> Why:
-    return Why(row["id"], row["status"], because, says, facts)
+    return Why(row.id, row.status, because, says, facts)
 
 
 def span(seconds: float | None) -> str:
