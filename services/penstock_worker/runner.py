@@ -18,7 +18,7 @@ from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Run, RunnableAction, TaskExecutor, attempt
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity, Pulse
-from penstock.store import lost_messages
+from penstock.store import outbox
 from penstock.store.queues import WORK
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.after_attempt import Ending, ending_of
@@ -94,7 +94,7 @@ class Runner:
         prefetch = max(1, self.slots.count // ENVELOPE)
         subscription = await self._parts.transport.subscribe(queue, prefetch)
         try:
-            await lost_messages.offer_again(self._session, queue)
+            await outbox.offer_again(self._session, queue)
             self._queues.add(queue)
             await RouteConsumer(subscription, prefetch, self.slots, self._claim, self._stopping).run()
         finally:

@@ -34,9 +34,9 @@ from penstock.operate.why import Why, why
 from penstock.service.assembly import make_transport
 from penstock.settings import Settings
 from penstock.store import catalog, events, executions
-from penstock.store.database import Database, Row, Session, Transaction, retried
+from penstock.store.database import Database, Session, Transaction, retried
 from penstock.store.events import NewEvent, StoredEvents
-from penstock.store.executions import Submission
+from penstock.store.executions import Execution, Move, Submission
 
 
 class Client:
@@ -213,14 +213,14 @@ class Client:
         raises."""
         return await self.result(await self.start(ref, params, **options), timeout=timeout)
 
-    async def get(self, id: UUID) -> Row:
-        """The execution as it is now (see `penstock.store.executions.find`). Raises NotFound."""
+    async def get(self, id: UUID) -> Execution:
+        """The execution as it is now. Raises NotFound."""
         rows = await executions.find(self.session, [id])
         if not rows:
             raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
         return rows[0]
 
-    async def history(self, id: UUID) -> list[Row]:
+    async def history(self, id: UUID) -> list[Move]:
         """Every status it ever had, oldest first. Raises NotFound."""
         return await executions.history(self.session, await self.get(id))
 
