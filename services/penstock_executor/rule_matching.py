@@ -22,7 +22,7 @@ Hit = tuple[Event, CurrentRule, Match]
 async def match(tx: Transaction, found: Sequence[Event]) -> None:
     """Enforce every rule that matches one of these events: one enforcement for each pair, whoever else tries. And end
     the waits of tasks that it fits."""
-    await event_waits.meet(tx, [event for event in found if event.awaited])
+    await event_waits.complete_waits(tx, [event for event in found if event.awaited])
     current = await events.rules(tx, sorted({event.trigger for event in found}))
     if not current:
         return
