@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 import structlog
 
-from penstock.messaging.broadcast import Teller
+from penstock.messaging.broadcast import TimerBroadcast
 from penstock.moves import FAILED, REQUESTED, WAITING
 from penstock.store.database import Row, Session, retried
 from penstock.store.staged_messages import StagedMessage, staged_in
@@ -37,7 +37,7 @@ class Reports:
         self,
         session: Session,
         worker: UUID,
-        timers: Teller,
+        timers: TimerBroadcast,
         settled: Callable[[Claimed], None],
         staged: Callable[[list[StagedMessage], int], None],
         *,
@@ -122,7 +122,7 @@ class Reports:
             await self._split(batch, claims, error)
             return
         if any(ending.status in (REQUESTED, WAITING) for _, ending in batch):
-            self._timers.tell()  # of when they are tried again, or were not answered
+            self._timers.send()  # of when they are tried again, or were not answered
         moved = {id for row in rows if row["queue"] == "moved" for id in row["ids"]}
         if len(moved) < len(batch):
             await self._account(batch, moved, unknown=tries > 1)

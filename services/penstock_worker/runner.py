@@ -14,7 +14,7 @@ import structlog
 
 from penstock.errors import NoCapacity, Undecodable
 from penstock.messaging import messages
-from penstock.messaging.broadcast import Teller
+from penstock.messaging.broadcast import TimerBroadcast
 from penstock.messaging.transports import Delivery, Subscription
 from penstock.moves import CANCELLED, REQUESTED
 from penstock.run.run_log import RunLog
@@ -69,7 +69,7 @@ class Runner:
         self._sink = sink
         self._claims = Claims(parts.database.session(), worker, actions)
         self._reports = Reports(
-            parts.database.session(), worker.id, Teller(parts.transport), self._settled, self._pass_on
+            parts.database.session(), worker.id, TimerBroadcast(parts.transport), self._settled, self._pass_on
         )
         self.slots = parts.settings.concurrency
         self.running: dict[UUID, Running] = {}

@@ -134,7 +134,7 @@ class Client:
         tx, answered = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
         if any(submission.not_before for submission in group):
-            await broadcast.tell(self._publisher.transport, "timers")
+            await broadcast.due_sooner(self._publisher.transport, "timers")
         return answered
 
     async def _write_in(
@@ -232,7 +232,7 @@ class Client:
         async with self.session.transaction() as tx:
             rows = await executions.cancel(tx, ids, reason)
         self._publisher.publish(tx.staged)
-        await broadcast.tell_cancelled(self._publisher.transport, tx.cancelled)
+        await broadcast.cancel_requested(self._publisher.transport, tx.cancelled)
         return sum(len(row["ids"]) for row in rows if row["queue"] in ("moved", "canceling", "stopping"))
 
     async def command(

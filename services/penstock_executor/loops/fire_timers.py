@@ -20,7 +20,7 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     async with session.transaction() as tx:
         rows = await tx.stage_alone(FIRE)
     parts.publisher.publish(tx.staged)
-    await broadcast.tell_cancelled(parts.transport, tx.cancelled)
+    await broadcast.cancel_requested(parts.transport, tx.cancelled)
     fired, said = rows[:-1], rows[-1]["queue"]
     if fired:
         return True
