@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 
 from penstock.errors import NoCapacity
-from penstock.messaging.broadcast import Teller
+from penstock.messaging.broadcast import TimerBroadcast
 from penstock.moves import CANCELLED, REQUESTED
 from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Run, RunnableAction, TaskExecutor, attempt
@@ -81,7 +81,7 @@ class Runner:
         self.reports = Reports(
             parts.database.session(),
             worker.id,
-            Teller(parts.transport),
+            TimerBroadcast(parts.transport),
             settled=lambda attempt: self.slots.give_back(attempt.event.execution_id),
             staged=self._next.pass_on,
         )

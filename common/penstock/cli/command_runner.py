@@ -84,7 +84,7 @@ def wake_schedules() -> None:
         with contextlib.suppress(PenstockError, TimeoutError):
             async with asyncio.timeout(TOLD):
                 await transport.open()
-                await broadcast.tell(transport, "schedules")
+                await broadcast.due_sooner(transport, "schedules")
         await transport.close()
 
     run(start())

@@ -135,7 +135,7 @@ class Client:
         tx, answered = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
         if any(submission.not_before for submission in group):
-            await broadcast.tell(self._publisher.transport, "timers")
+            await broadcast.due_sooner(self._publisher.transport, "timers")
         return answered
 
     async def _write_in(
@@ -234,7 +234,7 @@ class Client:
         async with self.session.transaction() as tx:
             told = await executions.cancel(tx, ids, reason)
         self._publisher.publish(tx.staged)
-        await broadcast.tell_cancelled(self._publisher.transport, tx.cancelled)
+        await broadcast.cancel_requested(self._publisher.transport, tx.cancelled)
         return told
 
     async def command(

@@ -45,7 +45,7 @@ class Schedules:
         """Make schedules, or change them, as `penstock apply` would; says of each whether it is new, changed or
         unchanged. Raises DefinitionError, for an unknown action too."""
         done = await register(self._session, Definitions(declared))
-        await broadcast.tell(self._publisher.transport, "schedules")
+        await broadcast.due_sooner(self._publisher.transport, "schedules")
         return done
 
     async def preview(self, ref: str, count: int = 10) -> list[Preview]:
@@ -109,7 +109,7 @@ class Schedules:
                     answer = await work(tx)
         self._publisher.publish(tx.staged)
         if wakes:
-            await broadcast.tell(self._publisher.transport, "schedules")
+            await broadcast.due_sooner(self._publisher.transport, "schedules")
         return answer
 
 

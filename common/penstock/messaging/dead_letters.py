@@ -58,6 +58,6 @@ async def keep(tx: Transaction, letter: Letter) -> None:
     await dead_letters.keep(tx, kept)
 
 
-def told(delivery: Delivery) -> dict[str, Any]:
+def headers_of_event(delivery: Delivery) -> dict[str, Any]:
     """The headers to keep of a dead event from outside, with what else it takes to publish it again."""
     return {**delivery.headers, TRIGGER: delivery.routing_key, APP: delivery.app_id}

@@ -11,7 +11,6 @@ ENFORCEMENT_CREATED = "enforcement.created"
 EXECUTION_REQUESTED = "execution.requested"
 EXECUTION_COMPLETED = "execution.completed"
 WORKFLOW_STARTED = "workflow.started"
-INQUIRY_RESPONDED = "inquiry.responded"
 DEAD = "dead"
 QUEUES = (
     EVENT_RECEIVED,
@@ -20,7 +19,6 @@ QUEUES = (
     EXECUTION_REQUESTED,
     EXECUTION_COMPLETED,
     WORKFLOW_STARTED,
-    INQUIRY_RESPONDED,
     DEAD,
 )
 """All but those of the routes, in the order in which work goes through them."""

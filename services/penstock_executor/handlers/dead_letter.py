@@ -63,7 +63,7 @@ def letter_of(delivery: Delivery) -> dead_letters.Letter:
         body=delivery.body,
         type=delivery.type,
         message_id=delivery.id,
-        headers=dead_letters.told(delivery) if foreign else dict(delivery.headers),
+        headers=dead_letters.headers_of_event(delivery) if foreign else dict(delivery.headers),
         same=(delivery.routing_key, delivery.app_id, delivery.id) if foreign else (),
     )
 

@@ -162,7 +162,9 @@ async def _vacuum(session: Session, state: ServerState) -> Finding:
     tables = await server_state.unvacuumed(session)
     if tables:
         return warning(
-            "autovacuum", f"off for {', '.join(tables)}", "alter table NAME reset (autovacuum_enabled)"
+            "autovacuum",
+            f"off for {', '.join(tables)}",
+            "In psql: alter table NAME reset (autovacuum_enabled)",
         )
     return ok("autovacuum", "on")
 
