@@ -40,6 +40,22 @@ MADE = re.compile(r"\bcreate\s+(?:or\s+replace\s+)?(function|trigger)\b", re.IGN
 PLANNER = re.compile(r"^-- planner: (.*)$", re.MULTILINE)
 PLANNED = re.compile(r"\bset\s+(?:local\s+)?(?:enable_\w+|plan_cache_mode|jit)\b", re.IGNORECASE)
 
+# Where SQL may stand in Python: it is what the store is for; tests, benchmarks and pages ask the database themselves.
+SQL_ROOMS = ("common/penstock/store", "migrations", "tests", "bench", "docs")
+OBJECT = r"(?:table|index|function|trigger|schema|database|role|user|type|view|extension|sequence)"
+SQL = re.compile(
+    r"""\s*(?:
+        select\s | insert\s+into\s | delete\s+from\s | update\s+\S+(?:\s+(?:as\s+)?\w+)?\s+set\s
+        | with\s+(?:recursive\s+)?\w+\s*(?:\([^)]*\)\s*)?as\s*(?:(?:not\s+)?materialized\s*)?\(
+        | create\s+(?:or\s+replace\s+)?(?:unique\s+|temp\s+|temporary\s+|unlogged\s+|materialized\s+)?OBJECT\b
+        | (?:alter|drop)\s+OBJECT\s+(?:if\s+exists\s+)?["\w.{]+\s*(?:$|;|cascade|\w+\s+\w)
+        | truncate\s+(?:table\s+)?["\w.]+\s*(?:$|;|,|cascade) | lock\s+table\s
+        | copy\s+["\w.]+\s*(?:\([^)]*\)\s*)?(?:from|to)\s | (?:listen|unlisten)\s+["\w.]+\s*(?:$|;)
+        | notify\s+["\w.]+\s*(?:$|;|,) | set\s+(?:local|session)\s | do\s+\$
+    )""".replace("OBJECT", OBJECT),
+    re.IGNORECASE | re.VERBOSE,
+)
+
 Rule = Callable[[PurePosixPath, str], Iterator[tuple[int, str]]]
 
 
@@ -120,6 +136,24 @@ def plans_are_chosen_by_profile(path: PurePosixPath, text: str) -> Iterator[tupl
         )
 
 
+def sql_stands_in_the_store(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """No other room has a text that is a statement: not even one that it hands to somebody who has the connection."""
+    if path.suffix != ".py" or any(path.is_relative_to(room) for room in SQL_ROOMS):
+        return
+    tree = ast.parse(text)
+    docstrings = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
+            continue
+        if SQL.match(node.value):
+            said = " ".join(node.value.split())[:50]
+            yield node.lineno, f"SQL outside of the store: {said}"
+
+
 RULES: tuple[Rule, ...] = (
     no_bare_packages,
     imports_stay_in_their_layer,
@@ -129,6 +163,7 @@ RULES: tuple[Rule, ...] = (
     functions_have_one_home,
     functions_stay_small,
     plans_are_chosen_by_profile,
+    sql_stands_in_the_store,
 )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house_rules import LONGEST, LONGEST_FUNCTION, broken
+from tests.house_rules import LONGEST, LONGEST_FUNCTION, SQL_ROOMS, broken
 
 # Put together, so that this file does not break the rules that it tests.
 HOME = "/".join(["", "home", "someone", "penstock"])
@@ -16,6 +16,38 @@ INDEX = "-".join(["", "", "index", "url x"])
 def function(name: str, lines: int = 3, comment: str = "-- Does it.\n") -> str:
     body = "    null;\n" * (lines - 3)
     return f"{comment}create or replace function {name}() returns void language plpgsql as $$\nbegin\n{body}end $$;\n"
+
+
+STATEMENTS = (
+    "select 1",
+    "\nSELECT a\nfrom b\n",
+    "insert into a (b) values (1)",
+    "update a as x set b = 1",
+    "delete from a",
+    "\nwith recursive a (b) as (select 1) select * from a",
+    "with a as materialized (select 1) delete from a",
+    "create or replace function a() returns void",
+    'create schema if not exists "a"',
+    "alter table a add b integer",
+    "drop table if exists a",
+    "listen penstock",
+    "notify penstock, 'a'",
+    "truncate a, b",
+    "lock table a in share mode",
+    "copy a (b) from stdin",
+    "set local lock_timeout = 1",
+)
+SENTENCES = (
+    "Create the database with createdb, or correct the address.",
+    "Create or update the schema. Safe to run any time.",
+    "Update it: Penstock needs PostgreSQL 14 or later.",
+    "Drop what it remembers.",
+    "Listen on a port.",
+    "With a limit as low as this one (see above) nothing starts.",
+    "listen",
+    "notify",
+)
+"""Not SQL, though they begin with a word of it."""
 
 
 @pytest.mark.parametrize(
@@ -59,6 +91,11 @@ def function(name: str, lines: int = 3, comment: str = "-- Does it.\n") -> str:
         ),
         ("migrations/functions/a/a.sql", function("a") + "set enable_seqscan = off", "a planner setting"),
         ("migrations/functions/a/a.sql", function("a") + "set plan_cache_mode = auto", "a planner setting"),
+        *(
+            ("common/penstock/client/a.py", f"A = {sql!r}\n", "SQL outside of the store")
+            for sql in STATEMENTS
+        ),
+        ("common/penstock/operate/a.py", 'def f(t):\n    return f"select count(*) from {t}"', "SQL outside"),
     ],
 )
 def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, found: str) -> None:
@@ -85,6 +122,9 @@ def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, found: str
         ("migrations/functions/a/a.sql", function("a") + "\ncreate or replace trigger a after update on t;"),
         ("migrations/versions/0002/a.sql", "create table a (id integer);"),
         ("tests/a.sql", function("b")),
+        *((f"{room}/a.py", f"A = {sql!r}\n") for room in SQL_ROOMS for sql in STATEMENTS),
+        *(("common/penstock/cli/a.py", f"A = {words!r}\n") for words in SENTENCES),
+        ("common/penstock/cli/a.py", 'def drop():\n    """Drop table after table."""\n    """Select a b."""'),
     ],
 )
 def test_what_keeps_the_rules_is_not_found(tmp_path: Path, path: str, text: str) -> None:

@@ -68,7 +68,7 @@ async def _read(tx: Transaction, trigger: str, end: polls.CallEnd | None) -> Fou
 
 async def _schema(tx: Transaction, trigger: str) -> Schema:
     rows = await catalog.current(tx, ["trigger"], [trigger])
-    return Schema(orjson.loads(rows[0]["body"]).get("schema") if rows else None)
+    return Schema(orjson.loads(rows[0].body).get("schema") if rows else None)
 
 
 async def _store(tx: Transaction, trigger: str, found: Found) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 import orjson
 import structlog
 
-from penstock.messaging.broadcast import Teller
+from penstock.messaging.broadcast import TimerBroadcast
 from penstock.moves import FAILED, REQUESTED, WAITING
 from penstock.store import attempts
 from penstock.store.attempts import AttemptEnd, Finished
@@ -60,7 +60,7 @@ class Reports:
         self,
         session: Session,
         worker: UUID,
-        timers: Teller,
+        timers: TimerBroadcast,
         settled: Callable[[OwnedAttempt], None],
         staged: Callable[[list[StagedMessage], int], None],
         *,
@@ -133,7 +133,7 @@ class Reports:
             await self._split(batch, claims, error)
             return
         if any(report.ending.status in (REQUESTED, WAITING) for report in batch):
-            self._timers.tell()  # of when they are tried again, or are over if nobody answers
+            self._timers.send()  # of when they are tried again, or are over if nobody answers
         if len(finished.moved) < len(batch):
             left = [report.attempt for report in batch if report.execution_id not in finished.moved]
             await self._count_lost(left, first_try=tries == 1)

@@ -6,9 +6,9 @@ import asyncio
 import threading
 from collections.abc import Sequence
 
-from penstock.store import run_logs
+from penstock.store import log_lines
 from penstock.store.database import Session, backoff
-from penstock.store.run_logs import LogLine
+from penstock.store.log_lines import NewLine
 from penstock_worker.claims import OwnedAttempt
 
 BATCH = 1000
@@ -21,7 +21,7 @@ class RunLogs:
     def __init__(self, session: Session, *, every: float = 0.25) -> None:
         self._session = session
         self._every = every
-        self._lines: list[LogLine] = []
+        self._lines: list[NewLine] = []
         self._lock = threading.Lock()
         self._seq = 0
         self._loop = asyncio.get_running_loop()
@@ -32,7 +32,7 @@ class RunLogs:
         with self._lock:
             self._seq += 1
             self._lines.append(
-                LogLine(event.execution_id, event.attempt, self._seq, stream, line.replace("\0", "�"))
+                NewLine(event.execution_id, event.attempt, self._seq, stream, line.replace("\0", "�"))
             )
             first = len(self._lines) == 1
         if first:
@@ -52,7 +52,7 @@ class RunLogs:
         for start in range(0, len(lines), BATCH):
             await self._write(lines[start : start + BATCH])
 
-    async def _write(self, lines: Sequence[LogLine]) -> None:
+    async def _write(self, lines: Sequence[NewLine]) -> None:
         async for attempt in backoff(deadline=60):
             with attempt:
-                await run_logs.write(self._session, lines)
+                await log_lines.store(self._session, lines)

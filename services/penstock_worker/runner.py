@@ -12,13 +12,13 @@ from uuid import UUID
 import structlog
 
 from penstock.errors import NoCapacity
-from penstock.messaging.broadcast import Teller
+from penstock.messaging.broadcast import TimerBroadcast
 from penstock.moves import CANCELLED, REQUESTED
 from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Run, RunnableAction, TaskExecutor, attempt
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity, Pulse
-from penstock.store import lost_messages
+from penstock.store import outbox
 from penstock.store.queues import WORK
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.after_attempt import Ending, ending_of
@@ -81,7 +81,7 @@ class Runner:
         self.reports = Reports(
             parts.database.session(),
             worker.id,
-            Teller(parts.transport),
+            TimerBroadcast(parts.transport),
             settled=lambda attempt: self.slots.give_back(attempt.event.execution_id),
             staged=self._next.pass_on,
         )
@@ -94,7 +94,7 @@ class Runner:
         prefetch = max(1, self.slots.count // ENVELOPE)
         subscription = await self._parts.transport.subscribe(queue, prefetch)
         try:
-            await lost_messages.offer_again(self._session, queue)
+            await outbox.offer_again(self._session, queue)
             self._queues.add(queue)
             await RouteConsumer(subscription, prefetch, self.slots, self._claim, self._stopping).run()
         finally:

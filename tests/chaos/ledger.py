@@ -11,8 +11,8 @@ from uuid import UUID
 import orjson
 
 from penstock.moves import COMPLETED, FINAL
-from penstock.operate import invariants
 from penstock.store.database import Session
+from penstock.store.invariants import INVARIANTS
 from tests.chaos import work
 from tests.chaos.load import Intent
 from tests.chaos.nemesis import Happened
@@ -115,7 +115,7 @@ async def settle(
     await _attempts(session, ledger)
     [row] = await session.fetch(FINISHED_TWICE, sorted(FINAL))
     ledger.finished_twice = row["count"]
-    for invariant in invariants.INVARIANTS:
+    for invariant in INVARIANTS:
         rows = await session.fetch(f"select count(*) as count from ({invariant.violations}) x")
         ledger.violations[f"{invariant.name} {invariant.says.partition(':')[0]}"] = rows[0]["count"]
     await _times(session, killed, faults, ledger)

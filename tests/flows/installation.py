@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from penstock.client.client import Client
 from penstock.language.loading import Definitions
 from penstock.messaging.transports import Message
-from penstock.operate import invariants
 from penstock.operate.apply import Change, register
+from penstock.operate.check import check
 from penstock.service.assembly import Parts, Stop, assembled
 from penstock.settings import Settings
 from penstock.store.database import Row, Session
@@ -156,7 +156,7 @@ class Installation:
 
     async def sound(self) -> None:
         """No invariant is violated."""
-        broken = [finding for finding in await invariants.check(self.session) if finding.violations]
+        broken = [finding for finding in await check(self.session) if finding.violations]
         assert not broken, broken
 
 

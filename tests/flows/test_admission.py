@@ -111,7 +111,7 @@ async def test_whatever_ends_or_parks_an_execution_frees_its_slot(house: Install
     await house.client.cancel(cancelled)
     await house.quiet(60)
     assert await house.statuses() == {"completed": 4, "failed": 2, "timeout": 1, "cancelled": 1}
-    assert (await house.client.get(late))["status"] == "timeout"
+    assert (await house.client.get(late)).status == "timeout"
     assert most["break_down"] == 1
     await house.sound()
 
@@ -124,7 +124,7 @@ async def test_a_limit_is_raised_while_they_wait(house: Installation) -> None:
     await house.client.limits.set("mill.jam.all", max=4)
     await house.quiet()
     await house.client.limits.remove("mill.jam.all")
-    assert (await house.client.limits.get("mill.jam.all"))["max"] == 1
+    assert (await house.client.limits.get("mill.jam.all")).max == 1
     await house.sound()
 
 

@@ -15,7 +15,7 @@ from penstock.client import dead_letters
 from penstock.language.workflows import from_yaml
 from penstock.messaging import messages
 from penstock.messaging.relay import RETURNS, relay
-from penstock.messaging.transports import MOVED, Message
+from penstock.messaging.transports import Message
 from penstock.store import queues
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -71,7 +71,7 @@ async def letter(house: Installation, reason: str) -> dict[str, Any]:
 async def fails(house: Installation, id: UUID, reason: str) -> None:
     await house.until("select 1 from execution where id = $1 and status = 'failed'", id)
     row = await house.client.get(id)
-    assert row["reason"] == f"dead letter: {reason}"
+    assert row.reason == f"dead letter: {reason}"
     assert not await house.rows("select 1 from slot where execution_id = $1", id)
 
 
@@ -188,7 +188,7 @@ async def test_a_dead_letter_changes_nothing_that_went_on_meanwhile(waiting: Ins
     body = messages.encode("work", [id])
     await waiting.put(Message(queues.DEAD, body, id="old", type="work", headers=headers))
     await waiting.until("select 1 from dead_letter")
-    assert (await waiting.client.get(id))["status"] == "completed"
+    assert (await waiting.client.get(id)).status == "completed"
     await waiting.sound()
 
 
@@ -219,7 +219,7 @@ async def test_what_tells_whoever_listens_does_not_stay(house: Installation) -> 
         "from unnest(array['inquiry.created', 'execution.status.failed', 'nobody.knows']) q returning 1"
     )
     parts = await house.parts()
-    for only in (None, [MOVED]):
+    for only in (None, [queues.STATUS_MOVED]):
         await relay(parts.transport, parts.database.session(), 0.0, only=only)
     assert [row["queue"] for row in await house.rows("select queue from outbox")] == ["nobody.knows"]
     assert not await house.rows("select 1 from dead_letter")

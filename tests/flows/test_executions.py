@@ -29,9 +29,9 @@ async def test_the_history_names_every_move_and_who_made_it(house: Installation)
     id = await house.client.start("shop.charge", {"order": 7})
     await house.client.result(id, timeout=20)
     history = await house.client.history(id)
-    assert [row["new"] for row in history] == ["requested", "scheduled", "running", "completed"]
-    assert [row["actor"].split(":")[0] for row in history] == ["client", "executor", "worker", "worker"]
-    assert [row["attempt"] for row in history] == [0, 0, 1, 1]
+    assert [row.new for row in history] == ["requested", "scheduled", "running", "completed"]
+    assert [row.actor.split(":")[0] for row in history] == ["client", "executor", "worker", "worker"]
+    assert [row.attempt for row in history] == [0, 0, 1, 1]
 
 
 async def test_a_thousand_executions_all_complete(house: Installation) -> None:
@@ -51,9 +51,9 @@ async def test_a_failure_is_kept_with_type_message_and_traceback(house: Installa
         await house.client.result(id, timeout=20)
     assert caught.value.status == "failed"
     row = await house.client.get(id)
-    assert row["attempt"] == 1
-    assert "NonRetryable" in row["error"]
-    assert "hopeless" in row["error"]
+    assert row.attempt == 1
+    assert "NonRetryable" in row.error
+    assert "hopeless" in row.error
 
 
 async def test_a_retry_follows_its_policy_and_every_attempt_is_kept(house: Installation) -> None:
@@ -96,7 +96,7 @@ async def test_a_deferred_execution_gives_its_slot_back_and_finds_its_state_agai
     id = await house.client.start("shop.later")
     assert await house.client.result(id, timeout=20) == "page 7"
     row = await house.client.get(id)
-    assert (row["attempt"], row["failures"]) == (2, 0)
+    assert (row.attempt, row.failures) == (2, 0)
 
 
 async def test_a_result_that_cannot_be_stored_fails_the_attempt(house: Installation) -> None:
@@ -162,12 +162,12 @@ async def test_cancelling_what_has_not_started_ends_it_at_once(house: Installati
     id = await house.client.start("shop.charge", {"order": 1})
     assert await house.client.cancel(id, reason="no longer needed") == 1
     row = await house.client.get(id)
-    assert (row["status"], row["reason"]) == ("cancelled", "no longer needed")
+    assert (row.status, row.reason) == ("cancelled", "no longer needed")
     assert await house.client.cancel(id) == 0
     await house.executor()
     await house.worker(*shop.ALL)
     assert await house.client.run("shop.charge", {"order": 2}, timeout=20) == {"order": 2, "charged": 0}
-    assert (await house.client.get(id))["status"] == "cancelled"
+    assert (await house.client.get(id)).status == "cancelled"
 
 
 async def test_cancelling_what_runs_ends_it_before_the_next_heartbeat(house: Installation) -> None:

@@ -54,8 +54,8 @@ async def test_what_takes_too_long_in_all_is_ended_while_it_runs(house: Installa
     id = await house.client.start("late.long")
     await house.until("select 1 from execution where id = $1 and finished_at is not null", id)
     row = await house.client.get(id)
-    assert row["status"] in ("timeout", "cancelled")
-    assert "ran out" in row["reason"]
+    assert row.status in ("timeout", "cancelled")
+    assert "ran out" in row.reason
     await house.sound()
 
 
@@ -114,4 +114,4 @@ async def test_an_attempt_that_its_worker_forgot_is_recovered(house: Installatio
         worker["id"],
     )
     assert await house.client.result(id, timeout=30) == "waited"
-    assert (await house.client.get(id))["recoveries"] == 1
+    assert (await house.client.get(id)).recoveries == 1

@@ -189,7 +189,7 @@ async def test_cancelling_runs_the_exit_task_and_cancelling_again_cancels_that(h
     await house.until("select 1 from execution where task = 'one' and status = 'running'")
     await house.client.cancel(id, reason="enough")
     await house.until("select 1 from execution where task = 'on_exit' and status = 'running'")
-    assert (await house.client.get(id))["status"] == "running"
+    assert (await house.client.get(id)).status == "running"
     await house.client.cancel(id, reason="enough, really")
     with pytest.raises(ExecutionFailed, match="enough") as ended:
         await house.client.result(id, timeout=30)

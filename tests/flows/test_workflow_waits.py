@@ -110,7 +110,7 @@ async def test_a_task_completes_with_the_event_that_it_waits_for(house: Installa
     await house.client.publish("shop.paid", {"order": 3, "amount": 9})
     await house.client.publish("shop.paid", {"order": 2, "amount": 20})
     assert await house.client.result(other, timeout=30) == 20
-    assert (await house.client.get(task))["status"] == "waiting"
+    assert (await house.client.get(task)).status == "waiting"
     await house.client.publish("shop.paid", {"order": 1, "amount": 10})
     assert await house.client.result(one, timeout=30) == 10
     await house.quiet()

@@ -209,7 +209,7 @@ async def test_a_finished_workflow_is_archived_whole_and_can_still_be_seen(house
     assert not await house.rows("select 1 from execution")
     for table in ("workflow", "workflow_task", "workflow_variable", "workflow_item", "payload", "result"):
         assert not await house.rows(f"select 1 from {table}"), table
-    assert (await house.client.get(id))["status"] == "completed"
+    assert (await house.client.get(id)).status == "completed"
     assert await house.client.result(id, timeout=30) == 12
     assert len(await house.rows("select 1 from archive where root = $1", id)) == 5
 

@@ -14,6 +14,7 @@ class Silent:
 
     name = "silent"
     healthy = True
+    outbox_is_queue = False
 
     async def open(self) -> None: ...
 

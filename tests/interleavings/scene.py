@@ -13,12 +13,12 @@ from pydantic import SecretStr
 from penstock.ids import new_id
 from penstock.messaging.consumer import Batch, Handler
 from penstock.messaging.outbox import Publisher
-from penstock.operate import invariants
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity
 from penstock.settings import Settings
 from penstock.store import catalog, executions, namespaces, queues
 from penstock.store.database import Database, Row, Session, backoff
+from penstock.store.invariants import INVARIANTS
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loops import fire_timers, reap_workers
 from penstock_worker.claims import Claims
@@ -40,7 +40,7 @@ select (select count(*) from slot) as slots, (select count(*) from waiter) as wa
     (select count(*) from live) as live, (select count(*) from claim) as claims
 """
 VIOLATED = " union all ".join(
-    f"select '{one.name}' as name, array({one.violations}) as violations" for one in invariants.INVARIANTS
+    f"select '{one.name}' as name, array({one.violations}) as violations" for one in INVARIANTS
 )
 """What `penstock check` asks, in one statement."""
 ROUNDS = 60
@@ -179,7 +179,7 @@ class Scene(Desk):
             name = namespaces.name("public", ref)
             self._spaces |= {ref: (await namespaces.places(self.session, {name: ref}))[name]}
             [row] = await catalog.current(self.session, ["action", "workflow"], [ref])
-            self._definitions[ref] = row["definition_id"]
+            self._definitions[ref] = row.definition_id
         return self._spaces[ref]
 
     async def deliver(self, *queues: str) -> int:

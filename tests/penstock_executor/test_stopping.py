@@ -69,7 +69,7 @@ async def test_what_starts_in_the_step_that_stops_the_workflow_is_cancelled(hous
     await end(house, (await house.rows(CHILDREN, run))[0]["id"], COMPLETED)
     await house.client.cancel(run)
     assert await take_note(house, run) == [("one", -1, "completed"), ("two", -1, "cancelled")]
-    assert (await house.client.get(run))["status"] == "cancelled"
+    assert (await house.client.get(run)).status == "cancelled"
 
 
 async def test_items_that_start_in_the_step_that_gives_the_list_up_are_cancelled(house: Installation) -> None:
@@ -81,4 +81,4 @@ async def test_items_that_start_in_the_step_that_gives_the_list_up_are_cancelled
         ("each", 1, "failed"),
         ("each", 2, "cancelled"),
     ]
-    assert (await house.client.get(run))["status"] == "failed"
+    assert (await house.client.get(run)).status == "failed"

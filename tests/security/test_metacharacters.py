@@ -106,7 +106,7 @@ async def test_reasons_names_of_people_and_filters_are_texts_too(house: Installa
         assert await house.client.result(id, timeout=60) == text
         other = await house.client.start("meta.echo", {"text": text}, delay=600)
         assert await house.client.cancel(other, reason=text) == 1
-        assert (await house.client.get(other))["reason"] == text
+        assert (await house.client.get(other)).reason == text
     await house.sound()
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import structlog
 
 from penstock.client.client import Client
-from penstock.client.installation import located
+from penstock.client.installation import find_installation
 from penstock.errors import PenstockError
 from penstock.messaging import broadcast
 from penstock.service.assembly import Parts, assembled, make_transport
@@ -55,7 +55,7 @@ def with_client(work: Callable[[Client], Awaitable[T]]) -> T:
     """Run `work` with a connected client."""
 
     async def start() -> T:
-        async with Client.connect(await located()) as client:
+        async with Client.connect(await find_installation()) as client:
             answer = await work(client)
             await client.flush()
             return answer
@@ -67,7 +67,7 @@ def with_session(work: Callable[[Session], Awaitable[T]]) -> T:
     """Run `work` with a session; no broker is needed."""
 
     async def start() -> T:
-        database = Database(await located(), role="cli")
+        database = Database(await find_installation(), role="cli")
         try:
             return await work(database.session())
         finally:
@@ -76,15 +76,15 @@ def with_session(work: Callable[[Session], Awaitable[T]]) -> T:
     return run(start())
 
 
-def tell_of_schedules() -> None:
+def wake_schedules() -> None:
     """Have executors look at schedules at once. Without a broker they do so some seconds later."""
 
     async def start() -> None:
-        transport = make_transport(await located(), role="cli")
+        transport = make_transport(await find_installation(), role="cli")
         with contextlib.suppress(PenstockError, TimeoutError):
             async with asyncio.timeout(TOLD):
                 await transport.open()
-                await broadcast.tell(transport, "schedules")
+                await broadcast.due_sooner(transport, "schedules")
         await transport.close()
 
     run(start())
@@ -94,7 +94,7 @@ def with_parts(work: Callable[[Parts], Awaitable[T]]) -> T:
     """Run `work` with a database and a transport, as services have them."""
 
     async def start() -> T:
-        async with assembled(await located(), role="cli") as parts:
+        async with assembled(await find_installation(), role="cli") as parts:
             return await work(parts)
 
     return run(start())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 from uuid import UUID
 
@@ -32,11 +33,11 @@ def list_(
     rows = with_session(lambda session: dead_letters.newest(session, queue=queue, limit=limit))
     if json:
         for row in rows:
-            json_line(dict(row))
+            json_line(row)
         return
     table(
         ["id", "queue", "times", "last", "reason"],
-        [(row["id"], row["queue"], row["count"], age(row["last_at"]), row["reason"]) for row in rows],
+        [(row.id, row.queue, row.count, age(row.last_at), row.reason) for row in rows],
         empty="No dead letters: everything could be handled.",
     )
 
@@ -48,10 +49,10 @@ def show(id: Annotated[UUID, typer.Argument(help="A dead letter.")], json: Json 
     if json:
         json_line(found)
         return
-    body = found.pop("body")
-    fields({"dead letter" if name == "id" else name: value for name, value in found.items()})
+    shown = {name: value for name, value in asdict(found).items() if name != "body"}
+    fields({"dead letter" if name == "id" else name: value for name, value in shown.items()})
     out.print("[dim]body[/dim]")
-    out.print(body, markup=False, highlight=False)
+    out.print(found.body, markup=False, highlight=False)
 
 
 @commands.command()

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
 import typer
 
-from penstock.cli.command_runner import tell_of_schedules, with_session
+from penstock.cli.command_runner import wake_schedules, with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.errors import NotFound
 from penstock.language.loading import load_all
 from penstock.operate.apply import register
 from penstock.store import catalog
-from penstock.store.database import Row, Session
+from penstock.store.catalog import Current
+from penstock.store.database import Session
 
 rules = typer.Typer(help="List, enable, disable, delete and try rules.", no_args_is_help=True)
-
-SET_ENABLED = "update catalog set enabled = $3, updated_at = clock_timestamp() where kind = $1 and ref = $2 returning ref"
-DELETE = "delete from catalog where kind = $1 and ref = $2 returning ref"
 
 
 def apply(
@@ -30,7 +29,7 @@ def apply(
     definitions = load_all(",".join(source))
     changes = with_session(lambda session: register(session, definitions))
     if any(change.kind == "schedule" and change.what != "unchanged" for change in changes):
-        tell_of_schedules()
+        wake_schedules()
     if json:
         for change in changes:
             json_line({"kind": change.kind, "ref": change.ref, "what": change.what})
@@ -55,13 +54,13 @@ def _listed(kinds: list[str], json: bool, *columns: str) -> None:
     )
 
 
-def _shown(row: Row) -> dict[str, Any]:
+def _shown(row: Current) -> dict[str, Any]:
     return {
-        "kind": row["kind"],
-        "ref": row["ref"],
-        "enabled": row["enabled"],
-        "digest": row["digest"],
-        "definition": orjson.loads(row["body"]),
+        "kind": row.kind,
+        "ref": row.ref,
+        "enabled": row.enabled,
+        "digest": row.digest,
+        "definition": orjson.loads(row.body),
     }
 
 
@@ -96,9 +95,9 @@ def list_rules(json: Json = False) -> None:
 Rule = Annotated[str, typer.Argument(help="The rule's ref, such as shop.charge_big.")]
 
 
-def _change(statement: str, done: str, ref: str, json: bool, *args: Any) -> None:
+def _change(ref: str, done: str, json: bool, change: Callable[[Session], Awaitable[bool]]) -> None:
     async def work(session: Session) -> None:
-        if not await session.fetch(statement, "rule", ref, *args):
+        if not await change(session):
             known = "`penstock rules list` shows the rules there are."
             raise NotFound(f"no rule {ref!r}", hint=await catalog.hint(session, ["rule"], ref, known))
 
@@ -112,19 +111,19 @@ def _change(statement: str, done: str, ref: str, json: bool, *args: Any) -> None
 @rules.command()
 def enable(ref: Rule, json: Json = False) -> None:
     """Let a rule match again."""
-    _change(SET_ENABLED, "enabled", ref, json, True)
+    _change(ref, "enabled", json, lambda session: catalog.set_enabled(session, "rule", ref, True))
 
 
 @rules.command()
 def disable(ref: Rule, json: Json = False) -> None:
     """Let a rule match nothing until it is enabled again."""
-    _change(SET_ENABLED, "disabled", ref, json, False)
+    _change(ref, "disabled", json, lambda session: catalog.set_enabled(session, "rule", ref, False))
 
 
 @rules.command()
 def delete(ref: Rule, json: Json = False) -> None:
     """Remove a rule. What it has started goes on."""
-    _change(DELETE, "deleted", ref, json)
+    _change(ref, "deleted", json, lambda session: catalog.delete(session, "rule", ref))
 
 
 @rules.command()

@@ -22,9 +22,10 @@ from penstock.client.client import Client
 from penstock.client.installation import HOME
 from penstock.errors import ConfigurationError, NotFound
 from penstock.language.definitions.importing import imported
-from penstock.operate import invariants
+from penstock.operate.check import check
 from penstock.service.assembly import run as run_service
-from penstock.store.database import Row
+from penstock.store.demo import NotCompleted
+from penstock.store.invariants import INVARIANTS
 
 QUICK: dict[str, Any] = {
     "log_level": "error",
@@ -55,7 +56,7 @@ def demo(
     """See it work: every commit of a repository becomes an event, rules pick some, actions look at what changed."""
     for name in SERVERS:
         os.environ.pop(name, None)
-    failed: list[Row] = []
+    failed: list[NotCompleted] = []
 
     async def start() -> None:
         failed.extend(await _show(folder.resolve(), commits, files, home, fresh))
@@ -75,7 +76,7 @@ def example() -> Path:
     )
 
 
-async def _show(folder: Path, commits: int, files: int, home: Path, fresh: bool) -> list[Row]:
+async def _show(folder: Path, commits: int, files: int, home: Path, fresh: bool) -> list[NotCompleted]:
     """Run it, and print what it did. Returns the executions that did not complete."""
     from penstock.cli.local import Local
 
@@ -99,7 +100,7 @@ async def _show(folder: Path, commits: int, files: int, home: Path, fresh: bool)
                 await _follow(run, progress, len(payloads))
                 report = await run.report()
             figures = await run.figures()
-            broken = [f for f in await invariants.check(client.session) if f.violations]
+            broken = [f for f in await check(client.session) if f.violations]
             failed = await run.failed()
     _print_report(report)
     _print_figures(figures, len(payloads), broken=[finding.says for finding in broken], failed=failed)
@@ -145,25 +146,22 @@ def _print_report(report: Mapping[str, Any]) -> None:
             say.print(f"  [dim]{title:13}[/dim] {escape(line)}", no_wrap=True, overflow="ellipsis")
 
 
-def _print_figures(figures: Figures, events: int, *, broken: list[str], failed: list[Row]) -> None:
+def _print_figures(figures: Figures, events: int, *, broken: list[str], failed: list[NotCompleted]) -> None:
     say.print("\n[bold]What ran[/bold]")
     table(
         ["action", "ran", "tries", "completed", "p50", "p95"],
-        [
-            (row["action"], row["ran"], row["tries"], row["completed"], row["p50"], row["p95"])
-            for row in figures.actions
-        ],
+        [(row.action, row.ran, row.tries, row.completed, row.p50, row.p95) for row in figures.actions],
     )
     say.print(
         f"\n{events} events, {figures.matches} matches of rules, [bold]{figures.executions} executions in "
         f"{span(figures.took)}[/bold]: {figures.executions / max(0.001, figures.took.total_seconds()):.0f} a second"
     )
     for row in failed:
-        say.print(f"[red]{row['status']}[/red] {row['action']} {row['id']}: {escape(str(row['reason']))}")
+        say.print(f"[red]{row.status}[/red] {row.action} {row.id}: {escape(str(row.reason))}")
     if broken:
         say.print(f"[red]A promise was broken: {escape('; '.join(broken))}[/red]")
     else:
-        say.print(f"Each once, none lost: all {len(invariants.INVARIANTS)} checks of `penstock check` hold.")
+        say.print(f"Each once, none lost: all {len(INVARIANTS)} checks of `penstock check` hold.")
 
 
 def _print_next(figures: Figures) -> None:

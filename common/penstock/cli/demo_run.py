@@ -15,8 +15,9 @@ import orjson
 from penstock.client.client import Client
 from penstock.errors import ConnectionFailed
 from penstock.language.event_rules import compile_rule, evaluate
+from penstock.store import demo
 from penstock.store import events as store
-from penstock.store.database import Row
+from penstock.store.demo import ActionFigures, NotCompleted
 
 TRIGGER = "git.commit"
 FILES = "git.measure_file"
@@ -27,55 +28,12 @@ PAUSE = 0.2
 STUCK = 90.0
 """Seconds without any progress after which the demo gives up."""
 
-LEFT = """
-select e.id from execution e join namespace n on n.id = e.namespace_id
-where e.finished_at is null and n.action like 'git.%'
-"""
-OPEN = "select 1 from execution where id = any($1::uuid[]) and finished_at is null limit 1"
-OURS = """
-with roots as (
-    select execution_id from enforcement where event_id = any($1::uuid[]) union all select unnest($2::uuid[])
-), ours as (
-    select * from execution where id in (select * from roots)
-    union all
-    select * from execution where parent in (select * from roots)
-)
-"""
-PROGRESS = f"""{OURS}
-select n.action, count(*) as count, count(*) filter (where o.finished_at is not null) as ended
-from ours o join namespace n on n.id = o.namespace_id group by 1
-"""
-RESULTS = f"""{OURS}
-select n.action, r.result::text as result
-from ours o join namespace n on n.id = o.namespace_id join result r on r.execution_id = o.id
-left join enforcement f on f.execution_id = o.id
-where o.parent is null and o.status = 'completed' order by array_position($1::uuid[], f.event_id)
-"""
-FAILED = f"""{OURS}
-select o.id, o.status, o.reason, n.action from ours o join namespace n on n.id = o.namespace_id
-where o.status <> 'completed' order by o.id limit 10
-"""
-ACTIONS = f"""{OURS}
-select n.action, count(*) as ran, count(*) filter (where o.status = 'completed') as completed,
-    sum(greatest(o.attempt, 1)) as tries,
-    percentile_cont(0.5) within group (order by o.finished_at - o.created_at) as p50,
-    percentile_cont(0.95) within group (order by o.finished_at - o.created_at) as p95,
-    min(o.created_at) as begun, max(o.finished_at) as ended
-from ours o join namespace n on n.id = o.namespace_id group by 1 order by 2 desc, 1
-"""
-LARGEST = """
-select f.execution_id, f.event_id, count(c.id) as children from enforcement f
-left join execution c on c.parent = f.execution_id
-where f.event_id = any($1::uuid[]) group by 1, 2 order by 3 desc limit 1
-"""
-MATCHES = "select status, count(*) as count from enforcement where event_id = any($1::uuid[]) group by 1"
-
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """What ran, how often, how fast. `largest` and `event` are ids of something worth a look."""
 
-    actions: Sequence[Row]
+    actions: Sequence[ActionFigures]
     matches: int
     executions: int
     took: timedelta
@@ -96,7 +54,7 @@ class Run:
 
     async def left_over(self) -> int:
         """How many executions an earlier run did not come to the end of. They are waited for, too."""
-        self._left = [row["id"] for row in await self._client.session.fetch(LEFT)]
+        self._left = await demo.unfinished(self._client.session)
         return len(self._left)
 
     async def publish(self, payloads: Sequence[dict[str, Any]]) -> None:
@@ -128,13 +86,12 @@ class Run:
         before: dict[str, int] = {}
         moved = loop.time()
         while True:
-            rows = await self._client.session.fetch(PROGRESS, self._events, [])
-            ended = {row["action"]: row["ended"] for row in rows}
+            ended = await demo.ended(self._client.session, self._events)
             yield ended
             if ended != before:
                 before, moved = ended, loop.time()
             all_there = all(ended.get(action, 0) >= count for action, count in self._expected.items())
-            if all_there and not await self._client.session.fetch(OPEN, self._left):
+            if all_there and not await demo.any_open(self._client.session, self._left):
                 return
             if loop.time() - moved > STUCK:
                 raise ConnectionFailed(
@@ -146,8 +103,8 @@ class Run:
     async def report(self) -> dict[str, Any]:
         """Let a last action make a report of the results."""
         found: dict[str, list[Any]] = {COMMITS: [], "git.weigh": [], "git.read_documents": []}
-        for row in await self._client.session.fetch(RESULTS, self._events, []):
-            found[row["action"]].append(orjson.loads(row["result"]))
+        for action, result in await demo.results(self._client.session, self._events):
+            found[action].append(orjson.loads(result))
         commits, large, documents = found.values()
         id = await self._client.start(
             "git.report", {"commits": commits, "large": large, "documents": documents}
@@ -156,20 +113,19 @@ class Run:
         report: dict[str, Any] = await self._client.result(id, timeout=STUCK)
         return report
 
-    async def failed(self) -> list[Row]:
+    async def failed(self) -> list[NotCompleted]:
         """Up to ten executions that did not complete."""
-        return await self._client.session.fetch(FAILED, self._events, self._reports)
+        return await demo.not_completed(self._client.session, self._events, self._reports)
 
     async def figures(self) -> Figures:
         session = self._client.session
-        actions = await session.fetch(ACTIONS, self._events, self._reports)
-        largest = await session.fetch(LARGEST, self._events)
-        matches = await session.fetch(MATCHES, self._events)
+        actions = await demo.figures(session, self._events, self._reports)
+        largest = await demo.largest(session, self._events)
         return Figures(
             actions=actions,
-            matches=sum(row["count"] for row in matches),
-            executions=sum(row["ran"] for row in actions),
-            took=max(row["ended"] for row in actions) - min(row["begun"] for row in actions),
-            largest=largest[0]["execution_id"] if largest else None,
-            event=largest[0]["event_id"] if largest else self._events[0],
+            matches=await demo.matches(session, self._events),
+            executions=sum(one.ran for one in actions),
+            took=max(one.ended for one in actions) - min(one.begun for one in actions),
+            largest=largest.execution_id if largest else None,
+            event=largest.event_id if largest else self._events[0],
         )

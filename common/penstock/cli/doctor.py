@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from penstock.cli.command_runner import run
 from penstock.cli.output import Json, err, json_line, out, table
-from penstock.client.installation import located
+from penstock.client.installation import find_installation
 
 
 def doctor(json: Json = False) -> None:
@@ -15,7 +15,7 @@ def doctor(json: Json = False) -> None:
     from penstock.operate.doctor import Finding, examine  # takes a while
 
     async def work() -> list[Finding]:
-        return await examine(await located())
+        return await examine(await find_installation())
 
     findings = run(work())
     broken = [finding for finding in findings if finding.state == "bad"]

@@ -13,14 +13,15 @@ from rich.markup import escape
 
 from penstock.cli import run_tree
 from penstock.cli.command_runner import with_client, with_session
-from penstock.cli.output import Json, age, err, fields, json_line, out, table
+from penstock.cli.output import Json, age, document, err, fields, json_line, out, table
 from penstock.cli.run_tree import print_told, print_tree
 from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.workflows.progress import TaskProgress
 from penstock.moves import COMPLETED, STATUSES
 from penstock.store import executions as store
-from penstock.store.database import Row, Session
+from penstock.store import log_lines
+from penstock.store.database import Session
 
 
 def executions(
@@ -41,19 +42,19 @@ def executions(
     )
     if json:
         for row in rows:
-            json_line(dict(row))
+            json_line(document(row))
         return
-    tried = any(row["attempt"] > 1 for row in rows)
+    tried = any(row.attempt > 1 for row in rows)
     table(
         ["id", "status", "age", "took", *(["tries"] if tried else []), "action"],
         [
             (
-                r["id"],
-                r["status"],
-                age(r["created_at"]).removesuffix(" ago"),
-                _took(r["created_at"], r["finished_at"]),
-                *([r["attempt"]] if tried else []),
-                r["action"] if r["task"] is None else f"{r['task']}: {r['action']}",
+                r.id,
+                r.status,
+                age(r.created_at).removesuffix(" ago"),
+                _took(r.created_at, r.finished_at),
+                *([r.attempt] if tried else []),
+                r.action if r.task is None else f"{r.task}: {r.action}",
             )
             for r in rows
         ],
@@ -62,7 +63,7 @@ def executions(
         else "No executions yet. Start one with `penstock run ACTION`.",
     )
     if len(rows) == limit:
-        err.print(f"[dim]There may be more: penstock executions --before {rows[-1]['id']}[/dim]")
+        err.print(f"[dim]There may be more: penstock executions --before {rows[-1].id}[/dim]")
 
 
 def _took(created: datetime, finished: datetime | None) -> timedelta | None:
@@ -78,7 +79,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     rows = await store.find(session, [id])
     if not rows:
         return None
-    found = {key: value for key, value in rows[0].items() if key != "claim"}
+    found = {name: value for name, value in document(rows[0]).items() if name != "claim"}
     for name in ("params", "options", "origin", "result", "error"):
         found[name] = orjson.loads(found[name]) if found[name] is not None else None
     definition = found.pop("definition_id")
@@ -88,7 +89,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     found["tasks"] = [] if found["graph"] is None else await run_tree.tree(session, id, found["graph"])
     found["told"] = await run_tree.told(session, id)
     found["attempts"] = [
-        {**dict(row), "error": orjson.loads(row["error"]) if row["error"] else None}
+        {**document(row), "error": orjson.loads(row.error) if row.error else None}
         for row in await store.attempts(session, id)
     ]
     return found
@@ -158,17 +159,17 @@ def print_execution(found: dict[str, Any]) -> None:
 def history(id: Annotated[UUID, typer.Argument(help="An execution.")], json: Json = False) -> None:
     """Every status an execution ever had, when, and who moved it."""
 
-    async def work(client: Client) -> list[Row]:
+    async def work(client: Client) -> list[store.Move]:
         return await client.history(id)
 
     rows = with_client(work)
     if json:
         for row in rows:
-            json_line(dict(row))
+            json_line(document(row))
         return
     table(
         ["at", "status", "try", "by", "reason"],
-        [(r["at"], r["new"], r["attempt"], r["actor"], r["reason"]) for r in rows],
+        [(r.at, r.new, r.attempt, r.actor, r.reason) for r in rows],
     )
 
 
@@ -191,13 +192,6 @@ def cancel(
         out.print("Nothing to cancel: all of them have ended already, or do not exist.")
 
 
-PAGE = 5000
-LOGS = f"""
-select attempt, seq, stream, line, at from log_line
-where execution_id = $1 and (attempt, seq) > ($2::smallint, $3::bigint) order by attempt, seq limit {PAGE}
-"""
-
-
 def logs(
     id: Annotated[UUID, typer.Argument(help="An execution.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it has ended.")] = False,
@@ -215,17 +209,17 @@ async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> 
         found = await store.find(session, [id])
         if not found:
             raise NotFound(f"no execution {id}", hint="`penstock executions` lists the newest.")
-        rows = await session.fetch(LOGS, id, *last)
-        for row in rows:
+        lines = await log_lines.after(session, id, *last)
+        for line in lines:
             if json:
-                json_line(dict(row))
+                json_line(line)
             else:
-                style = "red" if row["stream"] == "stderr" else None
-                out.print(row["line"], markup=False, highlight=False, style=style)
-        if rows:
-            count, last = count + len(rows), (rows[-1]["attempt"], rows[-1]["seq"])
-        if len(rows) < PAGE:
-            if not follow or found[0]["finished_at"] is not None:
+                style = "red" if line.stream == "stderr" else None
+                out.print(line.line, markup=False, highlight=False, style=style)
+        if lines:
+            count, last = count + len(lines), (lines[-1].attempt, lines[-1].seq)
+        if len(lines) < log_lines.PAGE:
+            if not follow or found[0].finished_at is not None:
                 return count
             await asyncio.sleep(0.3)
 

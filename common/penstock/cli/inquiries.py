@@ -23,14 +23,11 @@ def inquiries(
     rows = with_session(lambda session: store.listed(session, answered=every, assignee=assignee))
     if json:
         for row in rows:
-            json_line(dict(row))
+            json_line(row)
         return
     table(
         ["execution", "status", "asks", "question", "until", "answer"],
-        [
-            (r["execution_id"], r["status"], r["assignee"], r["prompt"], r["due_at"], r["response"])
-            for r in rows
-        ],
+        [(r.execution_id, r.status, r.assignee, r.prompt, r.due_at, r.response) for r in rows],
         empty="Nobody is asked anything.",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import orjson
@@ -11,7 +12,7 @@ from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.client.client import Client
 from penstock.client.limits import in_force
-from penstock.store.database import Row
+from penstock.store.limits import LimitInForce
 
 commands = typer.Typer(help="List, set and remove limits.", no_args_is_help=True)
 
@@ -30,13 +31,13 @@ def list_(json: Json = False) -> None:
         ["limit", "covers", "allows", "by", "when full", "running", "waiting", "set by"],
         [
             (
-                row["ref"],
-                row["scope"],
+                row.ref,
+                row.scope,
                 allows(row),
-                row["by"],
+                row.by,
                 _when_full(row),
-                row["held"],
-                row["waiting"],
+                row.held,
+                row.waiting,
                 _set_by(row),
             )
             for row in rows
@@ -79,25 +80,25 @@ def set_(
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     given |= {name.replace("-", "_"): None for name in unset or ()}
 
-    async def work(client: Client) -> Row:
+    async def work(client: Client) -> LimitInForce:
         return await client.limits.set(ref, **given)
 
     row = with_client(work)
     if json:
         json_line(_plain(row))
         return
-    out.print(f"Limit {ref} allows {allows(row)}, for {row['scope']}.", highlight=False)
-    if row["declared"]:
+    out.print(f"Limit {ref} allows {allows(row)}, for {row.scope}.", highlight=False)
+    if row.declared:
         out.print(f"[dim]Definitions say otherwise; to obey them again: penstock limit rm {ref}[/dim]")
-    if not row["covers"]:
-        out.print(f"[dim]Nothing that {row['scope']} covers was ever started.[/dim]")
+    if not row.covers:
+        out.print(f"[dim]Nothing that {row.scope} covers was ever started.[/dim]")
 
 
 @commands.command("rm")
 def rm(ref: Ref, json: Json = False) -> None:
     """Take back what was set by hand; or remove a limit that is only declared, until it is applied again."""
 
-    async def work(client: Client) -> Row | None:
+    async def work(client: Client) -> LimitInForce | None:
         return await client.limits.remove(ref)
 
     row = with_client(work)
@@ -109,30 +110,28 @@ def rm(ref: Ref, json: Json = False) -> None:
         out.print(f"Limit {ref} is as declared again: it allows {allows(row)}.", highlight=False)
 
 
-def allows(row: Row) -> str:
+def allows(row: LimitInForce) -> str:
     """`5 at once, 100 in 60 s`"""
-    parts = [f"{row['max']} at once"] if row["max"] else []
-    if row["rate_count"]:
-        parts.append(f"{row['rate_count']} in {row['rate_seconds']:g} s")
+    parts = [f"{row.max} at once"] if row.max else []
+    if row.rate_count:
+        parts.append(f"{row.rate_count} in {row.rate_seconds:g} s")
     return ", ".join(parts)
 
 
-def _when_full(row: Row) -> str:
-    if row["when_full"] == "enqueue" and row["max_waiting"] is not None:
-        return f"wait, {row['max_waiting']} at most"
-    return {"enqueue": "wait", "cancel_new": "refuse", "cancel_running": "the oldest give way"}[
-        row["when_full"]
-    ]
+def _when_full(row: LimitInForce) -> str:
+    if row.when_full == "enqueue" and row.max_waiting is not None:
+        return f"wait, {row.max_waiting} at most"
+    return {"enqueue": "wait", "cancel_new": "refuse", "cancel_running": "the oldest give way"}[row.when_full]
 
 
-def _set_by(row: Row) -> str:
-    if not row["by_hand"]:
+def _set_by(row: LimitInForce) -> str:
+    if not row.by_hand:
         return "definitions"
-    return "hand, not as declared" if row["declared"] else "hand"
+    return "hand, not as declared" if row.declared else "hand"
 
 
-def _plain(row: Row) -> dict[str, Any]:
-    return {**dict(row), "declared": orjson.loads(row["declared"]) if row["declared"] else None}
+def _plain(row: LimitInForce) -> dict[str, Any]:
+    return {**asdict(row), "declared": orjson.loads(row.declared) if row.declared else None}
 
 
 def add_to(app: typer.Typer) -> None:

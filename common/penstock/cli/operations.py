@@ -12,7 +12,7 @@ from penstock.cli.command_runner import with_parts, with_session
 from penstock.cli.output import Json, err, json_line, out, span, table
 from penstock.errors import NotFound
 from penstock.language import labels
-from penstock.operate import invariants
+from penstock.operate import check as checks
 from penstock.operate import repair as repairs
 from penstock.store import processes
 
@@ -21,7 +21,7 @@ workers = typer.Typer(help="List workers, take them out of service and back.", n
 
 def check(json: Json = False) -> None:
     """Check every invariant on the live database. Exit code 1 when one is violated."""
-    findings = with_session(invariants.check)
+    findings = with_session(checks.check)
     if json:
         for finding in findings:
             json_line({"invariant": finding.name, "violations": finding.violations, "says": finding.says})

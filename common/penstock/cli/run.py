@@ -23,11 +23,6 @@ from penstock.store import catalog, processes
 PATIENCE = 3.0
 """Seconds without a result after which we look whether anybody is there who could give one."""
 
-ABLE = "select 1 from process where kind = 'worker' and $1 = any(actions) and beat_at > clock_timestamp() - $2 * interval '1 s'"
-EXECUTOR = (
-    "select 1 from process where kind = 'executor' and beat_at > clock_timestamp() - $1 * interval '1 s'"
-)
-
 
 def run(
     ref: Annotated[str, typer.Argument(help="An action or workflow, such as shop.charge.")],
@@ -75,7 +70,7 @@ def run(
 async def _what_it_takes(client: Client, ref: str) -> str:
     """The parameters of an action, for somebody who gave it other ones."""
     [row] = await catalog.current(client.session, ["action", "workflow"], [ref])
-    schema = orjson.loads(row["body"]).get("parameters") or {}
+    schema = orjson.loads(row.body).get("parameters") or {}
     required = schema.get("required", [])
     names = [
         f"{name}={part.get('type', 'any')}" + ("" if name in required else " (optional)")

@@ -43,7 +43,7 @@ async def tree(session: Session, id: UUID, graph: Graph, depth: int = 1) -> list
             step = graph[graph.index[task.name]].step
             if step.workflow is not None:
                 [row] = await executions.find(session, [task.execution])
-                inner = await graph_of(session, row["definition_id"])
+                inner = await graph_of(session, row.definition_id)
                 if inner is not None:
                     task.inside = await tree(session, task.execution, inner, depth + 1)
     return found

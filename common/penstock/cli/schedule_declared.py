@@ -17,7 +17,7 @@ from penstock.language.definitions import Schedule
 from penstock.language.definitions.declared import declare
 from penstock.language.sources import Source
 from penstock.operate.apply import Change
-from penstock.store.database import Row
+from penstock.store.schedules.reading import ScheduleState
 
 WHEN = ("cron", "every", "at", "rrule")
 MISSED = ("grace", "delay", "catch_up", "at_most", "spread")
@@ -70,13 +70,13 @@ def _declare(
     if json:
         json_line({**shown(row), "what": change.what})
         return
-    due = f" It fires next at {shown(row)['next']}." if row["next_due"] else ""
+    due = f" It fires next at {shown(row)['next']}." if row.next_due else ""
     out.print(f"Schedule {ref} is {change.what}.{due}", markup=False)
 
 
 async def _put(
     client: Client, ref: str, given: dict[str, Any], late: dict[str, Any], creating: bool
-) -> tuple[Change, Row]:
+) -> tuple[Change, ScheduleState]:
     try:
         before = await client.schedules.get(ref)
     except NotFound as error:
@@ -90,7 +90,7 @@ async def _put(
         if creating:
             hint = f"Change it with `penstock schedule update {ref} ...`."
             raise Conflict(f"there is a schedule {ref}", hint=hint)
-        body = orjson.loads(before["body"])
+        body = orjson.loads(before.body)
         if "enabled" in given:
             raise InvalidInput("--disabled is for new ones", hint=f"penstock schedule disable {ref}")
         if any(name in given for name in WHEN):

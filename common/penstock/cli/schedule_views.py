@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -17,28 +18,28 @@ from penstock.language.durations import positive_seconds
 from penstock.language.options import Wrong
 from penstock.language.schedules import Preview, Spec, find_zone
 from penstock.language.schedules.compiled import compile_schedule, expression_of
-from penstock.store.database import Row, Session
-from penstock.store.schedules import changes, health
-from penstock.store.schedules import statements as store
+from penstock.store.database import Session
+from penstock.store.schedules import changes, health, reading
+from penstock.store.schedules.reading import Fire, FireStats, ScheduleState
 
 Ref = Annotated[str, typer.Argument(help="The schedule, such as shop.nightly.")]
 
 
-def shown(row: Row) -> dict[str, Any]:
+def shown(row: ScheduleState) -> dict[str, Any]:
     """A row of schedules as it is printed."""
-    body = orjson.loads(row["body"])
+    body = orjson.loads(row.body)
     zone = body.get("timezone") or "UTC"
     return {
-        "ref": row["ref"],
+        "ref": row.ref,
         "state": state_of(row),
         "action": body["action"],
         "when": expression_of(body),
         "timezone": zone,
-        "next": _local(row["next_due"], find_zone(zone)) if row["next_due"] else None,
-        "last": _local(row["last_due"], find_zone(zone)) if row["last_due"] else None,
-        "last_status": row["last"],
-        "waiting": row["waiting"],
-        "error": row["error"],
+        "next": _local(row.next_due, find_zone(zone)) if row.next_due else None,
+        "last": _local(row.last_due, find_zone(zone)) if row.last_due else None,
+        "last_status": row.last,
+        "waiting": row.waiting,
+        "error": row.error,
     }
 
 
@@ -46,8 +47,8 @@ def _local(instant: datetime, zone: ZoneInfo) -> str:
     return instant.astimezone(zone).isoformat(sep=" ", timespec="seconds")
 
 
-async def _one(session: Session, ref: str) -> Row:
-    rows = await store.page(session, ref)
+async def _one(session: Session, ref: str) -> ScheduleState:
+    rows = await reading.listed(session, ref)
     if not rows:
         raise await changes.missing(session, ref)
     return rows[0]
@@ -55,7 +56,7 @@ async def _one(session: Session, ref: str) -> Row:
 
 def list_(json: Json = False) -> None:
     """List schedules: when each fires next, and how its last fire ended."""
-    rows = [shown(row) for row in with_session(store.page)]
+    rows = [shown(row) for row in with_session(reading.listed)]
     if json:
         for row in rows:
             json_line(row)
@@ -68,7 +69,7 @@ def list_(json: Json = False) -> None:
 def show(ref: Ref, json: Json = False) -> None:
     """Everything about a schedule."""
     row = with_session(lambda session: _one(session, ref))
-    found = {**shown(row), "since": row["since"], "definition": orjson.loads(row["body"])}
+    found = {**shown(row), "since": row.since, "definition": orjson.loads(row.body)}
     if json:
         json_line(found)
         return
@@ -96,8 +97,8 @@ def preview(
 
 async def _upcoming(session: Session, ref: str, count: int) -> list[Preview]:
     row = await _one(session, ref)
-    compiled = compile_schedule(orjson.loads(row["body"]))
-    return upcoming(compiled, max(row["since"], row["now"]), count)
+    compiled = compile_schedule(orjson.loads(row.body))
+    return upcoming(compiled, max(row.since, row.now), count)
 
 
 def history(
@@ -108,27 +109,27 @@ def history(
 ) -> None:
     """The newest fires of a schedule, what became of them, and who fired them."""
 
-    async def work(session: Session) -> list[Row]:
+    async def work(session: Session) -> list[Fire]:
         await _one(session, ref)
-        return await store.history(session, ref, limit, before.replace(tzinfo=UTC) if before else None)
+        return await reading.history(session, ref, limit, before.replace(tzinfo=UTC) if before else None)
 
     rows = with_session(work)
     if json:
         for row in rows:
-            json_line(dict(row))
+            json_line(row)
         return
     table(
         ["due (UTC)", "kind", "status", "late", "took", "execution", "by", "error"],
         [
             (
-                row["due_at"],
-                row["kind"],
-                row["outcome"] or row["status"],
-                _seconds(row["lag"]) if row["kind"] == "due" else "",
-                _seconds(row["took"]),
-                row["execution_id"],
-                row["made_by"],
-                row["error"],
+                row.due_at,
+                row.kind,
+                row.outcome or row.status,
+                _seconds(row.lag) if row.kind == "due" else "",
+                _seconds(row.took),
+                row.execution_id,
+                row.made_by,
+                row.error,
             )
             for row in rows
         ],
@@ -147,16 +148,18 @@ def stats(
     except Wrong as wrong:
         raise InvalidInput(f"--last {wrong}", hint=wrong.hint) from None
 
-    async def work(session: Session) -> Row:
+    async def work(session: Session) -> FireStats:
         await _one(session, ref)
-        return await store.stats(session, ref, seconds)
+        return await reading.stats(session, ref, seconds)
 
     row = with_session(work)
     if json:
-        json_line({"ref": ref, "seconds": seconds, **row})
+        json_line({"ref": ref, "seconds": seconds, **asdict(row)})
         return
     times = ("lag_average", "lag_most", "took_average", "took_most")
-    table(["", last], [(k.replace("_", " "), _seconds(v) if k in times else v) for k, v in row.items()])
+    table(
+        ["", last], [(k.replace("_", " "), _seconds(v) if k in times else v) for k, v in asdict(row).items()]
+    )
 
 
 def _seconds(value: float | None) -> str:

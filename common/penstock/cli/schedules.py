@@ -20,8 +20,8 @@ from penstock.errors import InvalidInput
 from penstock.language.durations import positive_seconds
 from penstock.language.options import Wrong
 from penstock.language.schedules import find_zone
-from penstock.store.database import Row
-from penstock.store.schedules.backfill import Asked
+from penstock.store.schedules.backfill import BackfillFire
+from penstock.store.schedules.reading import Fire, ScheduleState
 
 app = typer.Typer(help="Make, list, preview, change, run and backfill schedules.", no_args_is_help=True)
 
@@ -33,7 +33,7 @@ def _with_schedules(work: Callable[[Schedules], Awaitable[Any]]) -> Any:
     return with_client(start)
 
 
-def _changed(work: Callable[[Schedules], Awaitable[Row]], said: str, json: bool) -> None:
+def _changed(work: Callable[[Schedules], Awaitable[ScheduleState]], said: str, json: bool) -> None:
     row = shown(_with_schedules(work))
     if json:
         json_line(row)
@@ -81,15 +81,15 @@ def delete(ref: Ref, json: Json = False) -> None:
 @app.command()
 def run(ref: Ref, json: Json = False) -> None:
     """Fire a schedule now, enabled or not. Its overlap policy holds."""
-    row = _with_schedules(lambda schedules: schedules.run(ref))
+    fire: Fire = _with_schedules(lambda schedules: schedules.run(ref))
     if json:
-        json_line(dict(row))
-    elif row["execution_id"]:
+        json_line(fire)
+    elif fire.execution_id:
         out.print(
-            f"Execution {row['execution_id']} is {row['status']}. See it with: penstock show {row['execution_id']}"
+            f"Execution {fire.execution_id} is {fire.status}. See it with: penstock show {fire.execution_id}"
         )
     else:
-        out.print(f"Nothing was started, the fire is {row['status']}: {row['error']}")
+        out.print(f"Nothing was started, the fire is {fire.status}: {fire.error}")
 
 
 @app.command()
@@ -104,12 +104,12 @@ def backfill(
 ) -> None:
     """Start the fires of a past range that have no execution. Doing it twice starts nothing twice."""
 
-    async def work(schedules: Schedules) -> list[Asked]:
-        zone = (orjson.loads((await schedules.get(ref))["body"])).get("timezone") or "UTC"
+    async def work(schedules: Schedules) -> list[BackfillFire]:
+        zone = (orjson.loads((await schedules.get(ref)).body)).get("timezone") or "UTC"
         until = datetime.now(UTC) if last is None else _instant(last, zone, "--to")
         return await schedules.backfill(ref, _instant(first, zone, "--from"), until, dry_run=dry_run)
 
-    asked: list[Asked] = _with_schedules(work)
+    asked: list[BackfillFire] = _with_schedules(work)
     if json:
         for one in asked:
             json_line({"due": one.due, "was": one.status, "starts": one.starts, "dry_run": dry_run})

@@ -11,7 +11,7 @@ from penstock import settings as settings_
 from penstock.cli.command_runner import run
 from penstock.cli.installed_services import service
 from penstock.cli.output import Json, err, json_line, out
-from penstock.client.installation import HOME, located
+from penstock.client.installation import HOME, find_installation
 from penstock.service.assembly import configure_logging, stop_on_signals, until_stopped
 from penstock.service.assembly import run as run_service
 from penstock.settings import Settings
@@ -28,7 +28,7 @@ Modules = Annotated[
 def _serve(kind: str, /, **overrides: Any) -> None:
     async def start() -> None:
         given = {k: v for k, v in overrides.items() if v is not None}
-        current = await located()
+        current = await find_installation()
         settings = settings_.load(**{**_given(current), **given})
         configure_logging(settings, service=kind)
         stop = stop_on_signals()
@@ -79,7 +79,7 @@ def migrate(
     from penstock.store import migrate as migrations  # takes a while, and few commands need it
 
     async def work() -> tuple[str | None, str | None, list[str]]:
-        settings = await located()
+        settings = await find_installation()
         database = Database(settings, role="migrate")
         try:
             session = database.session()

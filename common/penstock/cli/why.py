@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -9,13 +10,14 @@ import typer
 
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out, table
-from penstock.client.installation import located
+from penstock.client.installation import find_installation
 from penstock.operate.why import Why
 from penstock.operate.why import why as ask
 from penstock.operate.why.answer import span
 from penstock.operate.why.line import group_of
 from penstock.store import waiting_work as store
-from penstock.store.database import Row, Session
+from penstock.store.database import Session
+from penstock.store.waiting_work import Line, RouteWork
 
 
 def why(
@@ -26,7 +28,7 @@ def why(
     """Say in one sentence what an execution waits for: which limit, timer, worker, task, person; or what came of it."""
 
     async def work(session: Session) -> Why:
-        return await ask(session, id, await located(), task)
+        return await ask(session, id, await find_installation(), task)
 
     answer = with_session(work)
     if json:
@@ -50,28 +52,28 @@ def queues(
 ) -> None:
     """How much waits where: for workers, route by route, and for limits, key by key."""
 
-    async def work(session: Session) -> tuple[list[Row], list[Row]]:
-        settings = await located()
+    async def work(session: Session) -> tuple[list[RouteWork], list[Line]]:
+        settings = await find_installation()
         return await store.routes(session, settings.stale_threshold), await store.lines(session, limit)
 
     routes, lines = with_session(work)
     if json:
-        for row in routes:
-            json_line({"kind": "route", **dict(row)})
-        for row in lines:
-            json_line({"kind": "line", **dict(row)})
+        for route in routes:
+            json_line({"kind": "route", **asdict(route)})
+        for line in lines:
+            json_line({"kind": "line", **asdict(line)})
         return
     table(
         ["queue", "requested", "ready", "oldest", "running", "workers", "slots"],
         [
             (
-                r["queue"],
-                r["requested"],
-                r["ready"],
-                _age(r["oldest"]),
-                r["running"],
-                r["workers"],
-                r["slots"],
+                r.queue,
+                r.requested,
+                r.ready,
+                _age(r.oldest),
+                r.running,
+                r.workers,
+                r.slots,
             )
             for r in routes
         ],
@@ -82,7 +84,7 @@ def queues(
         table(
             ["limit", "for", "held", "of", "waiting", "oldest", "let in a minute"],
             [
-                (r["limit"] or r["key"], _whose(r), r["held"], r["max"], r["waiting"], _age(r["oldest"]), _pace(r))
+                (r.limit or r.key, _whose(r), r.held, r.max, r.waiting, _age(r.oldest), _pace(r))
                 for r in lines
             ],
         )  # fmt: skip
@@ -94,14 +96,14 @@ def _age(seconds: float | None) -> str:
     return "" if seconds is None else span(seconds)
 
 
-def _pace(row: Row) -> str:
-    return f"{row['per_minute']:.0f}" if row["per_minute"] else ""
+def _pace(line: Line) -> str:
+    return f"{line.per_minute:.0f}" if line.per_minute else ""
 
 
-def _whose(row: Row) -> Any:
-    if row["limit"] is None:
-        return f"no live worker runs {row['namespace']}" if row["namespace"] else "limits have changed"
-    return ", ".join(f"{name}={value}" for name, value in (group_of(row["key"], row["by"]) or {}).items())
+def _whose(line: Line) -> Any:
+    if line.limit is None:
+        return f"no live worker runs {line.namespace}" if line.namespace else "limits have changed"
+    return ", ".join(f"{name}={value}" for name, value in (group_of(line.key, line.by) or {}).items())
 
 
 def add_to(app: typer.Typer) -> None:

@@ -29,7 +29,7 @@ async def current(session: Session, ref: str) -> Workflow:
     rows = await catalog.current(session, ["workflow"], [ref])
     if not rows:
         raise NotFound(f"no workflow {ref!r}", hint="`penstock actions` lists actions and workflows.")
-    return from_body(orjson.loads(rows[0]["body"]))
+    return from_body(orjson.loads(rows[0].body))
 
 
 @workflows.command()

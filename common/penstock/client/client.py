@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -21,10 +20,11 @@ import orjson
 from penstock.client import answers, commands, inquiries
 from penstock.client.caller_transaction import CallerTransaction
 from penstock.client.group_commit import GroupCommit
-from penstock.client.installation import located
+from penstock.client.installation import find_installation
 from penstock.client.limits import Limits
 from penstock.client.result_watch import ResultWatch
 from penstock.client.schedules import Schedules
+from penstock.client.starts import Request, Starts
 from penstock.errors import Conflict, NotFound
 from penstock.ids import new_id
 from penstock.language.schemas import Schema
@@ -33,20 +33,10 @@ from penstock.messaging.outbox import Publisher
 from penstock.operate.why import Why, why
 from penstock.service.assembly import make_transport
 from penstock.settings import Settings
-from penstock.store import catalog, events, executions, namespaces
-from penstock.store.database import Database, Row, Session, Transaction, retried
+from penstock.store import catalog, events, executions
+from penstock.store.database import Database, Session, Transaction, retried
 from penstock.store.events import NewEvent, StoredEvents
-from penstock.store.executions import Submission
-
-IN_SECONDS = "select clock_timestamp() + make_interval(secs => $1)"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A version of an action or workflow: what a start checks its parameters against."""
-
-    definition: int
-    schema: Schema
+from penstock.store.executions import Execution, Move, Submission
 
 
 class Client:
@@ -61,7 +51,7 @@ class Client:
         self._turn = 0
         self._submissions: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
         self._events: GroupCommit[NewEvent, UUID] = GroupCommit(self._write_events)
-        self._targets: dict[str, Target] = {}
+        self._starts = Starts(self.session)
         self._triggers: dict[str, tuple[Schema, float]] = {}
         self._watch = ResultWatch(database.session())
         self.schedules = Schedules(self.session, publisher)
@@ -72,7 +62,7 @@ class Client:
     async def connect(cls, settings: Settings | None = None) -> AsyncIterator[Client]:
         """A client for the installation that the settings name; by default those of the environment, or the embedded
         one of this folder. Raises ConnectionFailed when PostgreSQL or the broker does not answer."""
-        settings = settings or await located()
+        settings = settings or await find_installation()
         database = Database(settings, role="client")
         transport = make_transport(settings, role="client")
         publisher = Publisher(transport, database)
@@ -108,84 +98,31 @@ class Client:
         `at` put the start off; an execution that has not started by `expires_at` ends as timeout. `connection`: an
         open asyncpg transaction of yours to submit in; it is published when a relay finds it after your commit.
         Raises NotFound, InvalidInput, Conflict."""
-        given = (ref, params, key, tenant, priority, delay, at, expires_at, options)
-        submission = await self._prepare(*given)
+        request = Request(ref, params, key, tenant, priority, delay, at, expires_at, options)
+        submission = await self._starts.prepare(request)
         if connection is not None:
             [answer] = await self._write_in(CallerTransaction(connection), [submission])
             return answers.unwrap(answer)
         try:
             return await self._submissions.submit(submission)
         except answers.Stale:
-            self._targets.clear()
-            return await self._submissions.submit(await self._prepare(*given))
+            self._starts.forget()
+            return await self._submissions.submit(await self._starts.prepare(request))
 
     async def start_many(
         self, ref: str, params: Sequence[Mapping[str, Any]], *, tenant: str = "public", priority: int = 0
     ) -> list[UUID]:
         """Start one execution for each of `params`, all in one transaction. Raises as `start`; then none started."""
         for _ in range(2):
-            group = [
-                await self._prepare(ref, p, None, tenant, priority, None, None, None, None) for p in params
-            ]
+            requests = [Request(ref, one, tenant=tenant, priority=priority) for one in params]
+            group = [await self._starts.prepare(request) for request in requests]
             try:
-                told = await self._write(group)
+                answered = await self._write(group)
             except answers.Stale:
-                self._targets.clear()
+                self._starts.forget()
                 continue
-            return [answers.unwrap(answer) for answer in told]
+            return [answers.unwrap(answer) for answer in answered]
         raise Conflict(f"{ref} is being redefined again and again", hint="Try again in a moment.")
-
-    async def _prepare(
-        self,
-        ref: str,
-        params: Mapping[str, Any] | None,
-        key: str | None,
-        tenant: str,
-        priority: int,
-        delay: float | timedelta | None,
-        at: datetime | None,
-        expires_at: datetime | None,
-        options: Mapping[str, Any] | None,
-    ) -> Submission:
-        target = self._targets.get(ref) or await self._look_up(ref)
-        body = target.schema.check(dict(params or {}), cap=self.settings.payload_cap).decode()
-        name = namespaces.name(tenant, ref)
-        namespace = self.session.cache.get(("namespace", name))
-        if namespace is None:
-            placed = await retried(lambda: namespaces.places(self.session, {name: ref}), deadline=30)
-            namespace = placed[name]
-        if delay is not None:
-            seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
-            [[at]] = await retried(lambda: self.session.fetch(IN_SECONDS, seconds), deadline=30)
-        return Submission(
-            id=new_id(),
-            namespace=namespace,
-            definition=target.definition,
-            params=body,
-            tenant=tenant,
-            options=orjson.dumps(options).decode() if options else None,
-            priority=priority,
-            not_before=at,
-            expires=expires_at,
-            key=key,
-            digest=hashlib.sha256(f"{ref}\0{body}".encode()).hexdigest() if key is not None else None,
-        )
-
-    async def _look_up(self, ref: str) -> Target:
-        kinds = ("action", "workflow")
-        rows = await retried(lambda: catalog.current(self.session, kinds, [ref]), deadline=30)
-        if not rows:
-            register = "Register it with `penstock apply FILE`; `penstock actions` lists what there is."
-            hint = await catalog.hint(self.session, ["action", "workflow"], ref, register)
-            raise NotFound(f"no action or workflow {ref!r}", hint=hint)
-        row = rows[0]
-        if not row["enabled"]:
-            raise NotFound(
-                f"{ref} is disabled", hint=f"Enable it with `penstock apply`, or ask who disabled {ref}."
-            )
-        target = Target(row["definition_id"], Schema(orjson.loads(row["body"]).get("parameters")))
-        self._targets[ref] = target
-        return target
 
     async def _write(self, group: Sequence[Submission]) -> Sequence[UUID | Exception]:
         self._turn = (self._turn + 1) % len(self._submit_sessions)
@@ -195,11 +132,11 @@ class Client:
             async with session.transaction() as tx:
                 return tx, await self._write_in(tx, group)
 
-        tx, told = await retried(write, deadline=30)
+        tx, answered = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
         if any(submission.not_before for submission in group):
-            await broadcast.tell(self._publisher.transport, "timers")
-        return told
+            await broadcast.due_sooner(self._publisher.transport, "timers")
+        return answered
 
     async def _write_in(
         self, tx: Transaction | CallerTransaction, group: Sequence[Submission]
@@ -237,7 +174,7 @@ class Client:
             raise NotFound(
                 f"no trigger {ref!r}", hint=await catalog.hint(self.session, ["trigger"], ref, register)
             )
-        schema = Schema(orjson.loads(rows[0]["body"]).get("schema"))
+        schema = Schema(orjson.loads(rows[0].body).get("schema"))
         self._triggers[ref] = (schema, loop.time())
         return schema
 
@@ -276,14 +213,14 @@ class Client:
         raises."""
         return await self.result(await self.start(ref, params, **options), timeout=timeout)
 
-    async def get(self, id: UUID) -> Row:
-        """The execution as it is now (see `penstock.store.executions.find`). Raises NotFound."""
+    async def get(self, id: UUID) -> Execution:
+        """The execution as it is now. Raises NotFound."""
         rows = await executions.find(self.session, [id])
         if not rows:
             raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
         return rows[0]
 
-    async def history(self, id: UUID) -> list[Row]:
+    async def history(self, id: UUID) -> list[Move]:
         """Every status it ever had, oldest first. Raises NotFound."""
         return await executions.history(self.session, await self.get(id))
 
@@ -297,7 +234,7 @@ class Client:
         async with self.session.transaction() as tx:
             told = await executions.cancel(tx, ids, reason)
         self._publisher.publish(tx.staged)
-        await broadcast.tell_cancelled(self._publisher.transport, tx.cancelled)
+        await broadcast.cancel_requested(self._publisher.transport, tx.cancelled)
         return told
 
     async def command(
@@ -313,7 +250,7 @@ class Client:
         """Tell a running workflow to `pause`, `resume`, `skip` a task or `set_result` of one. It is kept with who
         and why, and obeyed under the workflow's lock. Raises Conflict if the workflow does not run."""
         async with self.session.transaction() as tx:
-            await commands.tell(tx, id, kind, task=task, value=value, by=by, reason=reason)
+            await commands.command(tx, id, kind, task=task, value=value, by=by, reason=reason)
         self._publisher.publish(tx.staged)
 
     async def rerun(

@@ -13,19 +13,16 @@ from penstock.language.options import did_you_mean
 from penstock.language.schemas import check_value
 from penstock.language.waits import WAITS
 from penstock.moves import COMPLETED
-from penstock.store import catalog, executions
+from penstock.store import catalog, executions, workflow_commands
 from penstock.store.database import Transaction
 
-TELL = "select * from command_workflow($1, $2, $3, $4, $5, $6)"
-RERUN = "select * from rerun_execution($1, $2, $3, $4, $5, $6, $7)"
 
-
-async def tell(
+async def command(
     tx: Transaction, id: UUID, kind: str, *, task: str | None, value: Any, by: str, reason: str | None
 ) -> None:
     """Tell a running workflow something; it obeys under its lock. Raises Conflict if it does not run."""
     encoded = None if value is None else check_value(value, tx.settings.payload_cap, what="result").decode()
-    if not await tx.stage(TELL, id, kind, task, encoded, by, reason):
+    if not await workflow_commands.command(tx, id, kind, task, encoded, by, reason):
         raise Conflict(f"{id} is no workflow that runs", hint=f"`penstock show {id}` tells what it is.")
 
 
@@ -44,32 +41,32 @@ async def rerun(
     if not rows:
         raise NotFound(f"no execution {old}", hint="It may be older than the archive's retention.")
     row = rows[0]
-    if row["finished_at"] is None:
+    if row.finished_at is None:
         raise Conflict(
-            f"{old} has not ended: it is {row['status']}",
+            f"{old} has not ended: it is {row.status}",
             hint=f"End it first (`penstock cancel {old}`), or correct it while it runs (`penstock skip`, `set-result`).",
         )
-    if row["action"] in WAITS:
+    if row.action in WAITS:
         raise InvalidInput(
             "what waits for an event or an answer runs only in its workflow",
-            hint=f"Re-run the workflow: penstock rerun {row['parent']} --from {row['task']}",
+            hint=f"Re-run the workflow: penstock rerun {row.parent} --from {row.task}",
         )
     if from_failed or from_task is not None:
-        await _see_what_is_kept(tx, row["definition_id"], row["status"], from_failed, from_task)
+        await _see_what_is_kept(tx, row.definition_id, row.status, from_failed, from_task)
     keeps = {"from_failed": from_failed, "from_task": from_task}
     value = {name: one for name, one in keeps.items() if one}
     origin = {"rerun_of": str(old), **value, "by": by, **({"reason": reason} if reason else {})}
-    staged = await tx.stage(
-        RERUN,
+    is_there = await workflow_commands.rerun(
+        tx,
         new,
         old,
-        orjson.dumps(origin).decode(),
-        from_task,
-        orjson.dumps({"as": str(new), **value}).decode(),
-        by,
-        reason,
+        origin=orjson.dumps(origin).decode(),
+        from_task=from_task,
+        value=orjson.dumps({"as": str(new), **value}).decode(),
+        by=by,
+        reason=reason,
     )
-    if not staged:
+    if not is_there:
         raise NotFound(
             f"execution {old} is gone", hint="It may have come to the end of the archive's retention."
         )

@@ -6,7 +6,9 @@ message id. An envelope of ours is staged again. Work whose execution has ended 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,45 +18,61 @@ from penstock.client.client import Client
 from penstock.errors import Conflict, NotFound, Undecodable
 from penstock.messaging import messages
 from penstock.messaging.dead_letters import APP, TRIGGER
-from penstock.store import executions, queues
-from penstock.store.database import Row, Session
-
-LIST = """
-select id, queue, reason, type, message_id, count, first_at, last_at, octet_length(body) as bytes from dead_letter
-where ($1::text is null or queue = $1) order by last_at desc limit $2
-"""
-FIND = """
-select id, queue, reason, type, message_id, count, first_at, last_at, body, headers::text as headers
-from dead_letter where id = $1
-"""
-DROP = "delete from dead_letter where id = any($1::uuid[]) returning id"
-STAGE = "select * from stage($1, $2::uuid[], $3)"
+from penstock.store import dead_letters, executions, outbox, queues
+from penstock.store.database import Session
+from penstock.store.dead_letters import DeadLetterSummary
 
 
-async def newest(session: Session, *, queue: str | None = None, limit: int = 50) -> list[Row]:
-    """Dead letters, those that came (again) last first."""
-    return await session.fetch(LIST, queue, limit)
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that could not be handled: where it was, why, how often it came (`count`), and its body as text."""
+
+    id: UUID
+    queue: str
+    reason: str
+    type: str | None
+    message_id: str | None
+    count: int
+    first_at: datetime
+    last_at: datetime
+    body: str
+    headers: dict[str, Any]
 
 
-async def find(session: Session, id: UUID) -> dict[str, Any]:
+async def newest(session: Session, *, queue: str | None = None, limit: int = 50) -> list[DeadLetterSummary]:
+    """Dead letters (of one queue), those that came (again) last first."""
+    return await dead_letters.newest(session, queue, limit)
+
+
+async def find(session: Session, id: UUID) -> DeadLetter:
     """One with its headers, and its body as text. Raises NotFound."""
-    rows = await session.fetch(FIND, id)
-    if not rows:
+    stored = await dead_letters.find(session, id)
+    if stored is None:
         raise NotFound(f"no dead letter {id}", hint="`penstock dead-letters list` shows them.")
-    row = dict(rows[0])
-    return {**row, "headers": orjson.loads(row["headers"]), "body": row["body"].decode(errors="replace")}
+    return DeadLetter(
+        id=stored.id,
+        queue=stored.queue,
+        reason=stored.reason,
+        type=stored.type,
+        message_id=stored.message_id,
+        count=stored.count,
+        first_at=stored.first_at,
+        last_at=stored.last_at,
+        body=stored.body.decode(errors="replace"),
+        headers=orjson.loads(stored.headers),
+    )
 
 
 async def drop(session: Session, ids: Sequence[UUID]) -> list[UUID]:
     """Forget these. Returns those that were there."""
-    return [row["id"] for row in await session.fetch(DROP, list(ids))]
+    return await dead_letters.drop(session, ids)
 
 
 async def replay(client: Client, id: UUID) -> str:
     """Put it back where it came from, and forget it here; says what became of it. Should it fail again, it comes
     back. Raises NotFound, Conflict, and InvalidInput if the event is still refused."""
     letter = await find(client.session, id)
-    if letter["queue"] == queues.EVENT_RECEIVED:
+    if letter.queue == queues.EVENT_RECEIVED:
         said = await _publish(client, letter)
     else:
         said = await _stage(client, letter)
@@ -62,15 +80,15 @@ async def replay(client: Client, id: UUID) -> str:
     return said
 
 
-async def _publish(client: Client, letter: Mapping[str, Any]) -> str:
-    headers = letter["headers"]
+async def _publish(client: Client, letter: DeadLetter) -> str:
+    headers = letter.headers
     trigger = headers.get(TRIGGER)
     if trigger is None:
         raise Conflict(
             "it is not known which trigger this event was for", hint="Publish it again at its source."
         )
     try:
-        payload = orjson.loads(letter["body"])
+        payload = orjson.loads(letter.body)
     except orjson.JSONDecodeError as error:
         raise Conflict(
             f"the body is not JSON ({error}): it would be refused again",
@@ -79,33 +97,33 @@ async def _publish(client: Client, letter: Mapping[str, Any]) -> str:
     event = await client.publish(
         trigger,
         payload,
-        key=letter["message_id"],
+        key=letter.message_id,
         source=headers.get(APP) or "client",
         tenant=str(headers.get("tenant") or "public"),
     )
     return f"event {event}"
 
 
-async def _stage(client: Client, letter: Mapping[str, Any]) -> str:
-    queue = letter["queue"]
+async def _stage(client: Client, letter: DeadLetter) -> str:
+    queue = letter.queue
     try:
-        ids = messages.decode(letter["body"].encode()).ids
+        ids = messages.decode(letter.body.encode()).ids
     except Undecodable as error:
         raise Conflict(
             f"{error.message}: it would be refused again",
             hint="Nothing but Penstock publishes to its own queues; drop it.",
         ) from None
-    if queue.startswith(queues.WORK):
+    if queues.is_work(queue):
         await _still_wanted(client.session, ids)
     async with client.session.transaction() as tx:
-        await tx.fetch(STAGE, queue, ids, len(ids))
+        await outbox.stage(tx, queue, ids, len(ids))
     return f"{len(ids)} on {queue}; taken within seconds"
 
 
 async def _still_wanted(session: Session, ids: Sequence[UUID]) -> None:
     """Raises Conflict where no execution of these is open any more."""
     rows = await executions.find(session, ids)
-    if all(row["finished_at"] is not None for row in rows):
+    if all(row.finished_at is not None for row in rows):
         raise Conflict(
             f"execution {ids[0]} has ended, it cannot run again",
             hint=f"Start a new one with the same parameters: `penstock show {ids[0]}` tells them.",

@@ -8,27 +8,17 @@ import orjson
 
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.schemas import Schema
-from penstock.store.database import Row, Session, Transaction, backoff
+from penstock.store import inquiries
+from penstock.store.database import Session, Transaction, backoff
+from penstock.store.inquiries import Inquiry
 from penstock.store.staged_messages import StagedMessage
-
-LIST = """
-select execution_id, status, prompt, assignee, schema::text as schema, due_at, created_at, answered_at, responder,
-    response::text as response
-from inquiry where ($1 or status = 'created') and ($2::text is null or assignee = $2)
-order by created_at desc limit $3
-"""
-FIND = """
-select status, prompt, assignee, schema::text as schema, responder, response::text as response from inquiry
-where execution_id = $1
-"""
-ANSWER = "select * from answer_inquiry($1, $2, $3)"
 
 
 async def listed(
     session: Session, *, answered: bool = False, assignee: str | None = None, limit: int = 100
-) -> list[Row]:
+) -> list[Inquiry]:
     """Open inquiries, newest first; with `answered` the others too."""
-    return await session.fetch(LIST, answered, assignee, limit)
+    return await inquiries.newest(session, answered=answered, assignee=assignee, limit=limit)
 
 
 async def answer(session: Session, execution: UUID, response: object, by: str) -> list[StagedMessage]:
@@ -52,30 +42,31 @@ async def answer(session: Session, execution: UUID, response: object, by: str) -
 
 
 async def _answer(tx: Transaction, execution: UUID, response: object, by: str) -> None:
-    rows = await tx.fetch(FIND, execution)
-    if not rows:
+    inquiry = await inquiries.find(tx, execution)
+    if inquiry is None:
         raise NotFound(
             f"execution {execution} has not asked anything", hint="`penstock inquiries` lists open inquiries."
         )
-    inquiry = rows[0]
-    if inquiry["assignee"] is not None and inquiry["assignee"] != by:
+    if inquiry.assignee is not None and inquiry.assignee != by:
         raise InvalidInput(
-            f"only {inquiry['assignee']} may answer this", hint=f"Answer as {inquiry['assignee']} (--by)."
+            f"only {inquiry.assignee} may answer this", hint=f"Answer as {inquiry.assignee} (--by)."
         )
     if by == f"execution:{execution}":
         raise InvalidInput("an execution may not answer its own inquiry")
-    encoded = Schema(orjson.loads(inquiry["schema"]) if inquiry["schema"] else None).check(
+    encoded = Schema(orjson.loads(inquiry.schema) if inquiry.schema else None).check(
         response, what="response"
     )
-    moved = await tx.stage(ANSWER, execution, encoded.decode(), by)
-    if not any(row["queue"] == "moved" for row in moved):
-        [inquiry] = await tx.fetch(FIND, execution)  # as whoever was first has left it
+    if not await inquiries.answer(tx, execution, encoded.decode(), by):
+        # Somebody else may have answered between the two statements, or its execution may have ended.
+        inquiry = await inquiries.find(tx, execution) or inquiry
         raise Conflict(
-            f"the inquiry is {inquiry['status']}"
-            + (f" (by {inquiry['responder']})" if inquiry["responder"] else " or its execution has ended")
+            f"the inquiry is {inquiry.status}"
+            + (f" (by {inquiry.responder})" if inquiry.responder else " or its execution has ended")
         )
 
 
 async def _is_ours(session: Session, execution: UUID, response: object, by: str) -> bool:
-    [inquiry] = await session.fetch(FIND, execution)
-    return bool(inquiry["responder"] == by and orjson.loads(inquiry["response"] or "null") == response)
+    inquiry = await inquiries.find(session, execution)
+    if inquiry is None:
+        return False
+    return bool(inquiry.responder == by and orjson.loads(inquiry.response or "null") == response)

@@ -15,7 +15,7 @@ HOME = Path(".penstock")
 """Where the embedded database lives."""
 
 
-async def located(settings: Settings | None = None) -> Settings:
+async def find_installation(settings: Settings | None = None) -> Settings:
     """The settings (by default: of the environment), with the embedded database of this folder where they name none. It
     runs for as long as somebody, such as this process, uses it. Raises ConfigurationError where there is none."""
     settings = settings or load()

@@ -14,60 +14,36 @@ from penstock.language.definitions.refs import is_ref
 from penstock.language.options import did_you_mean, problems
 from penstock.messaging.outbox import Publisher
 from penstock.store import limits, namespaces
-from penstock.store.database import Row, Session, Transaction, backoff, retried
+from penstock.store.database import Session, Transaction, backoff, retried
+from penstock.store.limits import LimitInForce
 
 T = TypeVar("T")
 
-WAKE = "select * from wake_keys(100)"
-LIST = """
-select c.ref, l.scope, nullif(l.max, 2147483647) as max, l.by, l.fair, l.when_full, l.max_waiting, l.rate_count,
-    l.rate_seconds, l.while_waiting, c.kind = 'limit_by_hand' as by_hand, d.body::text as declared,
-    coalesce(h.held, 0) as held, coalesce(s.waiting, 0) as waiting,
-    (select count(*) from namespace n where l.id = any (n.limits)) as covers
-from catalog c
-join concurrency_limit l on l.ref = c.ref and l.definition_id = c.definition_id
-left join catalog o on o.kind = 'limit' and o.ref = c.ref
-left join definition d on d.id = o.definition_id
-left join (select split_part(key, ':', 1)::integer as id, count(*) as held from slot group by 1) h on h.id = l.id
-left join (
-    select split_part(gate, ':', 1)::integer as id, sum(n)::bigint as waiting
-    from lane cross join lateral (select count(*) as n from waiter where waiter.lane = lane.id) w
-    where gate ~ '^[0-9]' group by 1
-) s on s.id = l.id
-where ($1::text is null or c.ref = $1) and (c.kind = 'limit_by_hand'
-    or c.kind = 'limit' and not exists (select from catalog b where b.kind = 'limit_by_hand' and b.ref = c.ref))
-order by c.ref
-"""
-REFS = "select distinct ref from catalog where kind in ('limit', 'limit_by_hand')"
 
-
-async def in_force(session: Session, ref: str | None = None) -> list[Row]:
-    """All limits that are in force, or this one. For the columns see `Limits`."""
-    return await retried(lambda: session.fetch(LIST, ref), deadline=30)
+async def in_force(session: Session, ref: str | None = None) -> list[LimitInForce]:
+    """All limits that are in force, by ref, or this one."""
+    return await retried(lambda: limits.in_force(session, ref), deadline=30)
 
 
 class Limits:
-    """The limits of an installation. Rows have `ref`, `scope`, `max`, `by`, `fair`, `when_full`, `max_waiting`,
-    `rate_count`, `rate_seconds`, `while_waiting`; `by_hand`: set here, and `declared`: what the definitions say (JSON
-    text), if anything; how many executions hold a slot (`held`) and wait for one (`waiting`); and how many namespaces
-    it `covers`: those of actions that were started at least once."""
+    """The limits of an installation: each is a `penstock.store.limits.LimitInForce`."""
 
     def __init__(self, session: Session, publisher: Publisher) -> None:
         self._session = session
         self._publisher = publisher
 
-    async def all(self) -> list[Row]:
+    async def all(self) -> list[LimitInForce]:
         """All that are in force, by ref."""
         return await in_force(self._session)
 
-    async def get(self, ref: str) -> Row:
+    async def get(self, ref: str) -> LimitInForce:
         """Raises NotFound."""
         rows = await in_force(self._session, ref)
         if not rows:
             raise await _missing(self._session, ref)
         return rows[0]
 
-    async def set(self, ref: str, **options: Any) -> Row:
+    async def set(self, ref: str, **options: Any) -> LimitInForce:
         """Change a limit, or make one, with the options of `Limit`; what is not given stays as it is, and None takes
         an option away. It is in force from now on, whatever is applied, until it is removed: what has room starts at
         once; where fewer are allowed than hold a slot, the next one starts when enough have ended. Raises NotFound for
@@ -83,7 +59,7 @@ class Limits:
         await self._change(change)
         return await self.get(ref)
 
-    async def remove(self, ref: str) -> Row | None:
+    async def remove(self, ref: str) -> LimitInForce | None:
         """Take back what was set by hand: what is declared is in force again, and returned. One that is only declared
         is gone until definitions that declare it are applied again. What holds its slots goes on, and what waits for
         nothing else starts. Raises NotFound."""
@@ -105,10 +81,10 @@ class Limits:
         async for attempt in backoff(deadline=30):
             with attempt:
                 async with self._session.transaction() as tx:
-                    await tx.fetch(namespaces.ALONE)
+                    await namespaces.lock_rules(tx)
                     stored = await change(tx)
                     await limits.regroup(tx, stored, await namespaces.replace_all(tx))
-        await retried(lambda: self._session.fetch(namespaces.NOTICE), deadline=30)
+        await retried(lambda: namespaces.notice_workers(self._session), deadline=30)
         await retried(self._fill, deadline=30)
 
     async def _fill(self) -> None:
@@ -116,12 +92,12 @@ class Limits:
         woken = True
         while woken:
             async with self._session.transaction() as tx:
-                woken = bool(await tx.stage_alone(WAKE))
+                woken = await limits.wake_keys(tx)
             self._publisher.publish(tx.staged)
 
 
 async def _missing(db: Session | Transaction, ref: str) -> NotFound:
-    known = [row["ref"] for row in await db.fetch(REFS)]
+    known = await limits.refs(db)
     hint = did_you_mean(ref, known) if get_close_matches(ref, known, n=1) else None
     return NotFound(
         f"no limit {ref!r}",

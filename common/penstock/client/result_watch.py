@@ -11,7 +11,8 @@ import orjson
 from penstock.errors import ExecutionFailed, NotFound
 from penstock.moves import COMPLETED
 from penstock.store import executions
-from penstock.store.database import Row, Session, backoff
+from penstock.store.database import Session, backoff
+from penstock.store.executions import ExecutionEnd
 
 FIRST, MOST = 0.01, 1.0
 """Seconds between looks: soon after somebody came or something ended, rarer while nothing happens."""
@@ -24,7 +25,7 @@ class ResultWatch:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._waiting: dict[UUID, list[asyncio.Future[Row]]] = {}
+        self._waiting: dict[UUID, list[asyncio.Future[ExecutionEnd]]] = {}
         self._looking: asyncio.Task[None] | None = None
         self._came = asyncio.Event()
 
@@ -32,21 +33,21 @@ class ResultWatch:
         """The result of an execution once it has ended. Raises ExecutionFailed, NotFound, TimeoutError."""
         async with asyncio.timeout(timeout):
             row = await self.ended(id)
-        if row["status"] == COMPLETED:
-            return orjson.loads(row["result"]) if row["result"] is not None else None
-        error = orjson.loads(row["error"]) if row["error"] is not None else {}
+        if row.status == COMPLETED:
+            return orjson.loads(row.result) if row.result is not None else None
+        error = orjson.loads(row.error) if row.error is not None else {}
         raise ExecutionFailed(
-            f"execution {id} ended as {row['status']}: {error.get('type', '')}: {error.get('message', '')}".rstrip(
+            f"execution {id} ended as {row.status}: {error.get('type', '')}: {error.get('message', '')}".rstrip(
                 ": "
             ),
             hint=f"`penstock show {id}` tells what happened.",
             execution_id=id,
-            status=row["status"],
+            status=row.status,
         )
 
-    async def ended(self, id: UUID) -> Row:
+    async def ended(self, id: UUID) -> ExecutionEnd:
         """The row of an execution once it has ended (id, status, result, error as JSON text)."""
-        future: asyncio.Future[Row] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[ExecutionEnd] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id, []).append(future)
         self._came.set()
         if self._looking is None or self._looking.done():
@@ -68,7 +69,7 @@ class ResultWatch:
                 with attempt:
                     rows = await executions.finished(self._session, list(self._waiting))
             for row in rows:
-                self._tell(row["id"], row)
+                self._tell(row.id, row)
             quiet = 0.0 if rows else quiet + pause
             if quiet > GONE:
                 await self._find_gone()
@@ -78,7 +79,7 @@ class ResultWatch:
 
     async def _find_gone(self) -> None:
         """Executions that are not in the hot table any more, or never were."""
-        rows = {row["id"]: row for row in await executions.find(self._session, list(self._waiting))}
+        rows = {row.id: row for row in await executions.find(self._session, list(self._waiting))}
         for id in list(self._waiting):
             row = rows.get(id)
             if row is None:
@@ -86,10 +87,10 @@ class ResultWatch:
                 for future in self._waiting.pop(id, []):
                     if not future.done():
                         future.set_exception(missing)
-            elif row["finished_at"] is not None:
-                self._tell(id, row)
+            elif row.finished_at is not None:
+                self._tell(id, ExecutionEnd(id, row.status, row.result, row.error))
 
-    def _tell(self, id: UUID, row: Row) -> None:
+    def _tell(self, id: UUID, row: ExecutionEnd) -> None:
         for future in self._waiting.pop(id, []):
             if not future.done():
                 future.set_result(row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 
@@ -15,30 +15,28 @@ from penstock.language.schedules.compiled import TICK, CompiledSchedule, compile
 from penstock.messaging import broadcast
 from penstock.messaging.outbox import Publisher
 from penstock.operate.apply import Change, register
-from penstock.store.database import Row, Session, Transaction, backoff
-from penstock.store.schedules import backfill, changes, health
-from penstock.store.schedules import statements as store
-from penstock.store.schedules.backfill import Asked
+from penstock.store.database import Session, Transaction, backoff
+from penstock.store.schedules import backfill, changes, health, reading
+from penstock.store.schedules.backfill import BackfillFire
+from penstock.store.schedules.reading import Fire, FireStats, ScheduleState
 
 T = TypeVar("T")
 
 
 class Schedules:
-    """The schedules of an installation. Those who name one that does not exist get NotFound.
-
-    Rows have `ref`, `enabled`, `since`, `next_due`, `last_due`, `last` (how the last fire ended), `waiting` (how
-    many fires wait), `error`, and `body` (the definition, as JSON text)."""
+    """The schedules of an installation: each is a `penstock.store.schedules.reading.ScheduleState`. Every method that
+    is given the ref of one raises NotFound where there is none."""
 
     def __init__(self, session: Session, publisher: Publisher) -> None:
         self._session = session
         self._publisher = publisher
 
-    async def all(self) -> list[Row]:
+    async def all(self) -> list[ScheduleState]:
         """All of them, by ref."""
-        return await store.page(self._session)
+        return await reading.listed(self._session)
 
-    async def get(self, ref: str) -> Row:
-        rows = await store.page(self._session, ref)
+    async def get(self, ref: str) -> ScheduleState:
+        rows = await reading.listed(self._session, ref)
         if not rows:
             raise await changes.missing(self._session, ref)
         return rows[0]
@@ -47,24 +45,24 @@ class Schedules:
         """Make schedules, or change them, as `penstock apply` would; says of each whether it is new, changed or
         unchanged. Raises DefinitionError, for an unknown action too."""
         done = await register(self._session, Definitions(declared))
-        await broadcast.tell(self._publisher.transport, "schedules")
+        await broadcast.due_sooner(self._publisher.transport, "schedules")
         return done
 
     async def preview(self, ref: str, count: int = 10) -> list[Preview]:
         """The next fires, as if it were enabled, with what the clocks of its zone do to them."""
         row = await self.get(ref)
-        compiled = compile_schedule(orjson.loads(row["body"]))
-        return upcoming(compiled, max(row["since"], row["now"]), count)
+        compiled = compile_schedule(orjson.loads(row.body))
+        return upcoming(compiled, max(row.since, row.now), count)
 
-    async def enable(self, ref: str) -> Row:
+    async def enable(self, ref: str) -> ScheduleState:
         """Let it fire again, from now on. What fell into the pause is not made up for; see `backfill`."""
         return await self._change(lambda tx: changes.enable(tx, ref), wakes=True)
 
-    async def disable(self, ref: str) -> Row:
+    async def disable(self, ref: str) -> ScheduleState:
         """Let it fire nothing until it is enabled again. Runs go on; fires that wait are skipped."""
         return await self._change(lambda tx: changes.disable(tx, ref))
 
-    async def pause(self, ref: str, seconds: float) -> Row:
+    async def pause(self, ref: str, seconds: float) -> ScheduleState:
         """Let it fire nothing for so long, and then again by itself."""
         return await self._change(lambda tx: changes.pause(tx, ref, seconds), wakes=True)
 
@@ -72,14 +70,14 @@ class Schedules:
         """Remove it. Its fires stay in the history until their retention ends, and its runs go on."""
         await self._change(lambda tx: changes.delete(tx, ref))
 
-    async def run(self, ref: str) -> Row:
+    async def run(self, ref: str) -> Fire:
         """Fire it now, enabled or not, under its overlap policy. Returns the fire, as `history` does."""
         due, _ = await self._change(lambda tx: backfill.run(tx, ref))
-        return next(row for row in await store.history(self._session, ref, 20) if row["due_at"] == due)
+        return next(row for row in await reading.history(self._session, ref, 20) if row.due_at == due)
 
     async def backfill(
         self, ref: str, first: datetime, last: datetime, *, dry_run: bool = False
-    ) -> list[Asked]:
+    ) -> list[BackfillFire]:
         """Start the fires from `first` to `last` (aware datetimes, both included) that have no execution; all at once,
         or one after another where the overlap policy is not `allow`. Returns all fires of the range, with what they
         were before and whether this starts them. Raises InvalidInput for a range with more than 10,000."""
@@ -90,16 +88,15 @@ class Schedules:
             await self._change(lambda tx, step=step: backfill.backfill(tx, ref, step))  # type: ignore[misc]
         return asked
 
-    async def history(self, ref: str, limit: int = 50, before: datetime | None = None) -> list[Row]:
-        """Its newest fires, newest first: due_at, kind, status, outcome, execution_id, made_at, made_by, recoveries,
-        ended_at, error, and in seconds lag and took."""
+    async def history(self, ref: str, limit: int = 50, before: datetime | None = None) -> list[Fire]:
+        """Its newest fires (`before` an instant, if given), newest first."""
         await self.get(ref)
-        return await store.history(self._session, ref, limit, before)
+        return await reading.history(self._session, ref, limit, before)
 
-    async def stats(self, ref: str, seconds: float = 86_400) -> Row:
+    async def stats(self, ref: str, seconds: float = 86_400) -> FireStats:
         """Counts and times of the fires that were due in the last `seconds`."""
         await self.get(ref)
-        return await store.stats(self._session, ref, seconds)
+        return await reading.stats(self._session, ref, seconds)
 
     async def health(self) -> list[health.Trouble]:
         """What is wrong with schedules, by name; nothing if all is well."""
@@ -112,7 +109,7 @@ class Schedules:
                     answer = await work(tx)
         self._publisher.publish(tx.staged)
         if wakes:
-            await broadcast.tell(self._publisher.transport, "schedules")
+            await broadcast.due_sooner(self._publisher.transport, "schedules")
         return answer
 
 
@@ -125,12 +122,12 @@ def upcoming(compiled: CompiledSchedule, since: datetime, count: int) -> list[Pr
     return [fire for fire in fires if policy.ends_at is None or fire.instant <= policy.ends_at]
 
 
-def state_of(row: dict[str, Any] | Row) -> str:
+def state_of(row: ScheduleState) -> str:
     """disabled, paused, broken (it cannot be planned), over (it never fires again) or active."""
-    if not row["enabled"]:
+    if not row.enabled:
         return "disabled"
-    if row["error"]:
+    if row.error:
         return "broken"
-    if row["since"] > row["now"]:
+    if row.since > row.now:
         return "paused"
-    return "over" if row["next_due"] is None else "active"
+    return "over" if row.next_due is None else "active"

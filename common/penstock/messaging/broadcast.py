@@ -11,12 +11,12 @@ from penstock.messaging.transports import Transport
 from penstock.store.database import is_transient
 
 
-async def tell(transport: Transport, what: Due) -> None:
+async def due_sooner(transport: Transport, what: Due) -> None:
     """Tell executors that schedules were changed, or timers set: one may be due sooner than the next they know of."""
     await _broadcast(transport, Sooner(what=what).model_dump_json())
 
 
-async def tell_cancelled(transport: Transport, ids: Sequence[UUID]) -> None:
+async def cancel_requested(transport: Transport, ids: Sequence[UUID]) -> None:
     """Tell workers to end these, if there are any."""
     if ids:
         await _broadcast(transport, CancelRequested(ids=list(ids)).model_dump_json())
@@ -30,20 +30,21 @@ async def _broadcast(transport: Transport, body: str) -> None:
             raise
 
 
-class Teller:
-    """Tells of timers without waiting for it. However many were set meanwhile, one broadcast tells of them."""
+class TimerBroadcast:
+    """Tells executors that timers were set, without making anybody wait for it. However many were set while one broadcast
+    was under way, the next one tells of all of them."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._untold = False
-        self._telling: asyncio.Task[None] | None = None
+        self._pending = False
+        self._sending: asyncio.Task[None] | None = None
 
-    def tell(self) -> None:
-        self._untold = True
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.create_task(self._tell(), name="tell of timers")
+    def send(self) -> None:
+        self._pending = True
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send(), name="broadcast timers")
 
-    async def _tell(self) -> None:
-        while self._untold:
-            self._untold = False
-            await tell(self._transport, "timers")
+    async def _send(self) -> None:
+        while self._pending:
+            self._pending = False
+            await due_sooner(self._transport, "timers")

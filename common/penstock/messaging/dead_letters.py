@@ -12,7 +12,9 @@ import orjson
 from penstock.ids import new_id
 from penstock.language.schemas.values import storable
 from penstock.messaging.transports import Delivery
+from penstock.store import dead_letters
 from penstock.store.database import Transaction
+from penstock.store.dead_letters import KeptLetter
 
 TRIGGER = "x-penstock-trigger"
 """In the stored headers of an event from outside: its routing key."""
@@ -23,12 +25,6 @@ LARGEST = 1024 * 1024
 """Bytes of a body that are kept."""
 LONGEST = 2000
 """Characters of a reason that are kept."""
-KEEP = """
-insert into dead_letter (id, queue, reason, type, message_id, body, headers, fingerprint)
-values ($1, $2, $3, $4, $5, $6, $7::jsonb, $8)
-on conflict (fingerprint) do update set count = dead_letter.count + 1, last_at = clock_timestamp(),
-    reason = excluded.reason
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +45,19 @@ async def keep(tx: Transaction, letter: Letter) -> None:
     """Keep a dead letter, or count it when it is there already."""
     body = letter.body[:LARGEST]
     same = "\0".join(map(str, (letter.queue, *letter.same)))
-    await tx.fetch(
-        KEEP,
-        new_id(),
-        storable(letter.queue),
-        storable(letter.reason[:LONGEST]),
-        storable(letter.type),
-        storable(letter.message_id),
-        body,
-        orjson.dumps(storable(letter.headers)).decode(),
-        hashlib.sha256(same.encode(errors="replace") + b"\0" + body).hexdigest(),
+    kept = KeptLetter(
+        id=new_id(),
+        queue=storable(letter.queue),
+        reason=storable(letter.reason[:LONGEST]),
+        type=storable(letter.type),
+        message_id=storable(letter.message_id),
+        body=body,
+        headers=orjson.dumps(storable(letter.headers)).decode(),
+        fingerprint=hashlib.sha256(same.encode(errors="replace") + b"\0" + body).hexdigest(),
     )
+    await dead_letters.keep(tx, kept)
 
 
-def told(delivery: Delivery) -> dict[str, Any]:
+def headers_of_event(delivery: Delivery) -> dict[str, Any]:
     """The headers to keep of a dead event from outside, with what else it takes to publish it again."""
     return {**delivery.headers, TRIGGER: delivery.routing_key, APP: delivery.app_id}

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.errors import Undecodable
 from penstock.messaging.transports import Message
-from penstock.store.queues import WORK
+from penstock.store.queues import message_type
 
 VERSION = 1
 
@@ -74,7 +74,7 @@ def decode(body: bytes) -> Envelope:
 
 def message(outbox_id: int, queue: str, ids: Sequence[UUID]) -> Message:
     """The AMQP message of a staged envelope. Its first execution's id is its correlation and its trace."""
-    kind = "work" if queue.startswith(WORK) else queue
+    kind = message_type(queue)
     first = ids[0]
     return Message(
         queue=queue,

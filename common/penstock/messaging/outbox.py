@@ -13,13 +13,12 @@ from functools import partial
 import structlog
 
 from penstock.messaging import messages
-from penstock.messaging.transports import STATUS, Transport
+from penstock.messaging.transports import Transport
+from penstock.store import outbox, queues
 from penstock.store.database import Database, is_transient, retried
 from penstock.store.staged_messages import StagedMessage
 
 log = structlog.get_logger()
-
-DELETE = "delete from outbox where id = any($1::bigint[])"
 
 
 class Publisher:
@@ -27,7 +26,6 @@ class Publisher:
 
     def __init__(self, transport: Transport, database: Database) -> None:
         self.transport = transport
-        self._stores = getattr(transport, "stores", False)
         self._session = database.session(relaxed=True)
         # Long before a relay takes what is confirmed for what was left behind.
         self._delete_every = min(1.0, self._session.settings.relay_age / 5)
@@ -55,8 +53,8 @@ class Publisher:
                 if not is_transient(error):
                     log.exception("publish.failed")
                 return
-        if self._stores:  # the rows are the queue; only what nobody consumes has been told by now
-            confirmed = [one.queue.startswith(STATUS) for one in staged]
+        if self.transport.outbox_is_queue:  # an announcement has been told; the rest waits for its consumer
+            confirmed = [queues.is_announcement(one.queue) for one in staged]
         self.settle([one for one, ok in zip(staged, confirmed, strict=True) if ok])
 
     def settle(self, done: Sequence[StagedMessage]) -> None:
@@ -70,7 +68,7 @@ class Publisher:
             await asyncio.wait_for(self._hurry.wait(), self._delete_every)
         while self._confirmed:
             ids, self._confirmed = self._confirmed, []
-            await retried(partial(self._session.fetch, DELETE, ids))
+            await retried(partial(outbox.delete, self._session, ids))
 
     async def flush(self) -> None:
         """Wait for what is under way."""

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import orjson
 
 from penstock.errors import DefinitionError
 from penstock.language import routing
 from penstock.language.loading import Definitions
-from penstock.store import limits, namespaces, polls
-from penstock.store.database import Row, Session, Transaction, backoff, retried
+from penstock.store import catalog, limits, namespaces, polls
+from penstock.store.catalog import Document, Version
+from penstock.store.database import Session, Transaction, backoff, retried
 from penstock.store.schedules import changes as schedules
-
-
-class Document(Protocol):
-    """A definition as it is stored."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def ref(self) -> str: ...
-    @property
-    def body(self) -> dict[str, Any]: ...
-    @property
-    def digest(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +24,10 @@ class Change:
     what: str
 
 
-KNOWN = "select kind, ref from catalog where kind in ('action', 'workflow', 'trigger')"
-STORE = """
-insert into definition (kind, ref, digest, body)
-select k, r, d, b::jsonb from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as x (k, r, d, b)
-on conflict (kind, ref, digest) do nothing
-"""
-IDS = """
-select d.id, d.kind, d.ref, c.definition_id as current
-from definition d
-join unnest($1::text[], $2::text[], $3::text[]) as x (kind, ref, digest) using (kind, ref, digest)
-left join catalog c on c.kind = d.kind and c.ref = d.ref
-"""
-MAKE_CURRENT = """
-insert into catalog as c (kind, ref, definition_id, trigger, enabled)
-select k, r, d, t, e from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::boolean[]) as x (k, r, d, t, e)
-on conflict (kind, ref) do update
-set definition_id = excluded.definition_id, trigger = excluded.trigger, updated_at = clock_timestamp()
-where c.definition_id <> excluded.definition_id
-"""
-
-
 async def register(session: Session, definitions: Definitions) -> list[Change]:
     """Check that what refers to something finds it, here or among what is registered already, and apply. Raises
     DefinitionError that names every place."""
-    known: dict[str, list[str]] = {}
-    for row in await session.fetch(KNOWN):
-        known.setdefault(row["kind"], []).append(row["ref"])
+    known = await catalog.names(session, ("action", "workflow", "trigger"))
     definitions.check(known)
     for kind, other in (("action", "workflow"), ("workflow", "action")):
         both = sorted(set(definitions.of(kind)) & set(known.get(other, ())))
@@ -102,33 +64,25 @@ async def apply(session: Session, documents: Sequence[Document]) -> list[Change]
     async for attempt in backoff(deadline=30):
         with attempt:
             async with session.transaction() as tx:
-                await tx.fetch(namespaces.ALONE)
+                await namespaces.lock_rules(tx)
                 changes = await _apply(tx, documents)
-    await retried(lambda: session.fetch(namespaces.NOTICE), deadline=30)
+    await retried(lambda: namespaces.notice_workers(session), deadline=30)
     session.cache.clear()
     return changes
 
 
 async def _apply(tx: Transaction, documents: Sequence[Document]) -> list[Change]:
-    kinds = [d.kind for d in documents]
-    refs = [d.ref for d in documents]
-    digests = [d.digest for d in documents]
-    await tx.fetch(STORE, kinds, refs, digests, [orjson.dumps(d.body).decode() for d in documents])
-    ids = {(row["kind"], row["ref"]): row for row in await tx.fetch(IDS, kinds, refs, digests)}
-    changes = [Change(d.kind, d.ref, _what(ids[d.kind, d.ref])) for d in documents]
+    await catalog.store(tx, documents)
+    versions = await catalog.versions(tx, documents)
+    changes = [Change(d.kind, d.ref, _what(versions[d.kind, d.ref])) for d in documents]
     moved = [d for d, change in zip(documents, changes, strict=True) if change.what != "unchanged"]
-    await tx.fetch(
-        MAKE_CURRENT,
-        [d.kind for d in moved],
-        [d.ref for d in moved],
-        [ids[d.kind, d.ref]["id"] for d in moved],
-        [d.body.get("trigger") if d.kind == "rule" else None for d in moved],
-        [d.body.get("enabled", True) for d in moved],
-    )
+    await catalog.make_current(tx, moved, [versions[d.kind, d.ref].id for d in moved])
     await schedules.put(
-        tx, [(d.ref, ids[d.kind, d.ref]["id"], d.body) for d in documents if d.kind == "schedule"]
+        tx, [(d.ref, versions[d.kind, d.ref].id, d.body) for d in documents if d.kind == "schedule"]
     )
-    await _put_polls(tx, documents, {ref: row["id"] for (kind, ref), row in ids.items() if kind == "action"})
+    await _put_polls(
+        tx, documents, {ref: one.id for (kind, ref), one in versions.items() if kind == "action"}
+    )
     by_hand = await limits.set_by_hand(tx) if any(d.kind == "limit" for d in moved) else set()
     changes = [
         Change(c.kind, c.ref, "set by hand")
@@ -137,7 +91,7 @@ async def _apply(tx: Transaction, documents: Sequence[Document]) -> list[Change]
         for c in changes
     ]
     stored = [
-        await limits.store(tx, d.ref, ids[d.kind, d.ref]["id"], d.body)
+        await limits.store(tx, d.ref, versions[d.kind, d.ref].id, d.body)
         for d in moved
         if d.kind == "limit" and d.ref not in by_hand
     ]
@@ -160,7 +114,7 @@ async def _put_polls(tx: Transaction, documents: Sequence[Document], actions: Ma
         )
 
 
-def _what(row: Row) -> str:
-    if row["current"] is None:
+def _what(version: Version) -> str:
+    if version.current is None:
         return "new"
-    return "unchanged" if row["current"] == row["id"] else "changed"
+    return "unchanged" if version.current == version.id else "changed"

@@ -13,9 +13,11 @@ from typing import Literal
 from penstock.errors import InvalidInput
 from penstock.language.options import did_you_mean
 from penstock.messaging.relay import relay
-from penstock.operate.invariants import INVARIANTS, Invariant, violated
+from penstock.operate.check import violated
 from penstock.service.assembly import Parts
+from penstock.store import repairs
 from penstock.store.database import Session, backoff
+from penstock.store.invariants import INVARIANTS, Invariant
 
 BATCH = 500
 """Violations that are mended in one transaction."""
@@ -26,27 +28,27 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Mend:
-    """What it does, and the function that does it. None: the messages are published from here."""
+    """What it does, and the statement that does it. None: the messages are published from here."""
 
     does: str
-    function: str | None
+    repair: repairs.Repair | None
 
 
 MENDS: Mapping[str, Mend] = {
     "I2": Mend(
-        "take back what runs for nobody; it runs again as after a lost worker", "mend_owners($1::uuid[])"
+        "take back what runs for nobody; it runs again as after a lost worker", repairs.take_back_unowned
     ),
-    "I3s": Mend("free slots that nobody needs, and let the next in line start", "mend_slots($1::uuid[])"),
-    "I5": Mend("look again at gates that are open", "mend_gates($1::text[])"),
-    "I5w": Mend("put back into line who should stand there, at the old place", "mend_lines($1::text[])"),
-    "I7": Mend("start executions of enforcements that never had one", "mend_enforcements($1::uuid[])"),
+    "I3s": Mend("free slots that nobody needs, and let the next in line start", repairs.free_slots),
+    "I5": Mend("look again at gates that are open", repairs.look_at_gates),
+    "I5w": Mend("put back into line who should stand there, at the old place", repairs.put_back_into_line),
+    "I7": Mend("start executions of enforcements that never had one", repairs.start_enforced),
     "I8": Mend("publish what was staged (with PostgreSQL alone: an executor has to take it)", None),
-    "I10a": Mend("show to recovery what is open", "mend_forgotten($1::uuid[])"),
-    "I10b": Mend("hide from recovery what is not open", "mend_live($1::uuid[])"),
-    "I10c": Mend("write down that an outcome was lost, for whoever waits", "mend_outcomes($1::uuid[])"),
-    "I10d": Mend("take back what runs on workers that are gone", "mend_orphans($1::uuid[])"),
-    "I10e": Mend("run again what waits for an answer to nothing", "mend_silent($1::uuid[])"),
-    "I10f": Mend("send what ended to the archive", "mend_finished($1::uuid[])"),
+    "I10a": Mend("show to recovery what is open", repairs.make_live),
+    "I10b": Mend("hide from recovery what is not open", repairs.make_not_live),
+    "I10c": Mend("write down that an outcome was lost, for whoever waits", repairs.note_lost_outcomes),
+    "I10d": Mend("take back what runs on workers that are gone", repairs.take_back_orphans),
+    "I10e": Mend("run again what waits for an answer to nothing", repairs.run_silent_again),
+    "I10f": Mend("send what ended to the archive", repairs.send_to_archive),
 }
 EVIDENCE = "no mend: this is what happened, and changing it would only hide it. Keep a dump of the database, and report it."
 
@@ -103,12 +105,12 @@ async def _one(parts: Parts, session: Session, invariant: Invariant, *, apply: b
 
 
 async def _mend(parts: Parts, session: Session, mend: Mend, ids: Sequence[str]) -> None:
-    if mend.function is None:
+    if mend.repair is None:
         while await relay(parts.transport, session, 0.0):
             pass
         return
     async for attempt in backoff(deadline=30):
         with attempt:
             async with session.transaction() as tx:
-                await tx.stage(f"select * from {mend.function}", list(ids))
+                await mend.repair(tx, list(ids))
     parts.publisher.publish(tx.staged)

@@ -7,58 +7,20 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-import orjson
 import structlog
 
 from penstock.settings import Settings
+from penstock.store import heartbeats
 from penstock.store.database import Database, is_transient
+from penstock.store.heartbeats import Identity, Pulse
 
 log = structlog.get_logger()
 
-REGISTER = """
-insert into process (id, kind, name, routes, actions, labels, concurrency)
-values ($1, $2, $3, $4, $5, $6::jsonb, $7)
-on conflict (id) do update set beat_at = clock_timestamp(), state = 'active', holding = '{}', missing = '{}'
-"""
-BEAT = "select * from beat($1, $2::uuid[], $3::smallint[], make_interval(secs => $4))"
-LEAVE = """
-with gone as (
-    delete from process where id = $1 and not exists (select from claim where worker = $1)
-)
-update process set beat_at = '-infinity' where id = $1 and exists (select from claim where worker = $1)
-"""
-"""Whoever leaves while it still holds attempts is swept at the next opportunity."""
-STATE = "update process set state = $2 where id = $1 and state <> 'dead'"
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who this process is. `id` is random: a restart under the same name inherits nothing."""
-
-    id: UUID
-    kind: str
-    name: str
-    routes: Sequence[str] = ()
-    actions: Sequence[str] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    concurrency: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Pulse:
-    """What a heartbeat was answered: attempts that are not ours any more, attempts to cancel, attempts that the
-    database thinks we hold and we do not, and whether it knows us at all."""
-
-    lost: Sequence[UUID] = ()
-    canceling: Sequence[UUID] = ()
-    missing: Sequence[UUID] = ()
-    known: bool = True
-    cordoned: bool = False
+__all__ = ["Heartbeat", "Identity", "Pulse"]
 
 
 class Heartbeat:
@@ -114,31 +76,16 @@ class Heartbeat:
             try:
                 async with asyncio.timeout(patience):
                     if not registered:
-                        await session.fetch(
-                            REGISTER, me.id, me.kind, me.name, list(me.routes), list(me.actions),
-                            orjson.dumps(dict(me.labels)).decode(), me.concurrency,
-                        )  # fmt: skip
+                        await heartbeats.register(session, me)
                         registered = True
                         self._call(self._set_ready)
-                    held = self._holding()
-                    rows = await session.fetch(BEAT, me.id, list(held), list(held.values()), self._silence())
+                    pulse = await heartbeats.beat(session, me.id, self._holding(), self._silence())
                     if state != self._state:
                         state = self._state
-                        await session.fetch(STATE, me.id, state)
+                        await heartbeats.set_state(session, me.id, state)
                 self.last, told = time.monotonic(), False
-                verdicts = {row["verdict"]: row["ids"] for row in rows}
-                known = "active" in verdicts or "cordoned" in verdicts
-                registered = known
-                self._call(
-                    self._answer,
-                    Pulse(
-                        lost=verdicts.get("lost", ()),
-                        canceling=verdicts.get("canceling", ()),
-                        missing=verdicts.get("missing", ()),
-                        known=known,
-                        cordoned="cordoned" in verdicts,
-                    ),
-                )
+                registered = pulse.known
+                self._call(self._answer, pulse)
                 wait = interval * random.uniform(0.9, 1.0)
             except Exception as error:
                 if not is_transient(error):
@@ -153,7 +100,7 @@ class Heartbeat:
             await asyncio.to_thread(self._ended.wait, wait)
         try:
             async with asyncio.timeout(2):
-                await session.fetch(LEAVE, me.id)
+                await heartbeats.leave(session, me.id)
         except Exception as error:
             log.debug("heartbeat.leave_failed", error=str(error))
         await database.close()

@@ -14,6 +14,7 @@ from uuid import UUID
 import orjson
 
 from penstock.store.database import Session, Transaction
+from penstock.store.effects import ids_of
 from penstock.store.staged_messages import StagedMessage, staged_in
 
 
@@ -134,7 +135,7 @@ async def finish(
         [end.execution_id for end in ends if end.followed],
         claims,
     )
-    return Finished({id for row in rows if row["queue"] == "moved" for id in row["ids"]}, staged_in(rows))
+    return Finished(set(ids_of(rows, "moved")), staged_in(rows))
 
 
 ENDED_BY = """

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
 from penstock.language.schemas import Schema
-from penstock.store.database import Row, Session, Transaction
+from penstock.store.database import Session, Transaction
+from penstock.store.rows import rows_as
+
+
+class Document(Protocol):
+    """A definition as it is stored."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def ref(self) -> str: ...
+    @property
+    def body(self) -> dict[str, Any]: ...
+    @property
+    def digest(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The current version of a definition. `body` is JSON."""
+
+    kind: str
+    ref: str
+    definition_id: int
+    enabled: bool
+    digest: str
+    body: str
+    updated_at: datetime
+
 
 BODIES = "select id, kind, ref, body::text as body from definition where id = any($1::integer[])"
 
@@ -40,9 +70,9 @@ order by c.kind, c.ref
 
 async def current(
     db: Session | Transaction, kinds: Collection[str], refs: Collection[str] | None = None
-) -> list[Row]:
+) -> list[Current]:
     """The current definitions of these kinds (and refs), enabled or not."""
-    return await db.fetch(CURRENT, list(kinds), None if refs is None else list(refs))
+    return rows_as(Current, await db.fetch(CURRENT, list(kinds), None if refs is None else list(refs)))
 
 
 REFS = "select ref from catalog where kind = any($1::text[]) order by ref"
@@ -52,3 +82,94 @@ async def hint(db: Session | Transaction, kinds: Collection[str], ref: str, othe
     """For somebody who named a definition of these kinds that does not exist: the one that was probably meant."""
     near = get_close_matches(ref, [row["ref"] for row in await db.fetch(REFS, list(kinds))], n=1)
     return f"Did you mean {near[0]!r}? {otherwise}" if near else otherwise
+
+
+NAMES = "select kind, ref from catalog where kind = any($1::text[])"
+
+
+async def names(db: Session | Transaction, kinds: Collection[str]) -> dict[str, list[str]]:
+    """The refs that there are, by kind."""
+    found: dict[str, list[str]] = {}
+    for row in await db.fetch(NAMES, list(kinds)):
+        found.setdefault(row["kind"], []).append(row["ref"])
+    return found
+
+
+STORE = """
+insert into definition (kind, ref, digest, body)
+select k, r, d, b::jsonb from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as x (k, r, d, b)
+on conflict (kind, ref, digest) do nothing
+"""
+
+
+async def store(tx: Transaction, documents: Sequence[Document]) -> None:
+    """Store these versions, as far as they are new."""
+    bodies = [orjson.dumps(d.body).decode() for d in documents]
+    await tx.fetch(
+        STORE, [d.kind for d in documents], [d.ref for d in documents], [d.digest for d in documents], bodies
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A stored version, and the one that is `current` under its name, if any is."""
+
+    id: int
+    kind: str
+    ref: str
+    current: int | None
+
+
+VERSIONS = """
+select d.id, d.kind, d.ref, c.definition_id as current
+from definition d
+join unnest($1::text[], $2::text[], $3::text[]) as x (kind, ref, digest) using (kind, ref, digest)
+left join catalog c on c.kind = d.kind and c.ref = d.ref
+"""
+
+
+async def versions(tx: Transaction, documents: Sequence[Document]) -> dict[tuple[str, str], Version]:
+    """The versions that these are, by kind and ref."""
+    rows = await tx.fetch(
+        VERSIONS, [d.kind for d in documents], [d.ref for d in documents], [d.digest for d in documents]
+    )
+    return {(version.kind, version.ref): version for version in rows_as(Version, rows)}
+
+
+MAKE_CURRENT = """
+insert into catalog as c (kind, ref, definition_id, trigger, enabled)
+select k, r, d, t, e from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::boolean[]) as x (k, r, d, t, e)
+on conflict (kind, ref) do update
+set definition_id = excluded.definition_id, trigger = excluded.trigger, updated_at = clock_timestamp()
+where c.definition_id <> excluded.definition_id
+"""
+
+
+async def make_current(tx: Transaction, documents: Sequence[Document], ids: Sequence[int]) -> None:
+    """Let these versions, of these ids, be the ones that count. What was disabled stays so."""
+    await tx.fetch(
+        MAKE_CURRENT,
+        [d.kind for d in documents],
+        [d.ref for d in documents],
+        list(ids),
+        [d.body.get("trigger") if d.kind == "rule" else None for d in documents],
+        [d.body.get("enabled", True) for d in documents],
+    )
+
+
+SET_ENABLED = """
+update catalog set enabled = $3, updated_at = clock_timestamp() where kind = $1 and ref = $2 returning ref
+"""
+
+
+async def set_enabled(db: Session | Transaction, kind: str, ref: str, enabled: bool) -> bool:
+    """False where there is none of that name."""
+    return bool(await db.fetch(SET_ENABLED, kind, ref, enabled))
+
+
+DELETE = "delete from catalog where kind = $1 and ref = $2 returning ref"
+
+
+async def delete(db: Session | Transaction, kind: str, ref: str) -> bool:
+    """Forget what is current; its versions stay. False where there is none of that name."""
+    return bool(await db.fetch(DELETE, kind, ref))

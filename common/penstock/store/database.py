@@ -6,25 +6,23 @@ The hot path has sessions of its own instead of a pool: a pool resets a connecti
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
-from urllib.parse import unquote
+from uuid import UUID
 
 import asyncpg
 import tenacity
 
-from penstock.errors import ConfigurationError, ConnectionFailed, IllegalMove
+from penstock.errors import ConnectionFailed, IllegalMove
 from penstock.settings import Settings
 from penstock.store import crash_points
+from penstock.store.connecting import Row as Row
+from penstock.store.connecting import connect
 from penstock.store.staged_messages import StagedMessage, staged_in
 
-Row = asyncpg.Record
 T = TypeVar("T")
 
-LEAST_SILENCE = 10.0
-"""Seconds that a transaction may be left alone, however short the stale threshold is."""
 ILLEGAL_MOVE = "PN001"
 """What the trigger on executions raises."""
 
@@ -91,7 +89,8 @@ class Transaction:
         self.cache = session.cache
         self.settings = session.settings
         self.staged: list[StagedMessage] = []
-        self.cancelled: list[Any] = []
+        self.cancelled: list[UUID] = []
+        """Executions that were asked to end: their workers can be told once this has committed."""
         self.placed: set[str] = set()
         """Namespaces that exist only once this has committed."""
         self._begun: Any = None
@@ -106,7 +105,8 @@ class Transaction:
         return await self.connection.execute(sql, *args)
 
     async def stage(self, sql: str, *args: Any) -> list[Row]:
-        """Run a statement that stages messages. Keeps them for publishing after the commit, returns all its rows."""
+        """Run a statement that stages messages. Keeps them for publishing after the commit, and returns all its rows,
+        for the store's own functions: see `penstock.store.effects`."""
         return self._keep(await self.fetch(sql, *args))
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
@@ -235,10 +235,10 @@ class Database:
         """A session of its own. `relaxed` commits may be lost in a crash of the server: for what decides nothing. A
         statement that takes longer than `most` seconds is cancelled (not behind a pooler)."""
 
-        async def connect() -> asyncpg.Connection[Row]:
+        async def reconnect() -> asyncpg.Connection[Row]:
             return await self.connect(relaxed=relaxed, most=most)
 
-        session = Session(connect, self._settings, self.cache)
+        session = Session(reconnect, self._settings, self.cache)
         self._sessions.append(session)
         return session
 
@@ -246,42 +246,9 @@ class Database:
         self, *, relaxed: bool = False, most: float | None = None, timeout: float = 10
     ) -> asyncpg.Connection[Row]:
         """A connection. Raises ConnectionFailed, without the URL's password."""
-        settings = self._settings
-        server: dict[str, str] = {"application_name": f"{self._role}:{settings.name}"[:63]}
-        if not settings.database_pooler:
-            server |= {"jit": "off", "search_path": settings.database_schema}
-            # Who falls silent in the midst of a transaction (frozen, cut off) keeps what it locked from everybody. When
-            # others take its work over, its locks go too.
-            silent = max(settings.stale_threshold, LEAST_SILENCE)
-            server["idle_in_transaction_session_timeout"] = f"{silent * 1000:.0f}"
-            if relaxed:
-                server["synchronous_commit"] = "off"
-            if most is not None:
-                server["statement_timeout"] = f"{most * 1000:.0f}"
-        try:
-            return await asyncpg.connect(
-                self._url,
-                server_settings=server,
-                timeout=timeout,
-                statement_cache_size=0 if settings.database_pooler else 200,
-            )
-        except (
-            OSError,
-            TimeoutError,
-            asyncpg.PostgresError,
-            asyncpg.InterfaceError,
-            asyncpg.InternalClientError,  # of several hosts none takes writes just now
-        ) as error:
-            raise ConnectionFailed(
-                f"PostgreSQL does not answer: {type(error).__name__}: {_without_password(str(error), self._url)}",
-                hint="Check PENSTOCK_DATABASE_URL and that the server runs; `penstock doctor` tells more.",
-            ) from None
-        except (ValueError, OverflowError):  # its text may quote a piece of the password
-            raise ConfigurationError(
-                "PENSTOCK_DATABASE_URL is not an address of PostgreSQL",
-                hint="Write postgresql://user:password@host:5432/database, and percent-encode special characters in the "
-                "password (/ is %2F, @ is %40).",
-            ) from None
+        return await connect(
+            self._url, self._settings, role=self._role, relaxed=relaxed, most=most, timeout=timeout
+        )
 
     async def close(self) -> None:
         sessions, self._sessions = self._sessions, []
@@ -294,17 +261,3 @@ async def _alone(connection: asyncpg.Connection[Row], sql: str, args: tuple[Any,
     rows = await connection.fetch(sql, *args)
     crash_points.at("committed", connection)
     return rows
-
-
-def _without_password(text: str, url: str) -> str:
-    for password in _passwords(url):
-        text = text.replace(password, "***")
-    return text
-
-
-def _passwords(url: str) -> set[str]:
-    """What an address says in its user part and in its query, as it is written there and as it is meant."""
-    user = url.split("://", 1)[-1].rsplit("@", 1)[0] if "@" in url else ""
-    written = [user.split(":", 1)[1]] if ":" in user else []
-    written += re.findall(r"[?&]password=([^&]*)", url)
-    return {form for one in written for form in (one, unquote(one)) if form}

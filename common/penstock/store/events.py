@@ -8,6 +8,9 @@ from datetime import datetime
 from uuid import UUID
 
 from penstock.store.database import Session, Transaction
+from penstock.store.effects import ids_of, pairs_of
+from penstock.store.rows import rows_as
+from penstock.store.staged_messages import staged_in
 
 
 @dataclass(slots=True)
@@ -52,15 +55,8 @@ async def store(tx: Transaction, events: Sequence[NewEvent], *, matched: bool) -
         [event.digest for event in events],
         matched,
     )
-    answer = StoredEvents([], {}, {})
-    for row in rows:
-        if row["queue"] == "existing":
-            answer.existing[row["ids"][0]] = row["ids"][1]
-        elif row["queue"] == "conflict":
-            answer.conflicts[row["ids"][0]] = row["ids"][1]
-        else:  # said as such, or staged as `event.created`
-            answer.stored += row["ids"]
-    return answer
+    stored = ids_of(rows, "stored") if matched else [id for message in staged_in(rows) for id in message.ids]
+    return StoredEvents(stored, pairs_of(rows, "existing"), pairs_of(rows, "conflict"))
 
 
 @dataclass(slots=True)
@@ -126,7 +122,7 @@ async def rules(
     session: Session | Transaction, triggers: Sequence[str], *, disabled: bool = False, bodies: bool = False
 ) -> list[CurrentRule]:
     """The rules of these triggers, with the current version of the action that each starts."""
-    return [CurrentRule(*row) for row in await session.fetch(RULES, list(triggers), disabled, bodies)]
+    return rows_as(CurrentRule, await session.fetch(RULES, list(triggers), disabled, bodies))
 
 
 @dataclass(slots=True)
@@ -196,4 +192,4 @@ select event_id, rule, execution_id, status, error, created_at from enforcement 
 
 async def enforcements(session: Session, event: UUID) -> list[Enforcement]:
     """What came of an event."""
-    return [Enforcement(*row) for row in await session.fetch(ENFORCEMENTS, event)]
+    return rows_as(Enforcement, await session.fetch(ENFORCEMENTS, event))

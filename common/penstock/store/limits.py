@@ -12,7 +12,9 @@ from typing import Any, Protocol
 
 import orjson
 
+from penstock.store import catalog
 from penstock.store.database import Row, Session, Transaction
+from penstock.store.rows import rows_as
 
 DECLARED = "limit"
 BY_HAND = "limit_by_hand"
@@ -33,7 +35,6 @@ delete from catalog c where c.kind = 'limit' and c.ref <> all($2::text[])
     and exists (select from unnest($1::text[]) r where starts_with(c.ref, r || '.'))
 returning c.ref
 """
-DROP = "delete from catalog where kind = $1 and ref = $2 returning ref"
 CURRENT = """
 select c.kind, c.ref, c.definition_id, d.body::text as body
 from catalog c join definition d on d.id = c.definition_id
@@ -133,7 +134,7 @@ async def drop_undeclared(tx: Transaction, documents: Sequence[Document]) -> lis
 
 async def drop(tx: Transaction, kind: str, ref: str) -> bool:
     """Forget what was declared or set by hand. What holds its slots goes on. False where there is none."""
-    return bool(await tx.fetch(DROP, kind, ref))
+    return await catalog.delete(tx, kind, ref)
 
 
 async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequence[int]) -> None:
@@ -144,3 +145,69 @@ async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequenc
     if turned:
         again |= {row["id"] for row in await tx.fetch(OF_LIMITS, turned)}
     await tx.fetch(CHANGED, sorted(again), [limit.id for limit in stored])
+
+
+@dataclass(frozen=True, slots=True)
+class LimitInForce:
+    """A limit that is in force: what it allows, whether it was set `by_hand` and what is `declared` (JSON) in that case
+    or any other, how many executions hold a slot (`held`) and wait for one (`waiting`), and how many namespaces it
+    `covers`: those of actions that were started at least once."""
+
+    ref: str
+    scope: str
+    max: int | None
+    by: list[str]
+    fair: list[str]
+    when_full: str
+    max_waiting: int | None
+    rate_count: int | None
+    rate_seconds: float | None
+    while_waiting: str
+    by_hand: bool
+    declared: str | None
+    held: int
+    waiting: int
+    covers: int
+
+
+IN_FORCE = """
+select c.ref, l.scope, nullif(l.max, 2147483647) as max, l.by, l.fair, l.when_full, l.max_waiting, l.rate_count,
+    l.rate_seconds, l.while_waiting, c.kind = 'limit_by_hand' as by_hand, d.body::text as declared,
+    coalesce(h.held, 0) as held, coalesce(s.waiting, 0) as waiting,
+    (select count(*) from namespace n where l.id = any (n.limits)) as covers
+from catalog c
+join concurrency_limit l on l.ref = c.ref and l.definition_id = c.definition_id
+left join catalog o on o.kind = 'limit' and o.ref = c.ref
+left join definition d on d.id = o.definition_id
+left join (select split_part(key, ':', 1)::integer as id, count(*) as held from slot group by 1) h on h.id = l.id
+left join (
+    select split_part(gate, ':', 1)::integer as id, sum(n)::bigint as waiting
+    from lane cross join lateral (select count(*) as n from waiter where waiter.lane = lane.id) w
+    where gate ~ '^[0-9]' group by 1
+) s on s.id = l.id
+where ($1::text is null or c.ref = $1) and (c.kind = 'limit_by_hand'
+    or c.kind = 'limit' and not exists (select from catalog b where b.kind = 'limit_by_hand' and b.ref = c.ref))
+order by c.ref
+"""
+
+
+async def in_force(session: Session, ref: str | None = None) -> list[LimitInForce]:
+    """All of them by ref, or the one of that ref."""
+    return rows_as(LimitInForce, await session.fetch(IN_FORCE, ref))
+
+
+REFS = "select distinct ref from catalog where kind in ('limit', 'limit_by_hand')"
+
+
+async def refs(db: Session | Transaction) -> list[str]:
+    """The refs of all limits that there are."""
+    return [row["ref"] for row in await db.fetch(REFS)]
+
+
+WAKE = "select * from wake_keys(100)"
+
+
+async def wake_keys(tx: Transaction) -> bool:
+    """Let start what has room under keys that are to be looked at; the whole transaction, in one round trip. False
+    where there was none."""
+    return bool(await tx.stage_alone(WAKE))

@@ -1,4 +1,4 @@
-"""Messages that came to nothing (the broker lost them, refused them, or could not hand them over): staged anew."""
+"""What waits for a message that was lost with the broker: it is staged anew."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from penstock.store.database import Session, Transaction
+from penstock.store.effects import ids_of
 
 QUEUES_OF_WORK = "select distinct queue from namespace where queue like 'work.%'"
 
@@ -73,22 +74,4 @@ async def restage_executions(
     """Stage executions that wait on one of these queues for `age` seconds: of the next `limit` open ones after the id
     `after`. Returns the id to go on after; None at the end."""
     rows = await tx.stage(RESTAGE_EXECUTIONS, age, after, limit, list(queues))
-    return next((row["ids"][0] for row in rows if row["queue"] == "next"), None)
-
-
-STAGE_SINGLY = "select * from stage($1, $2::uuid[], 1)"
-
-
-async def stage_singly(tx: Transaction, queue: str, ids: Sequence[UUID]) -> None:
-    """Stage a message for each of these ids."""
-    await tx.stage(STAGE_SINGLY, queue, ids)
-
-
-OFFER_AGAIN = """
-update outbox set due_at = clock_timestamp() where queue = $1 and error = 'the broker did not take it'
-"""
-
-
-async def offer_again(session: Session, queue: str) -> None:
-    """Let what the broker gave back, because nobody consumed this queue, go out again at once."""
-    await session.fetch(OFFER_AGAIN, queue)
+    return next(iter(ids_of(rows, "next")), None)

@@ -14,10 +14,8 @@ from penstock.store.database import Row, Session, Transaction
 from penstock.store.queues import WORK, WORKFLOW_STARTED
 
 FIND = "select id, name from namespace where name = any($1::text[])"
-STEADY = "select lock_placement()"
-"""Nobody changes the rules until the transaction ends."""
-ALONE = "select pg_advisory_xact_lock(7, -1)"
-"""The same lock for whoever changes them: also nobody is admitted, put in line or promoted meanwhile."""
+SHARE_RULES = "select lock_placement()"
+LOCK_RULES = "select pg_advisory_xact_lock(7, -1)"
 NOTICE = "select notice_workers()"
 INSERT = """
 insert into namespace (name, action, queue, limits, away_since)
@@ -50,6 +48,18 @@ def name(tenant: str, ref: str) -> str:
     return f"{tenant}::{ref.replace('.', '::')}"
 
 
+async def lock_rules(tx: Transaction) -> None:
+    """Before routes, limits or actions are changed: until the transaction ends nobody else changes them or places a
+    namespace by them, and nobody is admitted, put in line or promoted."""
+    await tx.fetch(LOCK_RULES)
+
+
+async def notice_workers(session: Session) -> None:
+    """Note of every namespace whether a worker lives for it: what waits lets others pass where none does, and is woken
+    where one has come."""
+    await session.fetch(NOTICE)
+
+
 async def places(db: Session | Transaction, names: Mapping[str, str]) -> dict[str, int]:
     """The ids of these namespaces (name -> ref of the action that runs there), placing those that are new."""
     cached = {n: id for n in names if (id := db.cache.get(("namespace", n))) is not None}
@@ -64,10 +74,8 @@ async def places(db: Session | Transaction, names: Mapping[str, str]) -> dict[st
                 found |= await _place(tx, names, new)
         else:
             found |= await _place(db, names, new)
-    for (
-        n,
-        id,
-    ) in found.items():  # ids never change, but those of this very transaction may still be rolled back
+    for n, id in found.items():
+        # An id never changes; but the namespaces that this very transaction has made may still be rolled back.
         if isinstance(db, Session) or n not in db.placed:
             db.cache["namespace", n] = id
     return cached | found
@@ -75,7 +83,7 @@ async def places(db: Session | Transaction, names: Mapping[str, str]) -> dict[st
 
 async def _place(tx: Transaction, names: Mapping[str, str], new: Sequence[str]) -> dict[str, int]:
     tx.placed.update(new)
-    await tx.fetch(STEADY)
+    await tx.fetch(SHARE_RULES)  # nobody changes the rules between this look at them and the commit
     rules = await _Rules.load(tx)
     await tx.fetch(
         INSERT,
@@ -89,7 +97,7 @@ async def _place(tx: Transaction, names: Mapping[str, str], new: Sequence[str]) 
 
 async def replace_all(tx: Transaction) -> list[int]:
     """Route every namespace by the rules as they are now. Call it in the transaction that changed the rules, with
-    `ALONE` held. Returns the namespaces whose limits are others now."""
+    `lock_rules` held. Returns the namespaces whose limits are others now."""
     rules = await _Rules.load(tx)
     changed: list[tuple[int, str, str]] = []
     regrouped: list[int] = []

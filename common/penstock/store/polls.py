@@ -9,6 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from penstock.store.database import Session, Transaction
+from penstock.store.rows import first_as, rows_as
 
 
 @dataclass(slots=True)
@@ -28,8 +29,8 @@ select extract(epoch from (select min(next_due) from poll where running is null 
 
 async def look(session: Session) -> Outlook:
     """When the next call is due, and whether one is under way."""
-    [row] = await session.fetch(LOOK)
-    return Outlook(row["seconds"], row["running"])
+    [outlook] = rows_as(Outlook, await session.fetch(LOOK))
+    return outlook
 
 
 @dataclass(slots=True)
@@ -101,9 +102,7 @@ ARCHIVED = "select status, result::text as result, error::text as error from arc
 
 async def archived(tx: Transaction, execution: UUID) -> CallEnd | None:
     """How a call ended that is not among the open and finished executions any more."""
-    for row in await tx.fetch(ARCHIVED, execution):
-        return CallEnd(row["status"], row["result"], row["error"])
-    return None
+    return first_as(CallEnd, await tx.fetch(ARCHIVED, execution))
 
 
 SETTLE = """
@@ -181,7 +180,7 @@ from poll p left join execution e on e.id = p.running order by p.trigger
 
 async def listed(session: Session) -> list[Poll]:
     """Every poll trigger, with how its last call ended."""
-    return [Poll(*row) for row in await session.fetch(LIST)]
+    return rows_as(Poll, await session.fetch(LIST))
 
 
 ENABLE = """

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from penstock.store.database import Session, Transaction
+from penstock.store.rows import rows_as
 
 
 @dataclass(slots=True)
@@ -37,7 +38,7 @@ from process p where ($1::text is null or p.kind = $1) order by p.kind, p.name
 
 async def all(session: Session, kind: str | None = None) -> list[Process]:
     """Every process, of one kind if given."""
-    return [Process(*row) for row in await session.fetch(LIST, kind)]
+    return rows_as(Process, await session.fetch(LIST, kind))
 
 
 CORDON = "update process set state = $2 where name = any($1::text[]) and kind = 'worker' and state = $3 returning name"

@@ -11,22 +11,42 @@ ENFORCEMENT_CREATED = "enforcement.created"
 EXECUTION_REQUESTED = "execution.requested"
 EXECUTION_COMPLETED = "execution.completed"
 WORKFLOW_STARTED = "workflow.started"
-INQUIRY_RESPONDED = "inquiry.responded"
 DEAD = "dead"
-QUEUES = frozenset(
-    {
-        EVENT_RECEIVED,
-        EVENT_CREATED,
-        ENFORCEMENT_CREATED,
-        EXECUTION_REQUESTED,
-        EXECUTION_COMPLETED,
-        WORKFLOW_STARTED,
-        INQUIRY_RESPONDED,
-        DEAD,
-    }
+QUEUES = (
+    EVENT_RECEIVED,
+    EVENT_CREATED,
+    ENFORCEMENT_CREATED,
+    EXECUTION_REQUESTED,
+    EXECUTION_COMPLETED,
+    WORKFLOW_STARTED,
+    DEAD,
 )
-"""All but those of the routes."""
+"""All but those of the routes, in the order in which work goes through them."""
+
 WORK = "work."
 """The queue of a route is `work.<route>`."""
+
 INQUIRY_CREATED = "inquiry.created"
-"""No queue: it tells whoever listens of executions that ask somebody something."""
+STATUS_MOVED = "execution.status."
+ANNOUNCEMENTS = (STATUS_MOVED, INQUIRY_CREATED)
+"""No queues: what is staged for a name that begins so tells whoever listens what happened. Nobody listening is fine."""
+
+
+def is_work(name: str) -> bool:
+    """Whether it is the queue of a route."""
+    return name.startswith(WORK)
+
+
+def is_announcement(name: str) -> bool:
+    """Whether it only tells whoever listens."""
+    return name.startswith(ANNOUNCEMENTS)
+
+
+def is_consumed(name: str) -> bool:
+    """Whether a service consumes it: work, and every queue of the list."""
+    return is_work(name) or name in QUEUES
+
+
+def message_type(name: str) -> str:
+    """The type of the messages of a queue. All work is of one type."""
+    return "work" if is_work(name) else name

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.store.database import Session, Transaction
-
-NOTICE = "select notice_workers()"
-
-
-async def notice_workers(session: Session) -> None:
-    """Note of each namespace whether a worker that lives could run it, and since when none could."""
-    await session.fetch(NOTICE)
-
+from penstock.store.database import Transaction
 
 RETURN = "select * from return_unclaimed(make_interval(secs => $1), $2)"
 

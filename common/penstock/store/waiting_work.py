@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from penstock.store.database import Row, Session
+from dataclasses import dataclass
+
+from penstock.store.database import Session
+from penstock.store.rows import rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class RouteWork:
+    """The queue of a route: how many are `requested` (those that wait for an instant included), `ready` for a worker
+    (the `oldest` for so many seconds) and `running`; and how many `workers` live, with how many `slots` together."""
+
+    queue: str
+    requested: int
+    ready: int
+    running: int
+    oldest: float | None
+    workers: int
+    slots: int
+
 
 ROUTES = """
 with work as (
@@ -24,10 +42,29 @@ from work full join crew using (queue) order by coalesce(ready, 0) desc, queue
 """
 
 
-async def routes(session: Session, stale: float) -> list[Row]:
-    """Of each route: how many are `requested` (those that wait for an instant included), `ready` for a worker (the
-    `oldest` for so many seconds) and `running`; and how many `workers` live, with how many `slots` together."""
-    return await session.fetch(ROUTES, stale)
+async def routes(session: Session, stale: float) -> list[RouteWork]:
+    """Every route with work or a worker that has beaten within `stale` seconds, the fullest first."""
+    return rows_as(RouteWork, await session.fetch(ROUTES, stale))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line before a key: of a `limit`, how many hold a slot (the `longest` for so many seconds), how many are `waiting`
+    (of the heads of lines the `oldest` for so many seconds), and how many were let in `per_minute` since it formed. Or
+    before no limit: `worker:...`, of a `namespace` that no live worker runs, and `regroup`, while limits change."""
+
+    key: str
+    limit: str | None
+    max: int | None
+    by: list[str] | None
+    rate_count: int | None
+    rate_seconds: float | None
+    namespace: str | None
+    held: int
+    longest: float | None
+    waiting: int
+    oldest: float | None
+    per_minute: float | None
 
 
 LINES = """
@@ -50,9 +87,6 @@ order by coalesce(waiting, 0) desc, coalesce(held, 0) desc, key limit $1
 """
 
 
-async def lines(session: Session, limit: int) -> list[Row]:
-    """The keys of limits that are held or waited for, the longest lines first: how many hold a slot (the `longest` for so
-    many seconds), how many are `waiting` (of the heads of lines the `oldest` for so many seconds), and how many were let in
-    `per_minute` since the line formed. Also lines before no limit: `worker:...`, of a `namespace` that no live worker runs,
-    and `regroup`, while limits change."""
-    return await session.fetch(LINES, limit)
+async def lines(session: Session, limit: int) -> list[Line]:
+    """Up to `limit` keys that are held or waited for, the longest lines first."""
+    return rows_as(Line, await session.fetch(LINES, limit))

@@ -14,7 +14,7 @@ from penstock.messaging import dead_letters, messages
 from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import Delivery
 from penstock.moves import FAILED, SCHEDULED
-from penstock.store import executions, lost_messages, queues
+from penstock.store import executions, outbox, queues
 from penstock.store.database import Transaction
 
 
@@ -39,7 +39,7 @@ async def _single_out(tx: Transaction, delivery: Delivery, queue: str) -> list[U
     if len(ids) > 1:
         scheduled = await executions.lock_scheduled(tx, ids)
         if scheduled:
-            await lost_messages.stage_singly(tx, queue, scheduled)
+            await outbox.stage(tx, queue, scheduled, 1)
         return []
     return ids
 
@@ -63,7 +63,7 @@ def letter_of(delivery: Delivery) -> dead_letters.Letter:
         body=delivery.body,
         type=delivery.type,
         message_id=delivery.id,
-        headers=dead_letters.told(delivery) if foreign else dict(delivery.headers),
+        headers=dead_letters.headers_of_event(delivery) if foreign else dict(delivery.headers),
         same=(delivery.routing_key, delivery.app_id, delivery.id) if foreign else (),
     )
 

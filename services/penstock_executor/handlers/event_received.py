@@ -72,9 +72,9 @@ def _checked(delivery: Delivery, triggers: Mapping[str, Schema]) -> bytes:
 async def _schemas(tx: Transaction, refs: set[str]) -> dict[str, Schema]:
     found: dict[str, Schema] = {}
     for row in await catalog.current(tx, ["trigger"], refs):
-        key = ("trigger", row["definition_id"])
+        key = ("trigger", row.definition_id)
         if key not in tx.cache:
-            tx.cache[key] = Schema(orjson.loads(row["body"]).get("schema"))
-        if row["enabled"]:
-            found[row["ref"]] = tx.cache[key]
+            tx.cache[key] = Schema(orjson.loads(row.body).get("schema"))
+        if row.enabled:
+            found[row.ref] = tx.cache[key]
     return found

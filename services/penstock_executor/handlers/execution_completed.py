@@ -37,9 +37,9 @@ async def start_callbacks(tx: Transaction, ended: Sequence[FollowedExecution]) -
         return
     refs = sorted({ref for _, ref in wanted})
     known = {
-        row["ref"]: row["definition_id"]
-        for row in await catalog.current(tx, ["action", "workflow"], refs)
-        if row["enabled"]
+        current.ref: current.definition_id
+        for current in await catalog.current(tx, ["action", "workflow"], refs)
+        if current.enabled
     }
     for execution, ref in wanted:
         if ref not in known:

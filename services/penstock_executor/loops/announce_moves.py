@@ -4,10 +4,10 @@ that no handler and no worker waits for it."""
 from __future__ import annotations
 
 from penstock.messaging.relay import relay
-from penstock.messaging.transports import MOVED
 from penstock.service.assembly import Parts
 from penstock.store.announcements import announced
 from penstock.store.database import Session
+from penstock.store.queues import STATUS_MOVED
 from penstock_executor.loop_runner import Loop
 
 PAUSE = 0.5
@@ -17,7 +17,7 @@ RECHECK = 30.0
 
 
 async def turn(parts: Parts, session: Session) -> bool | float:
-    if await relay(parts.transport, session, 0.0, only=[MOVED]):
+    if await relay(parts.transport, session, 0.0, only=[STATUS_MOVED]):
         return True
     return PAUSE if await announced(session) else RECHECK
 

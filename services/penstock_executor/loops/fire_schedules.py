@@ -35,17 +35,17 @@ HELD = 0.1
 
 async def turn(parts: Parts, session: Session) -> bool | float:
     seen = await statements.look(session)
-    if seen["waiting"]:
+    if seen.waiting:
         await start_waiting(parts, session)
-    more = bool(seen["open"]) and await settle(parts, session)
-    seconds = seen["seconds"]
+    more = bool(seen.open) and await settle(parts, session)
+    seconds = seen.seconds
     if seconds is not None and seconds <= 0:
         return await fire(parts, session) or HELD
     if more:
         return True
     # A little later than due, and not all replicas at once: the first one leaves nothing to the others.
     due = RECHECK if seconds is None else seconds + random.uniform(0.001, 0.02)
-    return min(due, WAITING if seen["waiting"] else RECHECK * random.uniform(0.8, 1.2))
+    return min(due, WAITING if seen.waiting else RECHECK * random.uniform(0.8, 1.2))
 
 
 async def fire(parts: Parts, session: Session, ref: str | None = None) -> bool:
@@ -62,7 +62,7 @@ async def fire(parts: Parts, session: Session, ref: str | None = None) -> bool:
                 await statements.put_aside(tx, ref, f"{type(error).__name__}: {error}"[:500], firing.ASIDE)
             return True
         async with session.transaction() as tx:
-            refs = [row["ref"] for row in await statements.take(tx, BATCH)]
+            refs = [row.ref for row in await statements.lock_due(tx, BATCH)]
         for one in refs:
             await fire(parts, session, one)
         return bool(refs)
@@ -78,7 +78,7 @@ async def start_waiting(parts: Parts, session: Session) -> None:
     async with session.transaction() as tx:
         await statements.cancel_replaced(tx)
     parts.publisher.publish(tx.staged)
-    await broadcast.tell_cancelled(parts.transport, tx.cancelled)
+    await broadcast.cancel_requested(parts.transport, tx.cancelled)
     async with session.transaction() as tx:
         await statements.start_waiting(tx, BATCH)
     parts.publisher.publish(tx.staged)

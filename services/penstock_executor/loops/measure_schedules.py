@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from penstock.service.assembly import Parts
 from penstock.store.database import Session
 from penstock.store.schedules import figures, health
@@ -14,8 +16,8 @@ WINDOW = 300.0
 
 async def turn(parts: Parts, session: Session) -> bool:
     read = await figures.figures(session, health.LATE, WINDOW)
-    orphaned = await figures.orphaned(session, health.ORPHANED) if read["total"] else []
-    tally(parts).figures = {**read, "orphaned": sum(row["count"] for row in orphaned)}
+    orphaned = await figures.orphaned(session, health.ORPHANED) if read.total else []
+    tally(parts).figures = {**asdict(read), "orphaned": sum(row.count for row in orphaned)}
     return False
 
 

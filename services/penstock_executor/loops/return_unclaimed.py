@@ -4,7 +4,7 @@ under the same limit can run. They wait at their old place until a worker comes.
 from __future__ import annotations
 
 from penstock.service.assembly import Parts
-from penstock.store import unclaimed
+from penstock.store import namespaces, unclaimed
 from penstock.store.database import Session
 from penstock_executor.loop_runner import Loop
 
@@ -12,7 +12,7 @@ BATCH = 500
 
 
 async def turn(parts: Parts, session: Session) -> bool:
-    await unclaimed.notice_workers(session)
+    await namespaces.notice_workers(session)
     async with session.transaction() as tx:
         await unclaimed.return_unclaimed(tx, parts.settings.stale_threshold, BATCH)
     parts.publisher.publish(tx.staged)

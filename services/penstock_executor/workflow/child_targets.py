@@ -28,7 +28,7 @@ def remembered(targets: Mapping[str, Target]) -> dict[str, int]:
 async def current_targets(tx: Transaction, refs: Collection[str]) -> dict[str, Target]:
     """Those of `refs` that there are, looked up."""
     rows = await catalog.current(tx, ["action", "workflow"], refs)
-    found = {row["ref"]: Target(row["definition_id"], row["kind"], row["enabled"]) for row in rows}
+    found = {row.ref: Target(row.definition_id, row.kind, row.enabled) for row in rows}
     for ref in refs:
         target = found.get(ref)
         if target is not None and target.enabled:

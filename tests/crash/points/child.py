@@ -20,7 +20,7 @@ from pydantic import SecretStr
 
 from penstock.client.client import Client
 from penstock.language.loading import Definitions
-from penstock.operate import invariants
+from penstock.operate.check import check
 from penstock.service.assembly import assembled, configure_logging
 from penstock.settings import Settings
 from penstock.store import crash_points
@@ -187,7 +187,7 @@ async def _run(job: Job) -> bool:
             await world.until(SETTLED)
         if not job.first or (job.how == "cut" and not left):
             await scenario.expect(world)
-            broken = [asdict(f) for f in await invariants.check(world.session) if f.violations]
+            broken = [asdict(f) for f in await check(world.session) if f.violations]
             assert not broken, broken
         world.stop.ask()
         await asyncio.wait(world.services, timeout=5)

@@ -17,18 +17,18 @@ from types import FrameType
 ROOT = Path(__file__).parents[3]
 ELSEWHERE = (
     "cli",
-    "doctor",
-    "embedded",
-    "testing",
-    "migrate.py",
-    "functions.py",
-    "invariants.py",
-    "definitions",
-    "workflows",
+    "language",
+    "operate/doctor",
+    "run/testing",
+    "service/embedded",
+    "store/demo.py",
+    "store/functions.py",
+    "store/invariants.py",
+    "store/migrate.py",
 )
 """Below common/penstock: commands, probes of an operator and of tests, and what talks to no server."""
 PRIMITIVES = ("common/penstock/store/database.py", "common/penstock/store/crash_points.py")
-TRANSPORTS = "common/penstock/transports/"
+TRANSPORTS = "common/penstock/messaging/transports/"
 READS = re.compile(r"^\s*(select|with)\b", re.IGNORECASE)
 WRITES = re.compile(r"\b(insert into|update|delete from|pg_notify)\b", re.IGNORECASE)
 NO_TRANSPORT = frozenset({"publisher", "_publisher", "client", "way"})
@@ -56,8 +56,8 @@ def sites() -> tuple[Site, ...]:
     for folder in ("common/penstock", "services"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
-            below = name.removeprefix("common/penstock/").split("/")[0]
-            if name not in PRIMITIVES and not (folder.startswith("common") and below in ELSEWHERE):
+            elsewhere = any((ROOT / folder / one) in (path, *path.parents) for one in ELSEWHERE)
+            if name not in PRIMITIVES and not elsewhere:
                 found += _of(name, path)
     return tuple(found)
 
@@ -153,13 +153,13 @@ def _text(node: ast.AST, path: Path, tree: ast.Module) -> str | None:
 def _constants(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
-    return {
-        target.id: node.value.value
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-        for target in node.targets
-        if isinstance(target, ast.Name) and isinstance(node.value.value, str)
-    }
+    found: dict[str, str] = {}
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.JoinedStr):
+            parts = node.value.values if isinstance(node.value, ast.JoinedStr) else [node.value]
+            text = "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))
+            found |= {target.id: text for target in node.targets if isinstance(target, ast.Name)}
+    return found
 
 
 @cache

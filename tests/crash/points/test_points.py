@@ -34,9 +34,7 @@ def test_nothing_talks_to_a_server_around_the_points() -> None:
                     and "connection" in on
                 )
                 settles = node.func.attr in ("basic_ack", "basic_nack", "basic_reject", "basic_publish")
-                if (sql or settles) and not name.startswith(
-                    ("common/penstock/cli/", "common/penstock/operate/doctor/")
-                ):
+                if (sql or settles) and not name.startswith("common/penstock/cli/"):
                     around.add(name)
     assert around == AROUND.keys()
 
@@ -50,7 +48,7 @@ def test_the_sites_are_those_that_the_source_has() -> None:
         "common/penstock/messaging/consumer.py:Consumer._transact#1 (commit)",
         "common/penstock/messaging/consumer.py:Consumer._handle#1 (ack)",
         "common/penstock/messaging/outbox.py:Publisher._publish#1 (publish)",
-        "common/penstock/service/heartbeat.py:Heartbeat._beat#2 (commit)",
+        "common/penstock/store/heartbeats.py:beat#1 (commit)",
     ):
         assert one in known, sorted(known)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Client
-from penstock.client.installation import located
+from penstock.client.installation import find_installation
 from penstock.errors import ConfigurationError
 from penstock.service import embedded
 from penstock.store import migrate
@@ -26,7 +26,7 @@ async def test_a_client_joins_the_embedded_server_of_the_folder(
     server = embedded.start(home)
     try:
         monkeypatch.chdir(tmp_path)
-        await migrate.upgrade(await located())
+        await migrate.upgrade(await find_installation())
         async with Client.connect() as client:
             assert await client.schedules.all() == []
     finally:

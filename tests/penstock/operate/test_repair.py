@@ -11,9 +11,10 @@ import pytest
 from penstock import AskInquiry, Limit, action
 from penstock.errors import InvalidInput
 from penstock.ids import new_id
-from penstock.operate import invariants
+from penstock.operate.check import check
 from penstock.operate.repair import MENDS, repair
 from penstock.service.assembly import Parts
+from penstock.store.invariants import INVARIANTS
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.store.admission.desk import CLAIM
@@ -44,7 +45,7 @@ async def parts(house: Installation) -> Parts:
 
 
 async def broken(house: Installation) -> set[str]:
-    return {finding.name for finding in await invariants.check(house.session) if finding.violations}
+    return {finding.name for finding in await check(house.session) if finding.violations}
 
 
 async def mend(house: Installation, parts: Parts, name: str, *more: str) -> None:
@@ -123,9 +124,9 @@ async def test_a_slot_of_nobody_is_freed_and_the_next_starts(house: Installation
         "insert into slot (key, execution_id, attempt) values ($1, $2, 1) returning 1", slot["key"], first
     )
     second = await scheduled(house, "shop.alone", n=2)
-    assert (await house.client.get(second))["status"] == "queued"
+    assert (await house.client.get(second)).status == "queued"
     await mend(house, parts, "I3s")
-    assert (await house.client.get(second))["status"] == "scheduled"
+    assert (await house.client.get(second)).status == "scheduled"
     await goes_on(house, second)
 
 
@@ -267,7 +268,7 @@ async def test_what_runs_on_a_worker_that_lives_is_left_to_it(house: Installatio
     assert (one.name, one.state, one.mended) == ("I10d", "left", 0)
     assert await house.client.result(id, timeout=20) == "waited"
     await house.sound()
-    assert (await house.client.get(id))["recoveries"] == 0
+    assert (await house.client.get(id)).recoveries == 0
 
 
 async def test_the_sweeper_takes_back_what_a_worker_claimed_after_it_had_left(house: Installation) -> None:
@@ -275,7 +276,7 @@ async def test_the_sweeper_takes_back_what_a_worker_claimed_after_it_had_left(ho
     await house.rows("delete from process where id = $1 returning 1", worker)
     await house.rows("update claim set claimed_at = clock_timestamp() - interval '5 seconds' returning 1")
     await goes_on(house, id)
-    assert (await house.client.get(id))["recoveries"] == 1
+    assert (await house.client.get(id)).recoveries == 1
 
 
 async def test_who_waits_for_an_answer_to_nothing_asks_again(house: Installation, parts: Parts) -> None:
@@ -297,7 +298,7 @@ async def test_what_ended_goes_to_the_archive(house: Installation, parts: Parts)
     await house.rows("delete from finished returning 1")
     await mend(house, parts, "I10f")
     assert (await house.rows("select * from archive_finished(interval '-1 second', 20)"))[0][0] == 1
-    assert (await house.client.get(id))["status"] == "cancelled"
+    assert (await house.client.get(id)).status == "cancelled"
     await house.sound()
 
 
@@ -324,4 +325,4 @@ async def test_only_what_is_named_is_mended(house: Installation, parts: Parts) -
 
 
 def test_every_mend_is_of_an_invariant() -> None:
-    assert set(MENDS) <= {invariant.name for invariant in invariants.INVARIANTS}
+    assert set(MENDS) <= {invariant.name for invariant in INVARIANTS}

@@ -12,9 +12,9 @@ from pydantic import SecretStr
 
 from penstock.errors import IllegalMove
 from penstock.ids import new_id
-from penstock.service.heartbeat import LEAVE
 from penstock.settings import Settings
 from penstock.store.database import Database, Row, Session
+from penstock.store.heartbeats import LEAVE
 
 CLAIM = (
     "select * from claim_executions($1, $2, $3::uuid[], 100, 'work.default', $4::integer[], '{}'::integer[])"

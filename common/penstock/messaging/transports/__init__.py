@@ -10,10 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-MOVED = "execution.status."
-STATUS = (MOVED, "inquiry.created")
-"""A message to a queue that begins so tells whoever listens what happened. Nobody listening is fine."""
-
 REASON_HEADER = "x-penstock-reason"
 """On a delivery of the queue `dead`: why it is there, such as `delivery_limit`, or what a handler said."""
 
@@ -83,6 +79,10 @@ class Transport(Protocol):
     """Carries messages. `open` first; `close` at the end."""
 
     name: str
+
+    outbox_is_queue: bool
+    """Whether what is staged stays in the outbox until a consumer has settled it. Otherwise whoever publishes deletes it
+    there, once `publish` has said that it is safe."""
 
     async def open(self) -> None:
         """Connect and declare (or check) the topology. Raises ConnectionFailed after the deadline."""

@@ -12,12 +12,12 @@ __all__ = ["Finding", "examine"]
 async def examine(settings: Settings) -> list[Finding]:
     """Look at everything that can be looked at. What cannot be reached is a finding, never an error."""
     found = [*software.findings()]
-    connection, reached = await postgres.reach(settings)
+    session, reached = await postgres.reach(settings)
     found += reached
-    if connection is not None:
+    if session is not None:
         try:
-            found += await postgres.findings(connection, settings)
-            found += await installation.findings(connection, settings)
+            found += await postgres.findings(session, settings)
+            found += await installation.findings(session, settings)
         finally:
-            await connection.close(timeout=2)
+            await session.close()
     return found + await broker.findings(settings)

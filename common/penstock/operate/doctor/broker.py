@@ -12,14 +12,6 @@ from penstock.store import queues
 
 DEADLINE = 5.0
 """Seconds to connect."""
-QUEUES = (
-    queues.EVENT_RECEIVED,
-    queues.EVENT_CREATED,
-    queues.ENFORCEMENT_CREATED,
-    queues.EXECUTION_REQUESTED,
-    queues.EXECUTION_COMPLETED,
-    queues.DEAD,
-)
 
 
 async def findings(settings: Settings) -> list[Finding]:
@@ -37,7 +29,7 @@ async def findings(settings: Settings) -> list[Finding]:
     try:
         await transport.open()
         took = (time.perf_counter() - begun) * 1000
-        waiting = {queue: await transport.depth(queue) for queue in QUEUES}
+        waiting = {queue: await transport.depth(queue) for queue in queues.QUEUES}
     except ConfigurationError as error:
         start = " If no executor has run here yet, start one: it declares them." * settings.declare_topology
         return [bad("rabbitmq", error.message, f"{error.hint}{start}")]

@@ -9,61 +9,36 @@ import orjson
 from penstock.errors import PenstockError
 from penstock.language import labels
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
-from penstock.operate.doctor.postgres import Connection
 from penstock.settings import Settings
-from penstock.store import migrate
-from penstock.store.database import Database
+from penstock.store import daily_tables, dead_letters, migrate, outbox, presence, queues
+from penstock.store.database import Session
 from penstock.store.schedules import health
 
-PARTITIONED = ("event", "history", "archive", "log_line", "fire")
 ANY_DAY = frozenset({"fire"})
 """Those whose default partition is in use: a backfill makes fires of days long past."""
 STUCK = 60.0
 """Seconds after which a staged message should have been published."""
 
-PARTITIONS = (
-    "select unnest($1::text[]) except select relname::text from pg_class where pg_table_is_visible(oid)"
-)
-ALIVE = """
-select kind, count(*) as count from process
-where state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1) group by kind
-"""
-UNSERVED = """
-select n.queue, count(*) as count, max(d.body ->> 'labels') as labels
-from live l join execution e on e.id = l.execution_id
-join namespace n on n.id = e.namespace_id join definition d on d.id = e.definition_id
-where e.status = 'scheduled' and n.queue like 'work.%' and not exists (
-    select from process p where p.kind = 'worker' and substr(n.queue, 6) = any(p.routes) and n.action = any(p.actions)
-        and p.state = 'active' and p.beat_at > clock_timestamp() - make_interval(secs => $1))
-group by n.queue, d.body -> 'labels' order by 2 desc limit 5
-"""
-OUTBOX = """
-select queue, count(*) as count, max(tries) as tries,
-    extract(epoch from clock_timestamp() - min(created_at))::float8 as age, max(error) as error
-from outbox where created_at < clock_timestamp() - make_interval(secs => $1) and queue not like 'work.%'
-group by queue order by 2 desc limit 5
-"""
 
-
-async def findings(connection: Connection, settings: Settings) -> list[Finding]:
-    schema = await _schema(connection)
+async def findings(session: Session, settings: Settings) -> list[Finding]:
+    schema = await _schema(session)
     if schema.state != "ok":
         return [schema]
     return [
         schema,
-        *await _partitions(connection),
-        *await _services(connection, settings),
-        *await _unserved(connection, settings),
-        *await _outbox(connection),
-        await _dead_letters(connection),
-        await _schedules(settings),
+        *await _partitions(session),
+        *await _services(session, settings),
+        *await _unserved(session, settings),
+        *await _outbox(session),
+        await _dead_letters(session),
+        await _schedules(session),
     ]
 
 
-async def _schema(connection: Connection) -> Finding:
-    current = await migrate.current(connection.fetch)
+async def _schema(session: Session) -> Finding:
+    current = await migrate.current(session.fetch)
     try:
-        missing = await migrate.missing(connection.fetch)
+        missing = await migrate.missing(session.fetch)
     except PenstockError as error:
         return bad("schema", str(error), error.hint or "")
     if not missing:
@@ -73,10 +48,11 @@ async def _schema(connection: Connection) -> Finding:
     )
 
 
-async def _partitions(connection: Connection) -> list[Finding]:
+async def _partitions(session: Session) -> list[Finding]:
     today = datetime.now(UTC).date()
-    wanted = [f"{table}_{day:%Y%m%d}" for table in PARTITIONED for day in (today, today + timedelta(days=1))]
-    missing = sorted(row[0] for row in await connection.fetch(PARTITIONS, wanted))
+    tables = await daily_tables.tables(session)
+    wanted = [f"{table}_{day:%Y%m%d}" for table in tables for day in (today, today + timedelta(days=1))]
+    missing = await daily_tables.missing(session, wanted)
     found = [
         bad(
             "partitions",
@@ -84,12 +60,10 @@ async def _partitions(connection: Connection) -> list[Finding]:
             "Run an executor: it makes them once an hour. Or at once, in psql: select make_partitions(7)",
         )
         if missing
-        else ok("partitions", f"those of today and tomorrow are there ({', '.join(PARTITIONED)})")
+        else ok("partitions", f"those of today and tomorrow are there ({', '.join(tables)})")
     ]
     full = [
-        table
-        for table in PARTITIONED
-        if table not in ANY_DAY and await connection.fetchval(f"select exists (select from {table}_default)")
+        table for table in tables if table not in ANY_DAY and await daily_tables.has_strays(session, table)
     ]
     found.append(
         warning(
@@ -104,8 +78,8 @@ async def _partitions(connection: Connection) -> list[Finding]:
     return found
 
 
-async def _services(connection: Connection, settings: Settings) -> list[Finding]:
-    alive = {row["kind"]: row["count"] for row in await connection.fetch(ALIVE, settings.stale_threshold)}
+async def _services(session: Session, settings: Settings) -> list[Finding]:
+    alive = await presence.by_kind(session, settings.stale_threshold)
     found = []
     for kind, does, start in (
         ("executor", "nothing is scheduled", "penstock executor"),
@@ -119,43 +93,39 @@ async def _services(connection: Connection, settings: Settings) -> list[Finding]
     return found
 
 
-async def _unserved(connection: Connection, settings: Settings) -> list[Finding]:
+async def _unserved(session: Session, settings: Settings) -> list[Finding]:
     found = []
-    for row in await connection.fetch(UNSERVED, settings.stale_threshold):
-        asked = labels.written(orjson.loads(row["labels"] or "{}"))
+    for row in await presence.unserved(session, settings.stale_threshold):
+        asked = labels.written(orjson.loads(row.labels or "{}"))
         what = f", carries {asked}" if asked else ""
         more = f" --labels {asked}" if asked else ""
         found.append(
             bad(
-                row["queue"],
-                f"{row['count']} executions wait for a worker that has their action{what} and serves this route",
-                f"Start one: `penstock worker --module FILE --routes {row['queue'].removeprefix('work.')}{more}`.",
+                row.queue,
+                f"{row.count} executions wait for a worker that has their action{what} and serves this route",
+                f"Start one: `penstock worker --module FILE --routes {row.queue.removeprefix(queues.WORK)}{more}`.",
             )
         )
     return found
 
 
-async def _outbox(connection: Connection) -> list[Finding]:
-    rows = await connection.fetch(OUTBOX, STUCK)
+async def _outbox(session: Session) -> list[Finding]:
+    rows = await outbox.stuck(session, STUCK)
     if not rows:
         return [ok("outbox", "nothing waits to be published")]
     return [
         warning(
-            f"outbox {row['queue']}",
-            f"{row['count']} messages are up to {row['age']:.0f} s old, tried {row['tries']} times"
-            + (f" ({row['error']})" if row["error"] else ""),
+            f"outbox {row.queue}",
+            f"{row.count} messages are up to {row.age:.0f} s old, tried {row.tries} times"
+            + (f" ({row.error})" if row.error else ""),
             "An executor publishes them once it runs and the broker takes them: see the lines on both.",
         )
         for row in rows
     ]
 
 
-async def _schedules(settings: Settings) -> Finding:
-    database = Database(settings, role="doctor")
-    try:
-        found = await health.troubles(database.session())
-    finally:
-        await database.close()
+async def _schedules(session: Session) -> Finding:
+    found = await health.troubles(session)
     if not found:
         return ok("schedules", "all are well")
     named = ", ".join(dict.fromkeys(f"{one.schedule or 'all'} {one.kind}" for one in found[:5]))
@@ -163,8 +133,8 @@ async def _schedules(settings: Settings) -> Finding:
     return warning("schedules", f"{named}{more}", "`penstock schedule health` says what to do.")
 
 
-async def _dead_letters(connection: Connection) -> Finding:
-    count = await connection.fetchval("select count(*) from dead_letter")
+async def _dead_letters(session: Session) -> Finding:
+    count = await dead_letters.count(session)
     if not count:
         return ok("dead letters", "none")
     return warning(

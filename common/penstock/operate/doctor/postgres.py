@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import asyncpg
 
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.settings import Settings
+from penstock.store import server_state
+from penstock.store.database import Row, Session
+from penstock.store.server_state import ServerState
 
 OLDEST = 140_000
 DEADLINE = 5.0
@@ -18,31 +22,9 @@ CLOCKS_WARN, CLOCKS_BAD = 1.0, 3600.0
 LONG = 300.0
 """Seconds after which an open transaction keeps vacuum from doing its work."""
 
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
-STATE = """
-select current_setting('server_version') as version, current_setting('server_version_num')::integer as number,
-    pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as read_only,
-    current_setting('fsync')::boolean and current_setting('full_page_writes')::boolean as safe,
-    current_setting('synchronous_commit') as commits,
-    current_setting('autovacuum')::boolean and current_setting('track_counts')::boolean as vacuums,
-    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer as room,
-    (select count(*) from pg_stat_activity where backend_type = 'client backend') as used
-"""
-UNVACUUMED = """
-select string_agg(c.relname, ', ') from pg_class c join pg_namespace n on n.oid = c.relnamespace
-where n.nspname = current_schema() and 'autovacuum_enabled=false' = any(c.reloptions)
-"""
-LONG_TRANSACTIONS = """
-select pid, application_name, extract(epoch from clock_timestamp() - xact_start)::float8 as age from pg_stat_activity
-where xact_start < clock_timestamp() - make_interval(secs => $1) and pid <> pg_backend_pid()
-    and backend_type = 'client backend' and datname = current_database()
-order by xact_start limit 1
-"""
-
-
-async def reach(settings: Settings) -> tuple[Connection | None, list[Finding]]:
-    """A connection as the services make them, or why there is none."""
+async def reach(settings: Settings) -> tuple[Session | None, list[Finding]]:
+    """A session on a connection as the services make them, or why there is none. Close it."""
     if settings.database_url is None:
         return None, [
             bad("postgresql", "no database is named", "Set PENSTOCK_DATABASE_URL, or run `penstock dev`.")
@@ -55,6 +37,7 @@ async def reach(settings: Settings) -> tuple[Connection | None, list[Finding]]:
             timeout=DEADLINE,
             server_settings={"application_name": f"doctor:{settings.name}"[:63], **given},
             statement_cache_size=0 if settings.database_pooler else 100,
+            record_class=Row,
         )
     except (
         OSError,
@@ -67,9 +50,18 @@ async def reach(settings: Settings) -> tuple[Connection | None, list[Finding]]:
         return None, [_unreachable(error)]
     took = (time.perf_counter() - begun) * 1000
     address = connection.get_server_version()
-    return connection, [
+    return Session(opened(connection), settings, {}), [
         ok("postgresql", f"{address.major}.{address.minor} answers, connected in {took:.0f} ms")
     ]
+
+
+def opened(connection: asyncpg.Connection[Row]) -> Callable[[], Awaitable[asyncpg.Connection[Row]]]:
+    """What opens the connection that there is."""
+
+    async def connect() -> asyncpg.Connection[Row]:
+        return connection
+
+    return connect
 
 
 def _unreachable(error: Exception) -> Finding:
@@ -97,30 +89,29 @@ def _unreachable(error: Exception) -> Finding:
     return bad("postgresql", f"does not answer: {said}", fix)
 
 
-async def findings(connection: Connection, settings: Settings) -> list[Finding]:
-    state = await connection.fetchrow(STATE)
-    assert state is not None
+async def findings(session: Session, settings: Settings) -> list[Finding]:
+    state = await server_state.read(session)
     return [
         _version(state),
         _writable(state),
-        await _clocks(connection),
+        await _clocks(session),
         _durable(state),
-        await _vacuum(connection, state),
+        await _vacuum(session, state),
         _room(state),
-        await _long_transactions(connection),
+        await _long_transactions(session),
     ]
 
 
-def _version(state: asyncpg.Record) -> Finding:
-    if state["number"] < OLDEST:
+def _version(state: ServerState) -> Finding:
+    if state.number < OLDEST:
         return bad(
-            "version", f"PostgreSQL {state['version']}", "Update it: Penstock needs PostgreSQL 14 or later."
+            "version", f"PostgreSQL {state.version}", "Update it: Penstock needs PostgreSQL 14 or later."
         )
-    return ok("version", f"PostgreSQL {state['version']}")
+    return ok("version", f"PostgreSQL {state.version}")
 
 
-def _writable(state: asyncpg.Record) -> Finding:
-    if state["read_only"]:
+def _writable(state: ServerState) -> Finding:
+    if state.read_only:
         return bad(
             "writable",
             "this is a standby, or the database is read-only",
@@ -129,12 +120,12 @@ def _writable(state: asyncpg.Record) -> Finding:
     return ok("writable", "yes")
 
 
-async def _clocks(connection: Connection) -> Finding:
+async def _clocks(session: Session) -> Finding:
     """The difference at the middle of a round trip; of several, the quickest one says most."""
     trips = []
     for _ in range(3):
         before = time.time()
-        theirs = float(await connection.fetchval("select extract(epoch from clock_timestamp())::float8"))
+        theirs = await server_state.seconds_since_epoch(session)
         after = time.time()
         trips.append((after - before, abs(theirs - (before + after) / 2)))
     off = min(trips)[1]
@@ -145,51 +136,53 @@ async def _clocks(connection: Connection) -> Finding:
     return warning("clocks", says, fix) if off > CLOCKS_WARN else ok("clocks", says)
 
 
-def _durable(state: asyncpg.Record) -> Finding:
-    if not state["safe"]:
+def _durable(state: ServerState) -> Finding:
+    if not state.safe:
         return bad(
             "durability",
             "fsync or full_page_writes is off: a crash of the server can lose or damage everything",
             "Set both to on in postgresql.conf, and reload.",
         )
-    if state["commits"] == "off":
+    if state.commits == "off":
         return warning(
             "durability",
             "synchronous_commit is off: a crash of the server can forget what was acknowledged",
             "Set it to on for this database: alter database NAME set synchronous_commit = on.",
         )
-    return ok("durability", f"fsync is on, synchronous_commit is {state['commits']}")
+    return ok("durability", f"fsync is on, synchronous_commit is {state.commits}")
 
 
-async def _vacuum(connection: Connection, state: asyncpg.Record) -> Finding:
-    if not state["vacuums"]:
+async def _vacuum(session: Session, state: ServerState) -> Finding:
+    if not state.vacuums:
         return bad(
             "autovacuum",
             "off: tables grow, plans go wrong, and in the end the server stops",
             "Set autovacuum and track_counts to on in postgresql.conf, and reload.",
         )
-    tables = await connection.fetchval(UNVACUUMED)
+    tables = await server_state.unvacuumed(session)
     if tables:
-        return warning("autovacuum", f"off for {tables}", "alter table NAME reset (autovacuum_enabled)")
+        return warning(
+            "autovacuum",
+            f"off for {', '.join(tables)}",
+            "In psql: alter table NAME reset (autovacuum_enabled)",
+        )
     return ok("autovacuum", "on")
 
 
-def _room(state: asyncpg.Record) -> Finding:
-    says = f"{state['used']} of {state['room']} are in use"
+def _room(state: ServerState) -> Finding:
+    says = f"{state.used} of {state.room} are in use"
     fix = "Raise max_connections, run fewer services, or put PgBouncer before it (PENSTOCK_DATABASE_POOLER=true)."
-    if state["used"] >= 0.95 * state["room"]:
+    if state.used >= 0.95 * state.room:
         return bad("connections", says, fix)
-    return (
-        warning("connections", says, fix) if state["used"] >= 0.8 * state["room"] else ok("connections", says)
-    )
+    return warning("connections", says, fix) if state.used >= 0.8 * state.room else ok("connections", says)
 
 
-async def _long_transactions(connection: Connection) -> Finding:
-    row = await connection.fetchrow(LONG_TRANSACTIONS, LONG)
+async def _long_transactions(session: Session) -> Finding:
+    row = await server_state.longest_transaction(session, LONG)
     if row is None:
         return ok("long transactions", "none")
     return warning(
         "long transactions",
-        f"{row['application_name'] or 'a client'} (pid {row['pid']}) has had one open for {row['age']:.0f} s",
-        f"End it, for vacuum cannot clean up after it: select pg_terminate_backend({row['pid']})",
+        f"{row.application_name or 'a client'} (pid {row.pid}) has had one open for {row.age:.0f} s",
+        f"End it, for vacuum cannot clean up after it: select pg_terminate_backend({row.pid})",
     )

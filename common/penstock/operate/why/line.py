@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -9,49 +11,21 @@ import orjson
 from penstock.operate.why import presence
 from penstock.operate.why.answer import Why, count, ordinal, span, why_of
 from penstock.settings import Settings
-from penstock.store.database import Row, Session
+from penstock.store import admission_line
+from penstock.store.admission_line import KeyLimit, LinePlace, SlotHolder
+from penstock.store.database import Session
+from penstock.store.executions import Execution
 
-PLACE = """
-select w.lane, w.rank, w.turn, w.ready_at, w.fair_group, l.gate, l.keys, l.fair,
-    extract(epoch from clock_timestamp() - w.since)::float8 as waited,
-    extract(epoch from clock_timestamp() - n.away_since)::float8 as away
-from waiter w join lane l on l.id = w.lane join namespace n on n.id = l.namespace_id
-where w.execution_id = $1
-"""
-AHEAD = """
-select count(*) from lane l join waiter w on w.lane = l.id
-where l.gate = $1 and (w.rank, case when l.id = $2 or l.fair = l.gate then w.turn else 0 end, w.ready_at, w.execution_id)
-    < ($3::smallint, case when l.id = $2 or $4::boolean then $5::bigint else 0 end, $6::timestamptz, $7::uuid)
-"""
-PACE = """
-select sum(admitted)::bigint as admitted,
-    sum(admitted)::float8 / greatest(extract(epoch from clock_timestamp() - min(began_at))::float8, 1) as per_second
-from lane where gate = $1
-"""
-LIMITS = """
-select x.key, l.ref, nullif(l.max, 2147483647) as max, l.by, l.rate_count, l.rate_seconds,
-    (select count(*) from slot s where s.key = x.key) as held,
-    (select extract(epoch from min(w.at) - clock_timestamp())::float8 from wake w where w.key = x.key) as next_look
-from unnest($1::text[]) x (key) join concurrency_limit l on l.id = split_part(x.key, ':', 1)::integer
-"""
-HOLDERS = """
-select s.execution_id as id, n.action, e.status, p.name as worker,
-    extract(epoch from clock_timestamp() - s.admitted_at)::float8 as seconds
-from slot s join execution e on e.id = s.execution_id join namespace n on n.id = e.namespace_id
-left join process p on p.id = e.claim
-where s.key = $1 order by s.admitted_at, s.execution_id limit 10
-"""
 HISTORY = 3
 """So many must have been let in before a guess is made."""
 
 
-async def queued(session: Session, row: Row, settings: Settings) -> Why:
-    places = await session.fetch(PLACE, row["id"])
-    if not places:
+async def queued(session: Session, row: Execution, settings: Settings) -> Why:
+    place = await admission_line.place(session, row.id)
+    if place is None:
         return why_of(row, "message", "It has just left the line: ask again.")
-    place = places[0]
-    gate = place["gate"]
-    facts: dict[str, Any] = {"waited": place["waited"], "keys": place["keys"], "priority": -place["rank"]}
+    gate = place.gate
+    facts: dict[str, Any] = {"waited": place.waited, "keys": place.keys, "priority": -place.rank}
     if gate == "regroup":
         says = "Its limits have changed, and it is being put in line anew, at its old place."
         if not await presence.executors(session, settings):
@@ -59,8 +33,8 @@ async def queued(session: Session, row: Row, settings: Settings) -> Why:
         return why_of(row, "regroup", says, **facts)
     if gate.startswith("worker:"):
         found = await presence.workers(session, row, settings)
-        facts |= {"workers": dict(found), "route": row["queue"]}
-        if found["able"]:
+        facts |= {"workers": asdict(found), "route": row.queue}
+        if found.able:
             says = "A worker has come, and it is about to be let in."
             return why_of(row, "worker", says, **facts)
         says = f"{presence.missing(row, found)} It lets others pass meanwhile, and keeps its place."
@@ -68,72 +42,71 @@ async def queued(session: Session, row: Row, settings: Settings) -> Why:
     return await _before(session, row, settings, place, facts)
 
 
-async def _before(session: Session, row: Row, settings: Settings, place: Row, facts: dict[str, Any]) -> Why:
+async def _before(
+    session: Session, row: Execution, settings: Settings, place: LinePlace, facts: dict[str, Any]
+) -> Why:
     """It stands before a key that is full, or was a moment ago."""
-    gate = place["gate"]
-    limits = {found["key"]: found for found in await session.fetch(LIMITS, place["keys"])}
-    limit, others = limits[gate], [limits[key]["ref"] for key in place["keys"] if key != gate]
-    holders = [dict(holder) for holder in await session.fetch(HOLDERS, gate)]
-    position = 1 + int((await session.fetch(AHEAD, gate, place["lane"], *_place_of(row, place)))[0][0])
+    gate = place.gate
+    limits = await admission_line.limits(session, place.keys)
+    limit, others = limits[gate], [limits[key].ref for key in place.keys if key != gate]
+    holders = await admission_line.holders(session, gate)
+    position = 1 + await admission_line.ahead(session, row.id, place)
     seconds = await _guess(session, gate, position)
     facts |= {
-        "limit": limit["ref"],
-        "max": limit["max"],
-        "group": group_of(gate, limit["by"]),
+        "limit": limit.ref,
+        "max": limit.max,
+        "group": group_of(gate, limit.by),
         "also_needs": others or None,
         "position": position,
-        "held": limit["held"],
-        "holders": holders,
+        "held": limit.held,
+        "holders": [asdict(holder) for holder in holders],
         "about_seconds": seconds,
     }
     whose = "".join(f" for {name}={_short(value)}" for name, value in (facts["group"] or {}).items())
     turn = f"it is {ordinal(position)} in line"
-    if place["fair_group"] is not None:
+    if place.fair_group is not None:
         turn += ", where the groups take turns"
     about = "" if seconds is None else f" At the pace so far its turn comes in about {span(seconds)}."
     also = f" It needs a slot of {' and '.join(others)} as well." if others else ""
-    if limit["max"] is not None and limit["held"] >= limit["max"]:
-        says = f"Waits for {_held(limit, whose, turn, holders)}.{about}{also}"
+    if limit.max is not None and limit.held >= limit.max:
+        says = f"Waits for {_held(limit, limit.max, whose, turn, holders)}.{about}{also}"
         return why_of(row, "limit", says, **facts)
-    facts["next_look"] = limit["next_look"]
-    if limit["rate_count"] is not None and (limit["next_look"] or 0) > 0:
+    facts["next_look"] = limit.next_look
+    if limit.rate_count is not None and (limit.next_look or 0) > 0:
         says = (
-            f"Waits for the rate of {limit['ref']}{whose} ({limit['rate_count']} in {span(limit['rate_seconds'])}): {turn}, "
-            f"and the next may start in {span(limit['next_look'])}.{about}{also}"
+            f"Waits for the rate of {limit.ref}{whose} ({limit.rate_count} in {span(limit.rate_seconds)}): {turn}, "
+            f"and the next may start in {span(limit.next_look)}.{about}{also}"
         )
         return why_of(row, "rate", says, **facts)
     if not await presence.executors(session, settings):
         return why_of(
-            row, "outage", f"There is room under {limit['ref']}{whose}. {presence.NO_EXECUTOR}", **facts
+            row, "outage", f"There is room under {limit.ref}{whose}. {presence.NO_EXECUTOR}", **facts
         )
     return why_of(
-        row, "limit", f"There is room under {limit['ref']}{whose}, and it is about to be let in.", **facts
+        row, "limit", f"There is room under {limit.ref}{whose}, and it is about to be let in.", **facts
     )
 
 
-def _held(limit: Row, whose: str, turn: str, holders: list[dict[str, Any]]) -> str:
+def _held(limit: KeyLimit, most: int, whose: str, turn: str, holders: list[SlotHolder]) -> str:
     oldest = holders[0]
-    who = f" on {oldest['worker']}" if oldest["worker"] else ""
-    since = f"for {span(oldest['seconds'])}{who}"
-    if limit["max"] == limit["held"] == 1:
-        return f"the slot of {limit['ref']}{whose}: {turn}; {oldest['id']} ({oldest['action']}) holds it, {since}"
+    who = f" on {oldest.worker}" if oldest.worker else ""
+    since = f"for {span(oldest.seconds)}{who}"
+    if most == limit.held == 1:
+        return f"the slot of {limit.ref}{whose}: {turn}; {oldest.id} ({oldest.action}) holds it, {since}"
     return (
-        f"one of {count(limit['max'], 'slot')} of {limit['ref']}{whose}: {turn}; {count(limit['held'], 'execution')} "
-        f"{'holds' if limit['held'] == 1 else 'hold'} a slot, the oldest ({oldest['id']}, {oldest['action']}) {since}"
+        f"one of {count(most, 'slot')} of {limit.ref}{whose}: {turn}; {count(limit.held, 'execution')} "
+        f"{'holds' if limit.held == 1 else 'hold'} a slot, the oldest ({oldest.id}, {oldest.action}) {since}"
     )
-
-
-def _place_of(row: Row, place: Row) -> tuple[Any, ...]:
-    return place["rank"], place["fair"] == place["gate"], place["turn"], place["ready_at"], row["id"]
 
 
 async def _guess(session: Session, gate: str, position: int) -> float | None:
     """Seconds until its turn, at the pace since the line formed; None without a history."""
-    [pace] = await session.fetch(PACE, gate)
-    return position / pace["per_second"] if (pace["admitted"] or 0) >= HISTORY else None
+    pace = await admission_line.pace(session, gate)
+    enough = (pace.admitted or 0) >= HISTORY
+    return position / pace.per_second if enough and pace.per_second else None
 
 
-def group_of(key: str, by: list[str]) -> dict[str, Any] | None:
+def group_of(key: str, by: Sequence[str] | None) -> dict[str, Any] | None:
     """The values of the parameters that a limit is grouped by, of one of its keys. None where it is not grouped; long
     values are not known, only a hash of them."""
     if not by:

@@ -7,21 +7,20 @@ import orjson
 from penstock.moves import COMPLETED
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.settings import Settings
-from penstock.store.database import Row, Session
+from penstock.store import clock
+from penstock.store.database import Session
+from penstock.store.executions import Execution
 
-AGE = "select extract(epoch from clock_timestamp() - $1::timestamptz)::float8"
 
-
-async def ended(session: Session, row: Row, settings: Settings) -> Why:
-    [[age]] = await session.fetch(AGE, row["finished_at"])
-    took = (row["finished_at"] - row["created_at"]).total_seconds()
-    error = orjson.loads(row["error"]) if row["error"] else None
+async def ended(session: Session, row: Execution, settings: Settings) -> Why:
+    assert row.finished_at is not None
+    age = await clock.seconds_since(session, row.finished_at)
+    took = (row.finished_at - row.created_at).total_seconds()
+    error = orjson.loads(row.error) if row.error else None
     why = ""
-    if row["status"] != COMPLETED:
+    if row.status != COMPLETED:
         told = f"{error.get('type')}: {error.get('message')}" if error else None
-        why = f" ({row['reason'] or told or 'no reason was given'})"
-    tries = f", {count(row['attempt'], 'attempt')}" if row["attempt"] else ""
-    says = f"It waits for nothing: it ended as {row['status']}{why} {span(age)} ago, {span(took)} after it was requested{tries}."
-    return why_of(
-        row, "ended", says, ended_at=row["finished_at"], seconds=took, reason=row["reason"], error=error
-    )
+        why = f" ({row.reason or told or 'no reason was given'})"
+    tries = f", {count(row.attempt, 'attempt')}" if row.attempt else ""
+    says = f"It waits for nothing: it ended as {row.status}{why} {span(age)} ago, {span(took)} after it was requested{tries}."
+    return why_of(row, "ended", says, ended_at=row.finished_at, seconds=took, reason=row.reason, error=error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -9,47 +10,34 @@ import orjson
 from penstock.operate.why import presence
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.settings import Settings
-from penstock.store import executions
-from penstock.store.database import Row, Session
+from penstock.store import clock, executions, waiting_for
+from penstock.store.database import Session
+from penstock.store.executions import Execution
 from penstock.store.queues import EXECUTION_REQUESTED
+from penstock.store.waiting_for import ReadyTimer, WaitingMessage
 
-TIMER = """
-select extract(epoch from due_at - clock_timestamp())::float8 as seconds, due_at from timer
-where execution_id = $1 and kind = 'ready' order by due_at limit 1
-"""
-MESSAGE = """
-select id, tries, error, extract(epoch from clock_timestamp() - created_at)::float8 as age,
-    extract(epoch from due_at - clock_timestamp())::float8 as due
-from outbox where queue = $1 and $2::uuid = any (ids) order by id desc limit 1
-"""
-BEFORE = """
-select count(*) from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
-where e.status = 'scheduled' and n.queue = $1 and (e.ready_at, e.id) < ($2, $3)
-"""
-SINCE = "select extract(epoch from clock_timestamp() - $1::timestamptz)::float8"
-PAUSED = "select from paused_workflow where execution_id = $1"
 LATE = 5.0
 """Seconds after which a message that is not published is in trouble."""
 
 
-async def requested(session: Session, row: Row, settings: Settings) -> Why:
-    if row["parent"] is not None and await session.fetch(PAUSED, row["parent"]):
-        says = f"Its workflow is paused. Resume it with: penstock resume {row['parent']}"
-        return why_of(row, "paused", says, workflow=row["parent"])
-    timers = await session.fetch(TIMER, row["id"])
-    if timers and timers[0]["seconds"] > 0:
-        return await _timed(session, row, timers[0])
+async def requested(session: Session, row: Execution, settings: Settings) -> Why:
+    if row.parent is not None and await waiting_for.is_paused(session, row.parent):
+        says = f"Its workflow is paused. Resume it with: penstock resume {row.parent}"
+        return why_of(row, "paused", says, workflow=row.parent)
+    timer = await waiting_for.timer(session, row.id)
+    if timer is not None and timer.seconds > 0:
+        return await _timed(session, row, timer)
     alive = await presence.executors(session, settings)
-    message = await _message(session, row, EXECUTION_REQUESTED)
-    facts: dict[str, Any] = {"executors": alive, "message": message}
-    if timers:
-        facts["due"] = timers[0]["due_at"]
+    message = await waiting_for.message(session, EXECUTION_REQUESTED, row.id)
+    facts: dict[str, Any] = {"executors": alive, "message": _document(message)}
+    if timer is not None:
+        facts["due"] = timer.due_at
     if not alive:
         return why_of(row, "outage", presence.NO_EXECUTOR, **facts)
     if message is not None and (trouble := _trouble(message, settings)):
         return why_of(row, "outage", trouble, **facts)
-    [[age]] = await session.fetch(SINCE, row["ready_at"])
-    if message is None and not timers and age > settings.restage_age:
+    age = await clock.seconds_since(session, row.ready_at)
+    if message is None and timer is None and age > settings.restage_age:
         says = (
             f"Ready for {span(age)}, and no message of it waits here. If the broker lost it, an executor stages it again "
             f"after {span(settings.restage_age)}."
@@ -60,60 +48,60 @@ async def requested(session: Session, row: Row, settings: Settings) -> Why:
     )
 
 
-async def _timed(session: Session, row: Row, timer: Row) -> Why:
-    when = f"in {span(timer['seconds'])}"
+async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
+    when = f"in {span(timer.seconds)}"
     facts: dict[str, Any] = {
-        "seconds": timer["seconds"],
-        "due": timer["due_at"],
-        "failures": row["failures"],
+        "seconds": timer.seconds,
+        "due": timer.due_at,
+        "failures": row.failures,
     }
-    past = await executions.attempts(session, row["id"])
+    past = await executions.attempts(session, row.id)
     last = past[-1] if past else None
-    if row["attempt"] == 0 or last is None:
+    if row.attempt == 0 or last is None:
         says = f"It was asked to start later: {when}."
         return why_of(row, "timer", says, **facts, timer="not_before")
-    error = orjson.loads(last["error"]) if last["error"] else None
+    error = orjson.loads(last.error) if last.error else None
     if error is None or "carry" in error:
         return why_of(
             row, "timer", f"Its action put itself off; it runs again {when}.", **facts, timer="defer"
         )
     facts["error"] = error
-    says = f"Attempt {last['attempt']} failed ({error.get('type')}: {error.get('message')}); the next one begins {when}."
+    says = f"Attempt {last.attempt} failed ({error.get('type')}: {error.get('message')}); the next one begins {when}."
     return why_of(row, "timer", says, **facts, timer="retry")
 
 
-async def scheduling(session: Session, row: Row, settings: Settings) -> Why:
-    [[age]] = await session.fetch(SINCE, row["ready_at"])
+async def scheduling(session: Session, row: Execution, settings: Settings) -> Why:
+    age = await clock.seconds_since(session, row.ready_at)
     says = f"An executor has claimed it, {span(age)} ago. Should it not come back, others take over."
     return why_of(row, "message", says, seconds=age)
 
 
-async def scheduled(session: Session, row: Row, settings: Settings) -> Why:
+async def scheduled(session: Session, row: Execution, settings: Settings) -> Why:
     found = await presence.workers(session, row, settings)
-    message = await _message(session, row, row["queue"])
-    [[age]] = await session.fetch(SINCE, row["ready_at"])
+    message = await waiting_for.message(session, row.open_queue, row.id)
+    age = await clock.seconds_since(session, row.ready_at)
     facts: dict[str, Any] = {
-        "route": row["queue"],
-        "workers": dict(found),
-        "message": message,
+        "route": row.queue,
+        "workers": asdict(found),
+        "message": _document(message),
         "seconds": age,
     }
-    if not found["able"]:
+    if not found.able:
         return why_of(row, "worker", presence.missing(row, found), **facts)
     if message is not None and settings.broker_url is not None and (trouble := _trouble(message, settings)):
         return why_of(row, "outage", trouble, **facts)
-    before = int((await session.fetch(BEFORE, row["queue"], row["ready_at"], row["id"]))[0][0])
+    before = await waiting_for.ahead_on_route(session, row.open_queue, row.ready_at, row.id)
     facts["before"] = before
-    able = f"{count(found['able'], 'worker')} that could run it"
-    if found["busy"] >= found["slots"]:
+    able = f"{count(found.able, 'worker')} that could run it"
+    if found.busy >= found.slots:
         says = (
-            f"The {able} had all {count(found['slots'], 'slot')} taken at the last heartbeat; {before} stand before it on "
-            f"{row['queue']}."
+            f"The {able} had all {count(found.slots, 'slot')} taken at the last heartbeat; {before} stand before it on "
+            f"{row.queue}."
         )
         return why_of(row, "route", says, **facts)
-    if message is not None and message["due"] > 0 and settings.broker_url is None:
-        told = message["error"] or "it had no slot"
-        says = f"A worker handed it back ({told}); it is offered again in {span(message['due'])}."
+    if message is not None and message.due > 0 and settings.broker_url is None:
+        told = message.error or "it had no slot"
+        says = f"A worker handed it back ({told}); it is offered again in {span(message.due)}."
         return why_of(row, "route", says, **facts)
     if message is None and age > settings.restage_age and not before:
         says = (
@@ -121,22 +109,21 @@ async def scheduled(session: Session, row: Row, settings: Settings) -> Why:
             f"again after {span(settings.restage_age)}."
         )
         return why_of(row, "route", says, **facts)
-    says = f"On its way to {able}, for {span(age)}; {before} stand before it on {row['queue']}."
+    says = f"On its way to {able}, for {span(age)}; {before} stand before it on {row.queue}."
     return why_of(row, "route", says, **facts)
 
 
-async def _message(session: Session, row: Row, queue: str) -> dict[str, Any] | None:
-    rows = await session.fetch(MESSAGE, queue, row["id"])
-    return dict(rows[0]) if rows else None
+def _document(message: WaitingMessage | None) -> dict[str, Any] | None:
+    return None if message is None else asdict(message)
 
 
-def _trouble(message: dict[str, Any], settings: Settings) -> str | None:
+def _trouble(message: WaitingMessage, settings: Settings) -> str | None:
     """Why a staged message does not get on, if it does not."""
-    if settings.broker_url is None or (not message["tries"] and message["age"] < LATE):
+    if settings.broker_url is None or (not message.tries and message.age < LATE):
         return None
-    tried = f", tried {count(message['tries'], 'time')}" if message["tries"] else ""
-    why = f" ({message['error']})" if message["error"] else ""
+    tried = f", tried {count(message.tries, 'time')}" if message.tries else ""
+    why = f" ({message.error})" if message.error else ""
     return (
-        f"Its message waits for the broker for {span(message['age'])}{tried}{why}: RabbitMQ is away, full, or lacks the queue. "
+        f"Its message waits for the broker for {span(message.age)}{tried}{why}: RabbitMQ is away, full, or lacks the queue. "
         "It goes out as soon as the broker takes it; `penstock doctor` tells more."
     )

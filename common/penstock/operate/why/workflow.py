@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
@@ -14,54 +15,40 @@ from penstock.moves import FINAL
 from penstock.operate.why import presence
 from penstock.operate.why.answer import Reason, Why, count, why_of
 from penstock.settings import Settings
-from penstock.store import catalog
-from penstock.store.database import Row, Session
+from penstock.store import catalog, open_tasks
+from penstock.store.database import Session
+from penstock.store.executions import Execution
+from penstock.store.open_tasks import OpenTask
 
-HEAD = """
-select head::text as head, stop_status, stop_reason, w.definition_id from workflow w where execution_id = $1
-"""
-OPEN = """
-select e.task, e.status, count(*) as count, (array_agg(e.id order by e.ready_at, e.id))[1] as first
-from execution e where e.parent = $1 and e.finished_at is null group by e.task, e.status order by min(e.created_at), 2
-"""
-RECORDS = "select task, record ->> 'status' as status from workflow_task where execution_id = $1"
-PAUSED = """
-select by, reason from workflow_command
-where execution_id = $1 and kind = 'pause' and obeyed_at is not null and error is null order by id desc limit 1
-"""
-CHILDREN = """
-select id, status, finished_at is null as open, item from execution where parent = $1 and task = $2
-order by finished_at is not null, ready_at, id limit 1
-"""
 NOT_BEGUN = "not begun"
 
 
-async def running(session: Session, row: Row, settings: Settings) -> Why:
-    open_tasks = [dict(task) for task in await session.fetch(OPEN, row["id"])]
-    heads = await session.fetch(HEAD, row["id"])
-    head: Mapping[str, Any] = orjson.loads(heads[0]["head"]) if heads and heads[0]["head"] else {}
-    facts: dict[str, Any] = {"open": open_tasks, "tasks_left": head.get("left")}
-    doing = ", ".join(f"{t['task']} ({_how_many(t)})" for t in open_tasks[:5])
-    if len(open_tasks) > 5:
-        doing += f" and {len(open_tasks) - 5} more"
+async def running(session: Session, row: Execution, settings: Settings) -> Why:
+    tasks = await open_tasks.listed(session, row.id)
+    found = await open_tasks.head(session, row.id)
+    head: Mapping[str, Any] = orjson.loads(found.head) if found and found.head else {}
+    facts: dict[str, Any] = {"open": [asdict(task) for task in tasks], "tasks_left": head.get("left")}
+    doing = ", ".join(f"{task.task} ({_how_many(task)})" for task in tasks[:5])
+    if len(tasks) > 5:
+        doing += f" and {len(tasks) - 5} more"
     reason: Reason = "task"
-    if heads and heads[0]["stop_status"]:
-        facts |= {"stop": heads[0]["stop_status"], "reason": heads[0]["stop_reason"]}
-        reason, says = "stopping", f"It is ending ({heads[0]['stop_reason']})"
+    if found and found.stop_status:
+        facts |= {"stop": found.stop_status, "reason": found.stop_reason}
+        reason, says = "stopping", f"It is ending ({found.stop_reason})"
         says += f" and waits for its tasks that run: {doing}." if doing else "."
     elif head.get("paused"):
-        who = await session.fetch(PAUSED, row["id"])
-        by = f" by {who[0]['by']}" if who else ""
-        told = f" ({who[0]['reason']})" if who and who[0]["reason"] else ""
-        facts |= {"paused_by": who[0]["by"] if who else None}
+        pause = await open_tasks.last_pause(session, row.id)
+        by = f" by {pause.by}" if pause else ""
+        told = f" ({pause.reason})" if pause and pause.reason else ""
+        facts |= {"paused_by": pause.by if pause else None}
         reason, says = (
             "paused",
-            f"It is paused{by}{told}. Resume it with: penstock resume {row['id']}",
+            f"It is paused{by}{told}. Resume it with: penstock resume {row.id}",
         )
         says += f" Still under way: {doing}." if doing else ""
     elif doing:
-        first = open_tasks[0]
-        says = f"Waits for its {'task' if len(open_tasks) == 1 else 'tasks'} {doing}. See why: penstock why {first['first']}"
+        first = tasks[0]
+        says = f"Waits for its {'task' if len(tasks) == 1 else 'tasks'} {doing}. See why: penstock why {first.first}"
     else:
         says = "Nothing of it is under way: an executor is about to start its next tasks."
         reason = "message"
@@ -70,35 +57,35 @@ async def running(session: Session, row: Row, settings: Settings) -> Why:
     return why_of(row, reason, says, **facts)
 
 
-def _how_many(task: Mapping[str, Any]) -> str:
-    return str(task["status"]) if task["count"] == 1 else f"{task['count']} {task['status']}"
+def _how_many(task: OpenTask) -> str:
+    return task.status if task.count == 1 else f"{task.count} {task.status}"
 
 
-async def child(session: Session, row: Row, task: str) -> Why | UUID:
+async def child(session: Session, row: Execution, task: str) -> Why | UUID:
     """The execution of a task that waits or, if none does, ended; or, where it has none, why. Raises NotFound for
     something that is no workflow or has no such task."""
     from penstock.language.workflows import from_body
     from penstock.language.workflows.graph import Graph
 
-    body = (await catalog.bodies(session, [row["definition_id"]])).get(row["definition_id"], {})
+    body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
     if body.get("kind") != "workflow":
-        raise NotFound(f"{row['id']} is no workflow", hint="Ask without the task.")
+        raise NotFound(f"{row.id} is no workflow", hint="Ask without the task.")
     graph = Graph(from_body({name: value for name, value in body.items() if name != "kind"}))
     if task not in graph.index:
         near = get_close_matches(task, list(graph.index), n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(graph.index)}."
-        raise NotFound(f"{row['action']} has no task {task!r}", hint=hint)
-    children = await session.fetch(CHILDREN, row["id"], task)
-    if children:
-        return UUID(str(children[0]["id"]))
+        raise NotFound(f"{row.action} has no task {task!r}", hint=hint)
+    execution = await open_tasks.child(session, row.id, task)
+    if execution is not None:
+        return execution
     statuses = await _statuses(session, row, graph.index)
     node = graph[graph.index[task]]
     own = statuses.get(task, NOT_BEGUN)
     facts: dict[str, Any] = {"task": task, "task_status": own}
     if own in FINAL:
         return why_of(row, "ended", f"Task {task} has ended as {own}, without an execution.", **facts)
-    if row["finished_at"] is not None:
-        return why_of(row, "ended", f"Task {task} never began: its workflow is {row['status']}.", **facts)
+    if row.finished_at is not None:
+        return why_of(row, "ended", f"Task {task} never began: its workflow is {row.status}.", **facts)
     if own == "due":
         return why_of(
             row,
@@ -125,14 +112,11 @@ async def child(session: Session, row: Row, task: str) -> Why | UUID:
     return why_of(row, "dependency", says, **facts)
 
 
-async def _statuses(session: Session, row: Row, index: Mapping[str, int]) -> dict[str, str]:
+async def _statuses(session: Session, row: Execution, index: Mapping[str, int]) -> dict[str, str]:
     """How the tasks are that have begun or of which something before them has ended."""
     names = {number: name for name, number in index.items()}
-    found = {
-        names[r["task"]]: r["status"] or NOT_BEGUN
-        for r in await session.fetch(RECORDS, row["id"])
-        if r["task"] in names
-    }
-    for task in await session.fetch(OPEN, row["id"]):
-        found[task["task"]] = task["status"]
+    known = await open_tasks.statuses(session, row.id)
+    found = {names[task]: status or NOT_BEGUN for task, status in known.items() if task in names}
+    for one in await open_tasks.listed(session, row.id):
+        found[one.task] = one.status
     return {name: NOT_BEGUN if status == "pending" else status for name, status in found.items()}

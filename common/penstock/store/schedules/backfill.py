@@ -12,10 +12,10 @@ from penstock.errors import InvalidInput
 from penstock.language.schedules.compiled import TICK, CompiledSchedule, compile_schedule
 from penstock.language.schedules.fires import BACKFILL, FAILED, MANUAL, SKIPPED
 from penstock.store.database import Session, Transaction
-from penstock.store.schedules import statements
+from penstock.store.schedules import reading, statements
 from penstock.store.schedules.changes import missing
-from penstock.store.schedules.firing import Maker
-from penstock.store.schedules.statements import Standing
+from penstock.store.schedules.firing import FireBuilder
+from penstock.store.schedules.statements import FiredUpTo
 
 MOST = 10_000
 """Fires of one backfill."""
@@ -24,7 +24,7 @@ STEP = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BackfillFire:
     """A fire of a backfill. `status` is what it has now, None if it does not exist; `starts` says whether the backfill
     starts (or, on a dry run, would start) it."""
 
@@ -33,18 +33,18 @@ class Asked:
     starts: bool
 
 
-async def range_of(session: Session, ref: str, first: datetime, last: datetime) -> list[Asked]:
+async def range_of(session: Session, ref: str, first: datetime, last: datetime) -> list[BackfillFire]:
     """What a backfill from `first` to `last`, both included, would do. Fires that are still to come are left to the
     schedule. Raises NotFound, and InvalidInput if there are more than MOST."""
-    row = next(iter(await statements.page(session, ref)), None)
+    row = next(iter(await reading.listed(session, ref)), None)
     if row is None:
         raise await missing(session, ref)
-    compiled = compile_schedule(orjson.loads(row["body"]))
-    dues = _dues(compiled, first, min(last, row["now"]))
+    compiled = compile_schedule(orjson.loads(row.body))
+    dues = _dues(compiled, first, min(last, row.now))
     there: dict[datetime, str] = {}
     for start in range(0, len(dues), STEP):
-        there |= await statements.known(session, ref, dues[start : start + STEP])
-    return [Asked(due, there.get(due), there.get(due) in (None, SKIPPED, FAILED)) for due in dues]
+        there |= await reading.known(session, ref, dues[start : start + STEP])
+    return [BackfillFire(due, there.get(due), there.get(due) in (None, SKIPPED, FAILED)) for due in dues]
 
 
 def _dues(compiled: CompiledSchedule, first: datetime, last: datetime) -> list[datetime]:
@@ -63,22 +63,22 @@ def _dues(compiled: CompiledSchedule, first: datetime, last: datetime) -> list[d
 async def backfill(tx: Transaction, ref: str, dues: Sequence[datetime]) -> dict[str, int]:
     """Start the fires of these past instants that have no execution: all at once under the overlap policy `allow`,
     under the others one after another. Returns how many became created, queued and failed. Raises NotFound."""
-    row = next(iter(await statements.hold(tx, [ref])), None)
+    row = next(iter(await statements.lock(tx, [ref])), None)
     if row is None:
         raise await missing(tx, ref)
-    maker = await Maker.load(tx, [row])
-    overlap = "allow" if maker.compiled(row["definition_id"]).overlap == "allow" else "queue"
-    fires = [maker.fire(row, due, BACKFILL, overlap=overlap) for due in dues]
-    return await statements.fire(tx, [Standing(ref, None, None, None)], fires)
+    builder = await FireBuilder.load(tx, [row])
+    overlap = "allow" if builder.compiled(row.definition_id).overlap == "allow" else "queue"
+    fires = [builder.fire(row, due, BACKFILL, overlap=overlap) for due in dues]
+    return await statements.fire(tx, [FiredUpTo(ref, None, None, None)], fires)
 
 
 async def run(tx: Transaction, ref: str) -> tuple[datetime, dict[str, int]]:
     """Fire a schedule at this instant, enabled or not, under its overlap policy. Returns the instant and what became of
     the fire. Raises NotFound."""
-    row = next(iter(await statements.hold(tx, [ref])), None)
+    row = next(iter(await statements.lock(tx, [ref])), None)
     if row is None:
         raise await missing(tx, ref)
-    maker = await Maker.load(tx, [row])
-    now: datetime = row["now"]
-    counts = await statements.fire(tx, [Standing(ref, None, None, None)], [maker.fire(row, now, MANUAL)])
+    builder = await FireBuilder.load(tx, [row])
+    now: datetime = row.now
+    counts = await statements.fire(tx, [FiredUpTo(ref, None, None, None)], [builder.fire(row, now, MANUAL)])
     return now, counts

@@ -10,9 +10,11 @@ import orjson
 
 from penstock.errors import DefinitionError, NotFound
 from penstock.language.schedules.compiled import CompiledSchedule, compile_schedule, same_times
-from penstock.store import catalog, namespaces
-from penstock.store.database import Row, Session, Transaction
-from penstock.store.schedules import statements
+from penstock.store import catalog, clock, namespaces
+from penstock.store.database import Session, Transaction
+from penstock.store.schedules import reading, statements
+from penstock.store.schedules.reading import ScheduleState
+from penstock.store.schedules.statements import LockedSchedule
 
 
 async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]]) -> None:
@@ -22,77 +24,72 @@ async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]
     expression would have fired is not missed. Raises DefinitionError."""
     if not applied:
         return
-    rows = {row["ref"]: row for row in await statements.hold(tx, [ref for ref, _, _ in applied])}
-    new = [one for one in applied if one[0] not in rows or rows[one[0]]["definition_id"] != one[1]]
+    rows = {row.ref: row for row in await statements.lock(tx, [ref for ref, _, _ in applied])}
+    new = [one for one in applied if one[0] not in rows or rows[one[0]].definition_id != one[1]]
     compiled = {ref: compile_schedule(body) for ref, _, body in new}
     names = {ref: namespaces.name(c.tenant, c.action) for ref, c in compiled.items()}
     spaces = await namespaces.places(tx, {names[ref]: c.action for ref, c in compiled.items()})
-    now = (await tx.fetch("select clock_timestamp()"))[0][0]
+    now = await clock.now(tx)
     made = []
     for ref, definition, body in new:
         row = rows.get(ref)
-        enabled = body.get("enabled", True) if row is None else row["enabled"]
-        since = row["since"] if row is not None and _goes_on(row, compiled[ref]) else now
+        enabled = body.get("enabled", True) if row is None else row.enabled
+        since = row.since if row is not None and _goes_on(row, compiled[ref]) else now
         due = compiled[ref].first_after(since) if enabled else None
         made.append((ref, definition, spaces[names[ref]], enabled, since, due))
     await statements.put(tx, made)
 
 
-def _goes_on(row: Row, compiled: CompiledSchedule) -> bool:
-    if not row["enabled"]:
+def _goes_on(row: LockedSchedule, compiled: CompiledSchedule) -> bool:
+    if not row.enabled:
         return False
     try:
-        before = compile_schedule(orjson.loads(row["body"]))
+        before = compile_schedule(orjson.loads(row.body))
     except DefinitionError:
         return False
-    return row["since"] > row["now"] or same_times(before, compiled)  # paused stays paused
+    return row.since > row.now or same_times(before, compiled)  # paused stays paused
 
 
-SET_ENABLED = """
-update catalog set enabled = $2, updated_at = clock_timestamp() where kind = 'schedule' and ref = $1
-"""
-
-
-async def enable(tx: Transaction, ref: str) -> Row:
+async def enable(tx: Transaction, ref: str) -> ScheduleState:
     """Let a schedule fire again, from now on: what fell into the pause is not missed. Returns it. Raises NotFound."""
-    await tx.fetch(SET_ENABLED, ref, True)
-    row = await _held(tx, ref)
-    if not row["enabled"] or row["since"] > row["now"]:
-        due = compile_schedule(orjson.loads(row["body"])).first_after(row["now"])
-        await statements.move(tx, ref, enabled=True, since=row["now"], next_due=due)
-    return (await statements.page(tx, ref))[0]
+    await catalog.set_enabled(tx, "schedule", ref, True)
+    row = await _locked(tx, ref)
+    if not row.enabled or row.since > row.now:
+        due = compile_schedule(orjson.loads(row.body)).first_after(row.now)
+        await statements.move(tx, ref, enabled=True, since=row.now, next_due=due)
+    return (await reading.listed(tx, ref))[0]
 
 
-async def disable(tx: Transaction, ref: str) -> Row:
+async def disable(tx: Transaction, ref: str) -> ScheduleState:
     """Let a schedule fire nothing until it is enabled again. What it has started goes on; what waits will not
     start. Raises NotFound."""
-    await tx.fetch(SET_ENABLED, ref, False)
-    row = await _held(tx, ref)
-    await statements.move(tx, ref, enabled=False, since=row["since"], next_due=None)
+    await catalog.set_enabled(tx, "schedule", ref, False)
+    row = await _locked(tx, ref)
+    await statements.move(tx, ref, enabled=False, since=row.since, next_due=None)
     await statements.drop_waiting(tx, ref, "the schedule was disabled")
-    return (await statements.page(tx, ref))[0]
+    return (await reading.listed(tx, ref))[0]
 
 
-async def pause(tx: Transaction, ref: str, seconds: float) -> Row:
+async def pause(tx: Transaction, ref: str, seconds: float) -> ScheduleState:
     """Let an enabled schedule fire nothing for so long, and then again by itself. Raises NotFound."""
-    await tx.fetch(SET_ENABLED, ref, True)
-    row = await _held(tx, ref)
-    until = row["now"] + timedelta(seconds=seconds)
-    due = compile_schedule(orjson.loads(row["body"])).first_after(until)
+    await catalog.set_enabled(tx, "schedule", ref, True)
+    row = await _locked(tx, ref)
+    until = row.now + timedelta(seconds=seconds)
+    due = compile_schedule(orjson.loads(row.body)).first_after(until)
     await statements.move(tx, ref, enabled=True, since=until, next_due=due)
-    return (await statements.page(tx, ref))[0]
+    return (await reading.listed(tx, ref))[0]
 
 
 async def delete(tx: Transaction, ref: str) -> None:
     """Remove a schedule. Its fires are kept for as long as any; what it has started goes on. Raises NotFound."""
-    await tx.fetch("delete from catalog where kind = 'schedule' and ref = $1", ref)
-    await _held(tx, ref)
+    await catalog.delete(tx, "schedule", ref)
+    await _locked(tx, ref)
     await statements.drop_waiting(tx, ref, "the schedule was deleted")
-    await tx.fetch("delete from schedule where ref = $1", ref)
+    await statements.delete(tx, ref)
 
 
-async def _held(tx: Transaction, ref: str) -> Row:
-    rows = await statements.hold(tx, [ref])
+async def _locked(tx: Transaction, ref: str) -> LockedSchedule:
+    rows = await statements.lock(tx, [ref])
     if not rows:
         raise await missing(tx, ref)
     return rows[0]

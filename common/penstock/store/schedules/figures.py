@@ -2,7 +2,58 @@
 
 from __future__ import annotations
 
-from penstock.store.database import Row, Session
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.database import Session
+from penstock.store.rows import rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Counts of schedules, and rates of their fires over a window. `lag` and `took` are in seconds."""
+
+    total: int
+    active: int
+    late: int
+    broken: int
+    erroring: int
+    per_minute: float
+    lag: float
+    failure_rate: float
+    took: float
+
+
+@dataclass(frozen=True, slots=True)
+class FireCount:
+    """How many fires of a schedule are so, and the `first` (of missed ones the last) of them."""
+
+    schedule: str
+    count: int
+    first: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Erroring:
+    """A schedule whose latest fire did not end well: `how` it ended."""
+
+    schedule: str
+    due_at: datetime
+    how: str
+    error: str | None
+    execution_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Troubled:
+    """A schedule that could not be planned (`error`), or that is `late` by so many seconds."""
+
+    schedule: str
+    error: str | None
+    next_due: datetime | None
+    late: float | None
+
 
 # The table of schedules, which is small, the latest fire of each by its key, and the last minutes' fires by BRIN.
 FIGURES = """
@@ -29,9 +80,9 @@ from (
 """
 
 
-async def figures(session: Session, late: float, window: float) -> Row:
-    """Counts of schedules, and rates of their fires over the last `window` seconds; overdue by `late` is late."""
-    return (await session.fetch(FIGURES, late, window))[0]
+async def figures(session: Session, late: float, window: float) -> Figures:
+    """With rates over the last `window` seconds; overdue by `late` is late."""
+    return rows_as(Figures, await session.fetch(FIGURES, late, window))[0]
 
 
 ORPHANED = """
@@ -44,9 +95,9 @@ group by o.schedule order by 2 desc, 1
 """
 
 
-async def orphaned(session: Session, age: float) -> list[Row]:
+async def orphaned(session: Session, age: float) -> list[FireCount]:
     """Schedules with fires whose execution is gone, or did not start for `age` seconds."""
-    return await session.fetch(ORPHANED, age)
+    return rows_as(FireCount, await session.fetch(ORPHANED, age))
 
 
 STALLED = """
@@ -58,9 +109,9 @@ group by o.schedule order by 2 desc, 1
 """
 
 
-async def stalled(session: Session, age: float) -> list[Row]:
+async def stalled(session: Session, age: float) -> list[FireCount]:
     """Schedules with runs that were ready `age` seconds ago, have started, and not ended."""
-    return await session.fetch(STALLED, age)
+    return rows_as(FireCount, await session.fetch(STALLED, age))
 
 
 ERRORING = """
@@ -78,21 +129,21 @@ order by s.ref
 """
 
 
-async def erroring(session: Session) -> list[Row]:
+async def erroring(session: Session) -> list[Erroring]:
     """Enabled schedules whose latest fire that is known to have ended did not end well."""
-    return await session.fetch(ERRORING, 86_400.0)
+    return rows_as(Erroring, await session.fetch(ERRORING, 86_400.0))
 
 
 MISSED = """
-select schedule, count(*) as count, max(due_at) as last from fire
+select schedule, count(*) as count, max(due_at) as first from fire
 where kind = 'missed' and made_at > statement_timestamp() - make_interval(secs => $1)
 group by schedule order by 2 desc, 1
 """
 
 
-async def missed(session: Session, window: float) -> list[Row]:
+async def missed(session: Session, window: float) -> list[FireCount]:
     """Schedules with fires that were missed, as found out in the last `window` seconds."""
-    return await session.fetch(MISSED, window)
+    return rows_as(FireCount, await session.fetch(MISSED, window))
 
 
 TROUBLED = """
@@ -101,17 +152,6 @@ from schedule where error is not null or next_due < statement_timestamp() - make
 """
 
 
-async def troubled(session: Session, late: float) -> list[Row]:
+async def troubled(session: Session, late: float) -> list[Troubled]:
     """Schedules that could not be planned, or that nobody fires although they are due for `late` seconds."""
-    return await session.fetch(TROUBLED, late)
-
-
-EXECUTORS = """
-select count(*)::integer from process
-where kind = 'executor' and state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1)
-"""
-
-
-async def executors(session: Session, stale: float) -> int:
-    """Executors that live."""
-    return int((await session.fetch(EXECUTORS, stale))[0][0])
+    return rows_as(Troubled, await session.fetch(TROUBLED, late))

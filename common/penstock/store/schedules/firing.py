@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import orjson
@@ -17,9 +17,9 @@ from penstock.language.schedules.compiled import CompiledSchedule, compile_sched
 from penstock.language.schedules.fires import BACKFILL, CREATED, DUE, FAILED, MISSED, SKIPPED
 from penstock.language.schemas import Schema
 from penstock.store import catalog
-from penstock.store.database import Row, Transaction
+from penstock.store.database import Transaction
 from penstock.store.schedules import statements
-from penstock.store.schedules.statements import FireRow, Standing
+from penstock.store.schedules.statements import DueSchedule, FiredUpTo, LockedSchedule, LostFire, NewFire
 
 MOST = 1_000
 """Fires of one transaction. Schedules that are left over are still due."""
@@ -28,6 +28,10 @@ NAMED = 50
 there may be thousands."""
 ASIDE = 300.0
 """Seconds for which a schedule is left alone that cannot be planned."""
+
+
+Schedule: TypeAlias = DueSchedule | LockedSchedule | LostFire
+"""What a fire is made of: `ref`, `definition_id`, `namespace_id`, and the database's instant `now`."""
 
 
 @dataclass(slots=True)
@@ -42,51 +46,51 @@ class Fired:
 
 async def fire_due(tx: Transaction, limit: int, ref: str | None = None) -> Fired:
     """Fire schedules that are due (or the one of that ref), as many as fit into one transaction."""
-    rows = await statements.take(tx, limit, ref)
+    rows = await statements.lock_due(tx, limit, ref)
     fired = Fired(schedules=len(rows))
     if not rows:
         return fired
-    maker = await Maker.load(tx, rows)
-    now: datetime = rows[0]["now"]
-    standings: list[Standing] = []
-    fires: list[FireRow] = []
+    builder = await FireBuilder.load(tx, rows)
+    now: datetime = rows[0].now
+    positions: list[FiredUpTo] = []
+    fires: list[NewFire] = []
     for row in rows:
         if len(fires) >= MOST:
             break
-        standing, made = _planned(maker, row, now)
-        standings.append(standing)
+        position, made = _planned(builder, row, now)
+        positions.append(position)
         fires += made
         in_time = [f.due_at for f in made if f.kind == DUE]
         fired.missed += len(made) - len(in_time)
         fired.lag = max(fired.lag, *((now - due).total_seconds() for due in in_time), 0.0)
-    fired.counts = await statements.fire(tx, standings, fires)
+    fired.counts = await statements.fire(tx, positions, fires)
     return fired
 
 
-def _planned(maker: Maker, row: Row, now: datetime) -> tuple[Standing, list[FireRow]]:
-    """The fires of a schedule that is due, and where it stands then."""
+def _planned(builder: FireBuilder, row: DueSchedule, now: datetime) -> tuple[FiredUpTo, list[NewFire]]:
+    """The fires of a schedule that is due, and how far it is fired then."""
     try:
-        compiled = maker.compiled(row["definition_id"])
+        compiled = builder.compiled(row.definition_id)
     except DefinitionError as error:
         # A zone that this machine does not know, say. Another replica, or a later version, may.
-        return Standing(row["ref"], row["since"], maker.later(now), error.message), []
-    plan = compiled.plan(row["since"], now)
+        return FiredUpTo(row.ref, row.since, builder.later(now), error.message), []
+    plan = compiled.plan(row.since, now)
     skipped = plan.skipped[-NAMED:]
     unnamed = plan.more_skipped or len(plan.skipped) > NAMED
     fires = [
-        maker.skipped(
+        builder.skipped(
             row, due, "missed, as were fires before it" if unnamed and due == skipped[0] else "missed"
         )
         for due in skipped
     ]
     for fire in plan.fires:
         starts = fire.run_at if fire.run_at > now else None
-        fires.append(maker.fire(row, fire.due, MISSED if fire.missed else DUE, not_before=starts))
-    since = max([row["since"], *skipped, *(fire.due for fire in plan.fires)])
-    return Standing(row["ref"], since, plan.next_due, None), fires
+        fires.append(builder.fire(row, fire.due, MISSED if fire.missed else DUE, not_before=starts))
+    since = max([row.since, *skipped, *(fire.due for fire in plan.fires)])
+    return FiredUpTo(row.ref, since, plan.next_due, None), fires
 
 
-class Maker:
+class FireBuilder:
     """Makes the rows of fires, for schedules whose definitions and actions it has looked up."""
 
     def __init__(
@@ -98,13 +102,13 @@ class Maker:
         self._ids = ids_at(now)
 
     @classmethod
-    async def load(cls, tx: Transaction, rows: Sequence[Row]) -> Maker:
+    async def load(cls, tx: Transaction, rows: Sequence[Schedule]) -> FireBuilder:
         """For rows with a `definition_id`, read at the database's instant `now`."""
-        await _look_up(tx, {row["definition_id"] for row in rows})
-        found = [tx.cache["schedule", row["definition_id"]] for row in rows]
+        await _look_up(tx, {row.definition_id for row in rows})
+        found = [tx.cache["schedule", row.definition_id] for row in rows]
         actions = await statements.actions(tx, {c.action for c in found if isinstance(c, CompiledSchedule)})
         schemas = await catalog.parameter_schemas(tx, actions.values())
-        return cls(tx.cache, actions, schemas, rows[0]["now"])
+        return cls(tx.cache, actions, schemas, rows[0].now)
 
     def compiled(self, definition: int) -> CompiledSchedule:
         """Raises the DefinitionError that it was found to have."""
@@ -117,42 +121,42 @@ class Maker:
     def later(now: datetime) -> datetime:
         return datetime.fromtimestamp(now.timestamp() + ASIDE, now.tzinfo)
 
-    def skipped(self, row: Row, due: datetime, reason: str) -> FireRow:
+    def skipped(self, row: Schedule, due: datetime, reason: str) -> NewFire:
         nothing = (None,) * 7
-        return FireRow(row["ref"], due, MISSED, SKIPPED, "allow", row["definition_id"], *nothing, reason)
+        return NewFire(row.ref, due, MISSED, SKIPPED, "allow", row.definition_id, *nothing, reason)
 
     def fire(
         self,
-        row: Row,
+        row: Schedule,
         due: datetime,
         kind: str,
         *,
         not_before: datetime | None = None,
         recovery: bool = False,
         overlap: str | None = None,
-    ) -> FireRow:
+    ) -> NewFire:
         """A fire of the schedule of `row` (ref, definition_id, namespace_id), with its execution."""
-        compiled = self.compiled(row["definition_id"])
+        compiled = self.compiled(row.definition_id)
         context = context_of(compiled, due, kind, recovery=recovery)
         action = self._actions.get(compiled.action)
-        params, error = self._params(compiled, row["definition_id"], action, context)
+        params, error = self._params(compiled, row.definition_id, action, context)
         options: dict[str, Any] = {"context": context}
         if compiled.retry:
             options["retry"] = compiled.retry
-        return FireRow(
-            schedule=row["ref"],
+        return NewFire(
+            schedule=row.ref,
             due_at=due,
             kind=kind,
             status=CREATED if error is None else FAILED,
             overlap=overlap or compiled.overlap,
-            definition_id=row["definition_id"],
+            definition_id=row.definition_id,
             id=next(self._ids),
-            namespace_id=row["namespace_id"],
+            namespace_id=row.namespace_id,
             action_id=action,
             not_before=not_before,
             params=params,
             options=orjson.dumps(options).decode(),
-            origin=orjson.dumps({"schedule": row["ref"], "due": due, "kind": kind}).decode(),
+            origin=orjson.dumps({"schedule": row.ref, "due": due, "kind": kind}).decode(),
             error=error,
         )
 

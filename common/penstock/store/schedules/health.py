@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.store.database import Row, Session
-from penstock.store.schedules import figures as figures
+from penstock.store import presence
+from penstock.store.database import Session
+from penstock.store.schedules import figures
+from penstock.store.schedules.figures import FireCount, Troubled
 
 LATE = 30.0
 """Seconds after which a schedule that is due and was not fired is late. Replicas look every few seconds."""
@@ -33,27 +35,19 @@ class Trouble:
 async def troubles(session: Session) -> list[Trouble]:
     """What is wrong with schedules now; nothing if all is well."""
     found: list[Trouble] = []
-    if (await figures.figures(session, LATE, 60.0))["active"] and not await figures.executors(session, STALE):
+    if (await figures.figures(session, LATE, 60.0)).active and not await presence.executors(session, STALE):
         found.append(
             Trouble("no executor", None, "no executor runs, so nothing fires", "Start `penstock executor`.")
         )
     troubled = await figures.troubled(session, LATE)
-    found += [_broken(row) if row["error"] else _late(row) for row in troubled]
+    found += [_broken(row) if row.error else _late(row) for row in troubled]
     for row in await figures.erroring(session):
-        said = f"the fire of {row['due_at']:%Y-%m-%d %H:%M:%S} UTC: {row['how']}"
-        hint = (
-            f"penstock show {row['execution_id']}"
-            if row["execution_id"]
-            else "Correct it and apply it again."
-        )
-        found.append(Trouble("erroring", row["schedule"], f"{said}: {row['error'] or ''}".rstrip(": "), hint))
-    for row in await figures.orphaned(session, ORPHANED):
-        said = (
-            f"{row['count']} fires have no run yet, the first is that of {row['first']:%Y-%m-%d %H:%M:%S} UTC"
-        )
-        found.append(
-            Trouble("orphaned", row["schedule"], said, "Is there a worker for its action and route?")
-        )
+        said = f"the fire of {row.due_at:%Y-%m-%d %H:%M:%S} UTC: {row.how}"
+        hint = f"penstock show {row.execution_id}" if row.execution_id else "Correct it and apply it again."
+        found.append(Trouble("erroring", row.schedule, f"{said}: {row.error or ''}".rstrip(": "), hint))
+    for late in await figures.orphaned(session, ORPHANED):
+        said = f"{late.count} fires have no run yet, the first is that of {late.first:%Y-%m-%d %H:%M:%S} UTC"
+        found.append(Trouble("orphaned", late.schedule, said, "Is there a worker for its action and route?"))
     found += _several(
         "stalled", await figures.stalled(session, STALLED), MOST_STALLED, "runs that do not end"
     )
@@ -63,19 +57,19 @@ async def troubles(session: Session) -> list[Trouble]:
     return found
 
 
-def _broken(row: Row) -> Trouble:
-    return Trouble("broken", row["schedule"], str(row["error"]), "Correct it and apply it again.")
+def _broken(row: Troubled) -> Trouble:
+    return Trouble("broken", row.schedule, str(row.error), "Correct it and apply it again.")
 
 
-def _late(row: Row) -> Trouble:
-    said = f"it has been due for {row['late']:.0f} s"
-    return Trouble("late", row["schedule"], said, "Look at the executors' logs for loop=schedules.")
+def _late(row: Troubled) -> Trouble:
+    said = f"it has been due for {row.late:.0f} s"
+    return Trouble("late", row.schedule, said, "Look at the executors' logs for loop=schedules.")
 
 
-def _several(kind: str, rows: Iterable[Row], most: int, what: str) -> list[Trouble]:
+def _several(kind: str, rows: Iterable[FireCount], most: int, what: str) -> list[Trouble]:
     """Trouble only when it is more than a few over all schedules together."""
     rows = list(rows)
-    if sum(row["count"] for row in rows) <= most:
+    if sum(row.count for row in rows) <= most:
         return []
     hint = "`penstock schedule history` shows them."
-    return [Trouble(kind, row["schedule"], f"{row['count']} {what}", hint) for row in rows]
+    return [Trouble(kind, row.schedule, f"{row.count} {what}", hint) for row in rows]

@@ -1,17 +1,20 @@
-"""Schedules and their fires: taking what is due, recording fires, settling them, and reading about both."""
+"""Schedules and their fires: locking what is due, recording fires, settling them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from penstock.store.database import Row, Session, Transaction
+from penstock.store.database import Session, Transaction
+from penstock.store.effects import ids_of
+from penstock.store.rows import columns_as, rows_as
 
 
-class Standing(NamedTuple):
-    """Where a schedule stands after it was fired. Without `since` its times stay as they are."""
+class FiredUpTo(NamedTuple):
+    """How far a schedule was fired. Without `since` its times stay as they are."""
 
     ref: str
     since: datetime | None
@@ -19,7 +22,7 @@ class Standing(NamedTuple):
     problem: str | None
 
 
-class FireRow(NamedTuple):
+class NewFire(NamedTuple):
     """A fire to record, with the execution that it starts. `params`, `options` and `origin` are JSON."""
 
     schedule: str
@@ -38,6 +41,16 @@ class FireRow(NamedTuple):
     error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class ToDo:
+    """Seconds until the next schedule is due (negative: it is late; None: there is none), and whether fires wait or
+    are open."""
+
+    seconds: float | None
+    waiting: bool
+    open: bool
+
+
 LOOK = """
 select extract(epoch from (select min(next_due) from schedule where next_due is not null) - statement_timestamp())::float8
         as seconds,
@@ -45,15 +58,26 @@ select extract(epoch from (select min(next_due) from schedule where next_due is 
 """
 
 
-async def look(session: Session) -> Row:
-    """Seconds until the next schedule is due (negative: it is late; None: there is none), and whether fires wait or
-    are open. An index scan and two empty tables: this is all that idle schedules cost."""
-    return (await session.fetch(LOOK))[0]
+async def look(session: Session) -> ToDo:
+    """What there is to do. An index scan and two empty tables: this is all that idle schedules cost."""
+    return rows_as(ToDo, await session.fetch(LOOK))[0]
+
+
+@dataclass(frozen=True, slots=True)
+class DueSchedule:
+    """A schedule that is due and locked, at the database's instant `now`: fired up to `since`."""
+
+    ref: str
+    definition_id: int
+    namespace_id: int
+    since: datetime
+    next_due: datetime
+    now: datetime
 
 
 # statement_timestamp(), as an index can be searched by it; clock_timestamp() would be compared with every row.
 # A replica that stops between this and its commit loses the rows after ten seconds.
-TAKE = """
+LOCK_DUE = """
 select ref, definition_id, namespace_id, since, next_due, statement_timestamp() as now,
     set_config('idle_in_transaction_session_timeout', '10000', true)
 from schedule
@@ -62,21 +86,35 @@ order by next_due limit $1 for update skip locked
 """
 
 
-async def take(tx: Transaction, limit: int, ref: str | None = None) -> list[Row]:
+async def lock_due(tx: Transaction, limit: int, ref: str | None = None) -> list[DueSchedule]:
     """Lock schedules that are due (of these, `ref`), the latest first, without waiting for those that others hold."""
-    return await tx.fetch(TAKE, limit, ref)
+    return columns_as(DueSchedule, await tx.fetch(LOCK_DUE, limit, ref))
 
 
-HOLD = """
+@dataclass(frozen=True, slots=True)
+class LockedSchedule:
+    """A schedule that is locked, at the database's instant `now`. `body` is its definition as JSON."""
+
+    ref: str
+    definition_id: int
+    namespace_id: int
+    enabled: bool
+    since: datetime
+    next_due: datetime | None
+    body: str
+    now: datetime
+
+
+LOCK = """
 select s.ref, s.definition_id, s.namespace_id, s.enabled, s.since, s.next_due, d.body::text as body, clock_timestamp() as now
 from schedule s join definition d on d.id = s.definition_id
 where s.ref = any($1::text[]) order by s.ref for update of s
 """
 
 
-async def hold(tx: Transaction, refs: Sequence[str]) -> list[Row]:
+async def lock(tx: Transaction, refs: Sequence[str]) -> list[LockedSchedule]:
     """Lock these schedules, as far as they exist, in order, until the transaction ends."""
-    return await tx.fetch(HOLD, list(refs))
+    return rows_as(LockedSchedule, await tx.fetch(LOCK, list(refs)))
 
 
 ACTIONS = """
@@ -96,32 +134,53 @@ select * from fire_schedules($1::text[], $2::timestamptz[], $3::timestamptz[], $
 """
 
 
-async def fire(tx: Transaction, standings: Sequence[Standing], fires: Sequence[FireRow]) -> dict[str, int]:
-    """Record fires that are new, start their executions, and write down where the schedules, which the transaction
-    holds, stand now. Returns how many became created, queued, skipped and failed."""
-    schedules = [list(column) for column in zip(*standings, strict=True)] or [[]] * len(Standing._fields)
-    columns = [list(column) for column in zip(*fires, strict=True)] or [[]] * len(FireRow._fields)
+async def fire(tx: Transaction, positions: Sequence[FiredUpTo], fires: Sequence[NewFire]) -> dict[str, int]:
+    """Record fires that are new, start their executions, and write down how far the schedules, which the transaction
+    holds, were fired. Returns how many became created, queued, skipped and failed."""
+    schedules = [list(column) for column in zip(*positions, strict=True)] or [[]] * len(FiredUpTo._fields)
+    columns = [list(column) for column in zip(*fires, strict=True)] or [[]] * len(NewFire._fields)
     rows = await tx.stage(FIRE, *schedules, *columns)
     return {row["queue"]: len(row["ids"]) for row in rows if row["outbox_id"] is None}
 
 
+START_WAITING = "select * from start_waiting_fires($1)"
+
+
 async def start_waiting(tx: Transaction, limit: int) -> bool:
     """Start waiting fires whose turn has come. Says whether there were any."""
-    return bool(await tx.stage("select * from start_waiting_fires($1)", limit))
+    return bool(await tx.stage(START_WAITING, limit))
+
+
+CANCEL_REPLACED = "select * from cancel_replaced()"
 
 
 async def cancel_replaced(tx: Transaction) -> None:
     """Ask the runs to end that a waiting fire replaces."""
-    await tx.stage("select * from cancel_replaced()")
+    await tx.stage(CANCEL_REPLACED)
+
+
+@dataclass(frozen=True, slots=True)
+class LostFire:
+    """A fire whose execution is gone, at the database's instant `now`. Without a `namespace_id` its schedule is gone too."""
+
+    ref: str
+    due_at: datetime
+    kind: str
+    execution_id: UUID
+    recoveries: int
+    definition_id: int
+    namespace_id: int | None
+    now: datetime
 
 
 SETTLE = "select * from settle_fires($1)"
 
 
-async def settle(tx: Transaction, limit: int) -> tuple[int, list[Row]]:
+async def settle(tx: Transaction, limit: int) -> tuple[int, list[LostFire]]:
     """Write down how executions of fires ended: how many did, and those fires whose execution was lost."""
     rows = await tx.fetch(SETTLE, limit)
-    return sum(row["settled"] for row in rows), [row for row in rows if row["ref"] is not None]
+    lost = columns_as(LostFire, (row for row in rows if row["ref"] is not None))
+    return sum(row["settled"] for row in rows), lost
 
 
 RECOVER = """
@@ -130,7 +189,7 @@ select * from recover_fires($1::text[], $2::timestamptz[], $3::uuid[], $4::uuid[
 """
 
 
-async def recover(tx: Transaction, old: Sequence[UUID], fires: Sequence[FireRow]) -> int:
+async def recover(tx: Transaction, old: Sequence[UUID], fires: Sequence[NewFire]) -> int:
     """Give fires, whose executions `old` were lost, others, or end those that have an error. Returns how many got one."""
     rows = await tx.stage(
         RECOVER,
@@ -145,7 +204,7 @@ async def recover(tx: Transaction, old: Sequence[UUID], fires: Sequence[FireRow]
         [f.origin for f in fires],
         [f.error for f in fires],
     )
-    return sum(len(row["ids"]) for row in rows if row["queue"] == "recovered")
+    return len(ids_of(rows, "recovered"))
 
 
 PUT_ASIDE = """
@@ -186,66 +245,17 @@ async def move(
     await tx.fetch(MOVE, ref, enabled, since, next_due)
 
 
+DROP_WAITING = "select drop_waiting_fires($1, $2)"
+
+
 async def drop_waiting(tx: Transaction, ref: str, reason: str) -> None:
     """The fires of a schedule that wait will not start."""
-    await tx.fetch("select drop_waiting_fires($1, $2)", ref, reason)
+    await tx.fetch(DROP_WAITING, ref, reason)
 
 
-LIST = """
-select s.ref, s.definition_id, s.enabled, s.since, s.next_due, s.last_due, s.last_execution, s.error, d.body::text as body,
-    statement_timestamp() as now, coalesce(f.outcome, f.status) as last,
-    (select count(*) from waiting_fire w where w.schedule = s.ref) as waiting
-from schedule s
-join definition d on d.id = s.definition_id
-left join fire f on f.schedule = s.ref and f.due_at = s.last_due
-where $1::text is null or s.ref = $1
-order by s.ref
-"""
+DELETE = "delete from schedule where ref = $1"
 
 
-async def page(session: Session | Transaction, ref: str | None = None) -> list[Row]:
-    """Every schedule, or the one of that ref, with what it is and how its last fire ended."""
-    return await session.fetch(LIST, ref)
-
-
-HISTORY = """
-select f.due_at, f.kind, f.status, coalesce(f.outcome, e.status) as outcome, f.execution_id, f.made_at, f.made_by,
-    f.recoveries, f.ended_at, f.error, extract(epoch from f.made_at - f.due_at)::float8 as lag,
-    extract(epoch from f.ended_at - f.made_at)::float8 as took
-from fire f left join execution e on e.id = f.execution_id and f.outcome is null
-where f.schedule = $1 and ($3::timestamptz is null or f.due_at < $3)
-order by f.due_at desc limit $2
-"""
-
-
-async def history(session: Session, ref: str, limit: int, before: datetime | None = None) -> list[Row]:
-    """The newest fires of a schedule, newest first. `lag` and `took` are in seconds."""
-    return await session.fetch(HISTORY, ref, limit, before)
-
-
-STATS = """
-select count(*) as fires, count(*) filter (where status = 'created') as started,
-    count(*) filter (where status = 'queued') as queued, count(*) filter (where status = 'skipped') as skipped,
-    count(*) filter (where status = 'failed') as failed_to_start, count(*) filter (where kind = 'missed') as missed,
-    count(*) filter (where kind = 'backfill') as backfilled, count(*) filter (where outcome = 'completed') as completed,
-    count(*) filter (where outcome <> 'completed') as not_completed,
-    count(*) filter (where status = 'created' and outcome is null) as open, coalesce(sum(recoveries), 0) as recoveries,
-    avg(extract(epoch from made_at - due_at)) filter (where kind = 'due')::float8 as lag_average,
-    max(extract(epoch from made_at - due_at)) filter (where kind = 'due')::float8 as lag_most,
-    avg(extract(epoch from ended_at - made_at))::float8 as took_average,
-    max(extract(epoch from ended_at - made_at))::float8 as took_most
-from fire where schedule = $1 and due_at > statement_timestamp() - make_interval(secs => $2)
-"""
-
-
-async def stats(session: Session, ref: str, seconds: float) -> Row:
-    """Counts and times (in seconds) of the fires of a schedule that were due in the last `seconds`."""
-    return (await session.fetch(STATS, ref, seconds))[0]
-
-
-KNOWN = "select due_at, status from fire where schedule = $1 and due_at = any($2::timestamptz[])"
-
-
-async def known(db: Session | Transaction, ref: str, dues: Sequence[datetime]) -> dict[datetime, str]:
-    """The statuses of those of these fires that exist."""
-    return {row["due_at"]: row["status"] for row in await db.fetch(KNOWN, ref, list(dues))}
+async def delete(tx: Transaction, ref: str) -> None:
+    """Remove a schedule that the transaction holds. Its fires stay."""
+    await tx.fetch(DELETE, ref)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, STATUS, Transport
+from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Transport
+from penstock.store import queues
 from tests.penstock.messaging.transports.conftest import DELIVERY_LIMIT
 from tests.penstock.messaging.transports.traffic import (
     QUEUE,
@@ -138,7 +139,7 @@ async def test_an_unknown_queue_is_refused_and_the_others_are_not(transport: Tra
 
 
 async def test_a_status_change_that_nobody_listens_to_is_fine(transport: Transport) -> None:
-    for queue in (f"{STATUS[0]}completed", "inquiry.created"):
+    for queue in (f"{queues.STATUS_MOVED}completed", queues.INQUIRY_CREATED):
         assert await transport.publish([message(queue=queue)]) == [True]
 
 

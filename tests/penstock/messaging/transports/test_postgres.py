@@ -11,8 +11,8 @@ from pydantic import SecretStr
 
 from penstock.messaging.transports.postgres import PostgresTransport, look_back
 from penstock.messaging.transports.postgres.look_back import EVERYTHING
-from penstock.messaging.transports.postgres.subscription import TAKE
 from penstock.settings import Settings
+from penstock.store.outbox_queue import TAKE
 from tests.penstock.messaging.transports.traffic import QUEUE, bodies, message, receive
 
 

@@ -12,8 +12,8 @@ import orjson
 from penstock import Limit, action
 from penstock.ids import new_id
 from penstock.language.loading import Definitions
-from penstock.operate import invariants
 from penstock.operate.apply import apply
+from penstock.operate.check import check
 from penstock.store import namespaces
 from penstock.store.database import Database, Row, Session
 
@@ -178,5 +178,5 @@ class Desk:
 
     async def sound(self) -> None:
         """No invariant is violated."""
-        broken = [finding for finding in await invariants.check(self.session) if finding.violations]
+        broken = [finding for finding in await check(self.session) if finding.violations]
         assert not broken, broken

@@ -87,14 +87,14 @@ async def test_a_schedule_can_be_fired_now_also_when_it_is_disabled(house: House
     await daily(house)
     await house.client.schedules.disable(REF)
     row = await house.client.schedules.run(REF)
-    assert (row["kind"], row["status"]) == ("manual", "created")
+    assert (row.kind, row.status) == ("manual", "created")
     assert await house.statuses() == {"scheduled": 1}
     assert (await house.of(REF))["next_due"] is None
 
 
 async def test_firing_now_keeps_to_the_overlap_policy(house: House) -> None:
     await daily(house, overlap="skip")
-    assert (await house.client.schedules.run(REF))["status"] == "created"
+    assert (await house.client.schedules.run(REF)).status == "created"
     row = await house.client.schedules.run(REF)
-    assert (row["status"], row["execution_id"]) == ("skipped", None)
-    assert "had not ended" in row["error"]
+    assert (row.status, row.execution_id) == ("skipped", None)
+    assert "had not ended" in row.error

@@ -68,12 +68,12 @@ async def test_a_period_goes_by_the_start_date(house: House) -> None:
 async def test_what_falls_into_a_pause_is_not_missed(house: House) -> None:
     await house.apply(*shop.ALL, schedule())
     row = await house.client.schedules.disable(REF)
-    assert (state_of(row), row["next_due"]) == ("disabled", None)
+    assert (state_of(row), row.next_due) == ("disabled", None)
     await house.rows("update schedule set since = since - interval '1 day'")
     assert (await house.fire()).schedules == 0
     row = await house.client.schedules.enable(REF)
     assert state_of(row) == "active"
-    assert row["next_due"] > row["now"]
+    assert row.next_due > row.now
     assert (await house.fire()).schedules == 0
 
 
@@ -95,11 +95,11 @@ async def test_a_pause_ends_by_itself(house: House) -> None:
     await house.apply(*shop.ALL, schedule())
     row = await house.client.schedules.pause(REF, 7200)
     assert state_of(row) == "paused"
-    assert row["next_due"] - row["now"] > timedelta(hours=1, minutes=59)
+    assert row.next_due - row.now > timedelta(hours=1, minutes=59)
     await house.apply(*shop.ALL, schedule(params={"order": 5}))
-    assert (await house.of(REF))["since"] == row["since"], "still paused"
+    assert (await house.of(REF))["since"] == row.since, "still paused"
     row = await house.client.schedules.enable(REF)
-    assert row["next_due"] - row["now"] <= timedelta(minutes=1)
+    assert row.next_due - row.now <= timedelta(minutes=1)
 
 
 async def test_enabling_what_is_enabled_drops_nothing_that_is_due(house: House) -> None:

@@ -44,7 +44,7 @@ async def test_a_schedule_that_nobody_fires_is_late(house: House) -> None:
         "update schedule set next_due = clock_timestamp() - interval '5 minutes' where ref = 'clock.b'"
     )
     assert await named(house) == {("late", "clock.b")}
-    assert (await figures.figures(house.session, health.LATE, 300))["late"] == 1
+    assert (await figures.figures(house.session, health.LATE, 300)).late == 1
 
 
 async def test_a_schedule_that_cannot_be_planned_is_broken(house: House) -> None:
@@ -56,7 +56,7 @@ async def test_a_schedule_that_cannot_be_planned_is_broken(house: House) -> None
     await house.sleep("clock.c", timedelta(minutes=1))
     await house.fire()
     assert await named(house) == {("broken", "clock.c")}
-    assert (await figures.figures(house.session, health.LATE, 300))["broken"] == 1
+    assert (await figures.figures(house.session, health.LATE, 300)).broken == 1
 
 
 async def test_a_schedule_whose_last_run_failed_is_erroring_until_one_ends_well(house: House) -> None:
@@ -70,9 +70,9 @@ async def test_a_schedule_whose_last_run_failed_is_erroring_until_one_ends_well(
         await house.change(lambda tx: lost_fires.settle(tx, 10))
         assert await named(house) == expected
         read = await figures.figures(house.session, health.LATE, 300)
-        assert read["erroring"] == len(expected)
-    assert (read["total"], read["active"], read["failure_rate"]) == (3, 3, 0.5)
-    assert read["per_minute"] == 2 * 60 / 300
+        assert read.erroring == len(expected)
+    assert (read.total, read.active, read.failure_rate) == (3, 3, 0.5)
+    assert read.per_minute == 2 * 60 / 300
 
 
 async def test_a_fire_that_could_not_start_is_an_error_too(house: House) -> None:

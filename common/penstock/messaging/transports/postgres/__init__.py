@@ -14,46 +14,32 @@ import math
 import random
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import asyncpg
 import orjson
 
 from penstock.errors import ConnectionFailed
-from penstock.messaging.transports import STATUS, Message
+from penstock.messaging.transports import Message
 from penstock.messaging.transports.postgres.listener import Listener
 from penstock.messaging.transports.postgres.look_back import ALL_AGAIN, EVERYTHING, FAR
 from penstock.messaging.transports.postgres.subscription import Subscription
 from penstock.settings import Settings
-from penstock.store import crash_points, queues
+from penstock.store import crash_points, notifications, outbox_queue, queues
 from penstock.store.database import Database, backoff, is_transient
+from penstock.store.outbox_queue import NewMessage
 
 CHANNEL = "penstock"
 STATUS_CHANNEL = "penstock.status"
 """Whoever listens there is told what goes to the status exchange of a broker: the same bodies."""
-NOTIFIED = 7900
-"""Bytes that NOTIFY carries, nearly."""
-TELL = "select pg_notify($1, body) from unnest($2::text[]) body"
 TOLD = 1.0
 """Seconds that telling others may take while the transport closes. They poll, too."""
-PUT = """
-insert into outbox (queue, ids, body, message_id, type, headers)
-select q, '{}', b, m, t, h::jsonb from unnest($1::text[], $2::bytea[], $3::text[], $4::text[], $5::text[])
-    as x (q, b, m, t, h)
-"""
-WAITING = """
-select q from unnest($1::text[], $2::float8[]) as x (q, reach)
-where exists (select from outbox where queue = q
-              and due_at between statement_timestamp() - make_interval(secs => reach) and statement_timestamp())
-"""
-DEPTH = "select count(*) from outbox where queue = $1 and due_at <= clock_timestamp()"
 
 
 class PostgresTransport:
     """Carries messages in the outbox table. See penstock.messaging.transports.Transport for the contract."""
 
     name = "postgres"
-    stores = True
+    outbox_is_queue = True
 
     def __init__(self, settings: Settings, *, role: str = "transport") -> None:
         self._settings = settings
@@ -77,7 +63,7 @@ class PostgresTransport:
     async def open(self) -> None:
         async for attempt in backoff(deadline=30):
             with attempt:
-                await self._wake.fetch("select 1")
+                await notifications.ping(self._wake)
         self._polling = asyncio.create_task(self._poll(), name="poll")
         if self._settings.database_pooler:
             self._connected.set()
@@ -108,38 +94,35 @@ class PostgresTransport:
     async def publish(self, messages: Sequence[Message]) -> list[bool]:
         if self._closed:
             return [False] * len(messages)
-        known = [
-            m.outbox_id is not None or m.queue in queues.QUEUES or m.queue.startswith(queues.WORK)
-            for m in messages
-        ]
+        known = [m.outbox_id is not None or queues.is_consumed(m.queue) for m in messages]
         fresh = [m for m, ok in zip(messages, known, strict=True) if ok and m.outbox_id is None]
         crash_points.at("publishing")
         if fresh:
-            await self._put.fetch(
-                PUT,
-                [m.queue for m in fresh],
-                [m.body for m in fresh],
-                [m.id for m in fresh],
-                [m.type for m in fresh],
-                [orjson.dumps(dict(m.headers)).decode() for m in fresh],
+            await outbox_queue.put(
+                self._put,
+                [
+                    NewMessage(m.queue, m.body, m.id, m.type, orjson.dumps(dict(m.headers)).decode())
+                    for m in fresh
+                ],
             )
         # Nobody consumes what is only told.
+        announced = [m for m in messages if queues.is_announcement(m.queue)]
         self.wake(
-            {m.queue for m, ok in zip(messages, known, strict=True) if ok and not m.queue.startswith(STATUS)}
+            {m.queue for m, ok in zip(messages, known, strict=True) if ok} - {m.queue for m in announced}
         )
-        told = [m.body.decode() for m in messages if m.queue.startswith(STATUS) and len(m.body) < NOTIFIED]
+        told = [m.body.decode() for m in announced if len(m.body) < notifications.LARGEST]
         if told:
-            await self._wake.fetch(TELL, STATUS_CHANNEL, told)
+            await notifications.notify_all(self._wake, STATUS_CHANNEL, told)
         crash_points.at("published")
-        return [ok or m.queue.startswith(STATUS) for m, ok in zip(messages, known, strict=True)]
+        return [ok or queues.is_announcement(m.queue) for m, ok in zip(messages, known, strict=True)]
 
-    def wake(self, queues: set[str]) -> None:
+    def wake(self, names: set[str]) -> None:
         """Tell consumers of these queues to look. Those of this process at once, others through NOTIFY, of which
         there is never more than one under way: what comes meanwhile goes with the next."""
-        for queue in queues:
+        for queue in names:
             for subscription in self._subscriptions.get(queue, ()):
                 subscription.wake.set()
-        self._pending |= queues
+        self._pending |= names
         if self._closed:
             return
         if self._waking is None or self._waking.done():
@@ -147,9 +130,9 @@ class PostgresTransport:
 
     async def _notify(self) -> None:
         while self._pending:
-            queues, self._pending = self._pending, set()
+            names, self._pending = self._pending, set()
             try:
-                await self._wake.fetch("select pg_notify($1, $2)", CHANNEL, ",".join(sorted(queues)))
+                await notifications.notify(self._wake, CHANNEL, ",".join(sorted(names)))
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
                 if not is_transient(error):
                     raise
@@ -172,15 +155,15 @@ class PostgresTransport:
             if not reach:
                 continue
             try:
-                rows = await self._wake.fetch(WAITING, list(reach), list(reach.values()))
+                waiting = await outbox_queue.waiting(self._wake, list(reach), list(reach.values()))
             except Exception as error:
                 if not is_transient(error):
                     raise
                 continue
             if everything:
                 all_at = now
-            for row in rows:
-                for subscription in self._subscriptions.get(row["q"], ()):
+            for queue in waiting:
+                for subscription in self._subscriptions.get(queue, ()):
                     subscription.look.again(everything=everything)
                     subscription.wake.set()
 
@@ -197,7 +180,7 @@ class PostgresTransport:
                 continue
             try:
                 connection.add_termination_listener(lambda _, lost=lost: lost.set())
-                await connection.add_listener(CHANNEL, self._on_notify)
+                await notifications.listen(connection, CHANNEL, self._on_notify)
                 self._connected.set()
                 for subscriptions in self._subscriptions.values():
                     for subscription in subscriptions:
@@ -209,8 +192,7 @@ class PostgresTransport:
                 connection.terminate()
             self._connected.clear()
 
-    def _on_notify(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
-        text = str(payload)
+    def _on_notify(self, text: str) -> None:
         if text.startswith("!"):
             for listener in self._listeners:
                 listener.push(text[1:].encode())
@@ -235,12 +217,12 @@ class PostgresTransport:
         """Every queue exists: it is a value in a column."""
 
     async def depth(self, queue: str) -> int:
-        return int((await self._put.fetch(DEPTH, queue))[0][0])
+        return await outbox_queue.depth(self._put, queue)
 
     async def broadcast(self, body: bytes) -> None:
-        if len(body) < NOTIFIED:  # what NOTIFY carries; a broadcast is best effort
+        if len(body) < notifications.LARGEST:  # what NOTIFY carries; a broadcast is best effort
             crash_points.at("broadcasting")
-            await self._wake.fetch("select pg_notify($1, $2)", CHANNEL, "!" + body.decode())
+            await notifications.notify(self._wake, CHANNEL, "!" + body.decode())
             crash_points.at("told")
 
     async def listen(self) -> Listener:

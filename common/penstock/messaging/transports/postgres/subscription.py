@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable, Sequence
-from uuid import UUID
 
 import asyncpg
 import orjson
@@ -15,27 +14,9 @@ from penstock.messaging import messages
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery
 from penstock.messaging.transports.postgres.look_back import LookBack
 from penstock.settings import Settings
-from penstock.store import crash_points, queues
-from penstock.store.database import Row, Session, backoff, is_transient, retried
-
-TAKE = """
-with taken as (
-    select id, due_at from outbox where queue = $1
-        and due_at between statement_timestamp() - make_interval(secs => $4) and statement_timestamp()
-    order by due_at, id limit $2 for update skip locked
-)
-update outbox o set due_at = clock_timestamp() + make_interval(secs => $3), tries = tries + 1
-from taken t where o.id = t.id
-returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries,
-    extract(epoch from statement_timestamp() - t.due_at)::float8 as age
-"""
-SETTLE = "delete from outbox where id = any($1::bigint[])"
-GIVE_BACK = "update outbox set due_at = clock_timestamp() where id = any($1::bigint[])"
-BURY = """
-insert into outbox (queue, ids, body, message_id, type, headers)
-select 'dead', '{}', b, m, t, h::jsonb from unnest($1::bytea[], $2::text[], $3::text[], $4::text[])
-    as x (b, m, t, h)
-"""
+from penstock.store import crash_points, outbox, outbox_queue, queues
+from penstock.store.database import Session, backoff, is_transient, retried
+from penstock.store.outbox_queue import NewMessage, Taken
 
 
 class Subscription:
@@ -77,18 +58,18 @@ class Subscription:
             if rows:
                 if len(rows) == min(limit, free):
                     self.wake.set()  # there may be more
-                self._unsettled |= {row["id"] for row in rows}
+                self._unsettled |= {row.id for row in rows}
                 return [self._delivery(row) for row in sorted(rows, key=_by_id)]
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.look.rest()):
                     await self.wake.wait()
         return []
 
-    async def _take_rows(self, limit: int) -> list[Row]:
+    async def _take_rows(self, limit: int) -> list[Taken]:
         while True:
             try:
-                rows = await self._session.fetch(
-                    TAKE, self.queue, limit, self._settings.lease, self.look.reach()
+                rows = await outbox_queue.take(
+                    self._session, self.queue, limit, self._settings.lease, self.look.reach()
                 )
             except Exception as error:
                 if not is_transient(error):
@@ -96,29 +77,28 @@ class Subscription:
                 self.look.again(everything=True)
                 await asyncio.sleep(random.uniform(0.1, 0.5))
                 continue
-            self.look.saw(max(row["age"] for row in rows) if len(rows) == limit else 0.0)
-            over = [row for row in rows if row["tries"] > self._settings.delivery_limit + 1]
+            self.look.saw(max(row.age for row in rows) if len(rows) == limit else 0.0)
+            over = [row for row in rows if row.tries > self._settings.delivery_limit + 1]
             if over:
                 await self.dead_letter([self._delivery(row) for row in over], "delivery_limit")
-                rows = [row for row in rows if row["tries"] <= self._settings.delivery_limit + 1]
+                rows = [row for row in rows if row.tries <= self._settings.delivery_limit + 1]
                 if not rows:
                     continue
             return rows
 
-    def _delivery(self, row: Row) -> Delivery:
-        ids: list[UUID] = row["ids"]
-        kind = row["type"] or ("work" if self.queue.startswith("work.") else self.queue)
+    def _delivery(self, row: Taken) -> Delivery:
+        kind = row.type or queues.message_type(self.queue)
         return Delivery(
             queue=self.queue,
-            body=row["body"] if row["body"] is not None else messages.encode(kind, ids),
-            tag=row["id"],
-            id=row["message_id"] or f"outbox-{row['id']}",
+            body=row.body if row.body is not None else messages.encode(kind, row.ids),
+            tag=row.id,
+            id=row.message_id or f"outbox-{row.id}",
             type=kind,
             app_id="penstock",
             content_type="application/json",
             routing_key=self.queue,
-            attempts=row["tries"] - 1,
-            headers=orjson.loads(row["headers"]) if row["headers"] else {},
+            attempts=row.tries - 1,
+            headers=orjson.loads(row.headers) if row.headers else {},
         )
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
@@ -127,7 +107,7 @@ class Subscription:
         crash_points.at("acked")
 
     async def _settle(self, tags: list[int]) -> None:
-        await retried(lambda: self._session.fetch(SETTLE, tags), deadline=self._settings.lease)
+        await retried(lambda: outbox.delete(self._session, tags), deadline=self._settings.lease)
         self._freed(tags)
 
     def _freed(self, tags: Sequence[int]) -> None:
@@ -140,17 +120,8 @@ class Subscription:
         async for attempt in backoff(deadline=self._settings.lease):
             with attempt:
                 async with self._put.transaction() as tx:
-                    await tx.fetch(
-                        BURY,
-                        [d.body for d in deliveries],
-                        [d.id for d in deliveries],
-                        [d.type for d in deliveries],
-                        [
-                            orjson.dumps({**d.headers, REASON_HEADER: reason, QUEUE_HEADER: d.queue}).decode()
-                            for d in deliveries
-                        ],
-                    )
-                    await tx.fetch(SETTLE, [d.tag for d in deliveries])
+                    await outbox_queue.put(tx, [_dead(delivery, reason) for delivery in deliveries])
+                    await outbox.delete(tx, [d.tag for d in deliveries])
         crash_points.at("buried")
         self._freed([d.tag for d in deliveries])
         self._wake_others({queues.DEAD})
@@ -169,10 +140,15 @@ class Subscription:
         self.wake.set()
         if self._unsettled:
             with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-                await self._session.fetch(GIVE_BACK, list(self._unsettled))
+                await outbox.release(self._session, list(self._unsettled))
             self._unsettled.clear()
             self._wake_others({self.queue})
 
 
-def _by_id(row: Row) -> int:
-    return int(row["id"])
+def _dead(delivery: Delivery, reason: str) -> NewMessage:
+    headers = {**delivery.headers, REASON_HEADER: reason, QUEUE_HEADER: delivery.queue}
+    return NewMessage(queues.DEAD, delivery.body, delivery.id, delivery.type, orjson.dumps(headers).decode())
+
+
+def _by_id(row: Taken) -> int:
+    return row.id

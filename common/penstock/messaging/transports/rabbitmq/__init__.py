@@ -39,6 +39,7 @@ class RabbitMQTransport:
     """
 
     name = "rabbitmq"
+    outbox_is_queue = False
 
     def __init__(
         self,

@@ -19,13 +19,11 @@ from aiormq.exceptions import (
 )
 
 from penstock.errors import ConfigurationError
-from penstock.messaging.transports import STATUS
 from penstock.messaging.transports.rabbitmq.patience import answered
+from penstock.store.queues import DEAD, EVENT_RECEIVED, is_announcement
 
 QueueType = Literal["quorum", "classic"]
 
-DEAD = "dead"
-RECEIVED = "event.received"
 CONTROL = "control"
 
 NEVER = 2_000_000_000
@@ -72,7 +70,7 @@ class Names:
         """
         if logical == DEAD:
             return self.dead_exchange, True
-        return (self.status_exchange, False) if logical.startswith(STATUS) else (self.work_exchange, True)
+        return (self.status_exchange, False) if is_announcement(logical) else (self.work_exchange, True)
 
 
 class Topology:
@@ -91,7 +89,7 @@ class Topology:
         await self._exchange(channel, names.control_exchange, "fanout")
         await self._exchange(channel, names.status_exchange, "topic")
         await self.queue(channel, DEAD)
-        await self.queue(channel, RECEIVED)
+        await self.queue(channel, EVENT_RECEIVED)
 
     async def queue(self, channel: Channel, logical: str) -> None:
         """One queue and its bindings. Raises ConfigurationError, saying what to do."""
@@ -123,7 +121,7 @@ class Topology:
         if logical == DEAD:
             return [(self.names.dead_exchange, "#")]
         own = [(self.names.work_exchange, logical)]
-        return [*own, (self.names.events_exchange, "#")] if logical == RECEIVED else own
+        return [*own, (self.names.events_exchange, "#")] if logical == EVENT_RECEIVED else own
 
     async def _exchange(self, channel: Channel, name: str, kind: str) -> None:
         with explained("exchange", name):

@@ -13,8 +13,9 @@ from pamqp.commands import Basic
 from pamqp.encode import encode_table_value
 
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, UNREADABLE, Delivery, Message
-from penstock.messaging.transports.rabbitmq.topology import DEAD, Names
+from penstock.messaging.transports.rabbitmq.topology import Names
 from penstock.messaging.transports.rabbitmq.undecodable import UNDECODABLE
+from penstock.store.queues import DEAD
 
 JSON = "application/json"
 APP_ID = "penstock"

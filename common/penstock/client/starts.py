@@ -1,0 +1,98 @@
+"""From what a caller wants started to a checked submission: which version, with which parameters, in which namespace."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+
+from penstock.errors import NotFound
+from penstock.ids import new_id
+from penstock.language.schemas import Schema
+from penstock.store import catalog, clock, namespaces
+from penstock.store.database import Session, retried
+from penstock.store.executions import Submission
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a caller wants started, as `Client.start` takes it."""
+
+    ref: str
+    params: Mapping[str, Any] | None = None
+    key: str | None = None
+    tenant: str = "public"
+    priority: int = 0
+    delay: float | timedelta | None = None
+    at: datetime | None = None
+    expires_at: datetime | None = None
+    options: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A version of an action or workflow: what a start checks its parameters against."""
+
+    definition: int
+    schema: Schema
+
+
+class Starts:
+    """Prepares submissions. It remembers the versions that it looked up."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._targets: dict[str, Target] = {}
+
+    def forget(self) -> None:
+        """Look versions up anew: one of them is not current any more."""
+        self._targets.clear()
+
+    async def prepare(self, request: Request) -> Submission:
+        """Raises NotFound, InvalidInput."""
+        ref, session = request.ref, self._session
+        target = self._targets.get(ref) or await self._look_up(ref)
+        body = target.schema.check(dict(request.params or {}), cap=session.settings.payload_cap).decode()
+        name = namespaces.name(request.tenant, ref)
+        namespace = session.cache.get(("namespace", name))
+        if namespace is None:
+            placed = await retried(lambda: namespaces.places(session, {name: ref}), deadline=30)
+            namespace = placed[name]
+        at, delay = request.at, request.delay
+        if delay is not None:
+            seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
+            at = await retried(lambda: clock.in_seconds(session, seconds), deadline=30)
+        keyed = request.key is not None
+        return Submission(
+            id=new_id(),
+            namespace=namespace,
+            definition=target.definition,
+            params=body,
+            tenant=request.tenant,
+            options=orjson.dumps(request.options).decode() if request.options else None,
+            priority=request.priority,
+            not_before=at,
+            expires=request.expires_at,
+            key=request.key,
+            digest=hashlib.sha256(f"{ref}\0{body}".encode()).hexdigest() if keyed else None,
+        )
+
+    async def _look_up(self, ref: str) -> Target:
+        kinds = ("action", "workflow")
+        found = await retried(lambda: catalog.current(self._session, kinds, [ref]), deadline=30)
+        if not found:
+            register = "Register it with `penstock apply FILE`; `penstock actions` lists what there is."
+            hint = await catalog.hint(self._session, kinds, ref, register)
+            raise NotFound(f"no action or workflow {ref!r}", hint=hint)
+        current = found[0]
+        if not current.enabled:
+            raise NotFound(
+                f"{ref} is disabled", hint=f"Enable it with `penstock apply`, or ask who disabled {ref}."
+            )
+        target = Target(current.definition_id, Schema(orjson.loads(current.body).get("parameters")))
+        self._targets[ref] = target
+        return target

@@ -1,0 +1,115 @@
+"""Messages that could not be handled, as they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.database import Session, Transaction
+from penstock.store.rows import first_as, rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLetter:
+    """A letter to keep. `headers` is JSON. The same `fingerprint` again is the same letter again."""
+
+    id: UUID
+    queue: str
+    reason: str
+    type: str | None
+    message_id: str | None
+    body: bytes
+    headers: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterSummary:
+    """A dead letter without its contents: how often it came (`count`), first and last, and how many bytes it has."""
+
+    id: UUID
+    queue: str
+    reason: str
+    type: str | None
+    message_id: str | None
+    count: int
+    first_at: datetime
+    last_at: datetime
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLetter:
+    """A dead letter with its contents. `headers` is JSON."""
+
+    id: UUID
+    queue: str
+    reason: str
+    type: str | None
+    message_id: str | None
+    count: int
+    first_at: datetime
+    last_at: datetime
+    body: bytes
+    headers: str
+
+
+KEEP = """
+insert into dead_letter (id, queue, reason, type, message_id, body, headers, fingerprint)
+values ($1, $2, $3, $4, $5, $6, $7::jsonb, $8)
+on conflict (fingerprint) do update set count = dead_letter.count + 1, last_at = clock_timestamp(),
+    reason = excluded.reason
+"""
+
+
+async def keep(tx: Transaction, letter: KeptLetter) -> None:
+    """Keep a letter, or count it when it is there already."""
+    await tx.fetch(
+        KEEP,
+        letter.id,
+        letter.queue,
+        letter.reason,
+        letter.type,
+        letter.message_id,
+        letter.body,
+        letter.headers,
+        letter.fingerprint,
+    )
+
+
+NEWEST = """
+select id, queue, reason, type, message_id, count, first_at, last_at, octet_length(body) as bytes from dead_letter
+where ($1::text is null or queue = $1) order by last_at desc limit $2
+"""
+
+
+async def newest(session: Session, queue: str | None, limit: int) -> list[DeadLetterSummary]:
+    """Those of a queue, or all, that came (again) last first."""
+    return rows_as(DeadLetterSummary, await session.fetch(NEWEST, queue, limit))
+
+
+FIND = """
+select id, queue, reason, type, message_id, count, first_at, last_at, body, headers::text as headers
+from dead_letter where id = $1
+"""
+
+
+async def find(session: Session, id: UUID) -> StoredLetter | None:
+    return first_as(StoredLetter, await session.fetch(FIND, id))
+
+
+DROP = "delete from dead_letter where id = any($1::uuid[]) returning id"
+
+
+async def drop(session: Session, ids: Sequence[UUID]) -> list[UUID]:
+    """Forget these. Returns those that were there."""
+    return [row["id"] for row in await session.fetch(DROP, list(ids))]
+
+
+COUNT = "select count(*) as count from dead_letter"
+
+
+async def count(session: Session) -> int:
+    return int((await session.fetch(COUNT))[0]["count"])

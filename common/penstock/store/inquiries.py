@@ -1,0 +1,60 @@
+"""Questions to humans that executions wait for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.database import Session, Transaction
+from penstock.store.effects import ids_of
+from penstock.store.rows import first_as, rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A question of an execution. `schema` and `response` are JSON texts."""
+
+    execution_id: UUID
+    status: str
+    prompt: str
+    assignee: str | None
+    schema: str | None
+    due_at: datetime | None
+    created_at: datetime
+    answered_at: datetime | None
+    responder: str | None
+    response: str | None
+
+
+LIST = """
+select execution_id, status, prompt, assignee, schema::text as schema, due_at, created_at, answered_at, responder,
+    response::text as response
+from inquiry where ($1 or status = 'created') and ($2::text is null or assignee = $2)
+order by created_at desc limit $3
+"""
+
+
+async def newest(session: Session, *, answered: bool, assignee: str | None, limit: int) -> list[Inquiry]:
+    """Open ones (with `answered` the others too) that ask somebody, or anybody, newest first."""
+    return rows_as(Inquiry, await session.fetch(LIST, answered, assignee, limit))
+
+
+FIND = """
+select execution_id, status, prompt, assignee, schema::text as schema, due_at, created_at, answered_at, responder,
+    response::text as response
+from inquiry where execution_id = $1
+"""
+
+
+async def find(db: Session | Transaction, execution: UUID) -> Inquiry | None:
+    """What an execution has asked."""
+    return first_as(Inquiry, await db.fetch(FIND, execution))
+
+
+ANSWER = "select * from answer_inquiry($1, $2, $3)"
+
+
+async def answer(tx: Transaction, execution: UUID, response: str, by: str) -> bool:
+    """The response (JSON) becomes the execution's result. False, and nothing is changed, if it does not wait for one."""
+    return bool(ids_of(await tx.stage(ANSWER, execution, response, by), "moved"))

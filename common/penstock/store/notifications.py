@@ -1,0 +1,41 @@
+"""NOTIFY and LISTEN: texts for whoever listens now. On sessions that decide nothing, as a NOTIFY inside a deciding
+transaction would make all such commits wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import asyncpg
+
+from penstock.store.database import Row, Session
+
+LARGEST = 7900
+"""Bytes that one of them carries, nearly."""
+NOTIFY = "select pg_notify($1, $2)"
+NOTIFY_ALL = "select pg_notify($1, body) from unnest($2::text[]) body"
+PING = "select 1"
+
+
+async def notify(session: Session, channel: str, text: str) -> None:
+    """Tell whoever listens on the channel."""
+    await session.fetch(NOTIFY, channel, text)
+
+
+async def notify_all(session: Session, channel: str, texts: Sequence[str]) -> None:
+    """Tell them each of these."""
+    await session.fetch(NOTIFY_ALL, channel, texts)
+
+
+async def listen(connection: asyncpg.Connection[Row], channel: str, heard: Callable[[str], None]) -> None:
+    """Call `heard` with each text, from now on, for as long as the connection lasts."""
+
+    def on_notify(_connection: Any, _pid: int, _channel: str, text: object) -> None:
+        heard(str(text))
+
+    await connection.add_listener(channel, on_notify)
+
+
+async def ping(session: Session) -> None:
+    """Go there and back. Raises what the connection raises."""
+    await session.fetch(PING)

@@ -1,0 +1,92 @@
+"""The outbox as a queue, where PostgreSQL carries the messages too. A delivery is a lease on a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from penstock.store.database import Session, Transaction
+from penstock.store.rows import rows_as
+
+
+@dataclass(slots=True)
+class Taken:
+    """A message that was taken. `age` is for how many seconds it could have been. `headers` is JSON."""
+
+    id: int
+    ids: list[UUID]
+    body: bytes | None
+    message_id: str | None
+    type: str | None
+    headers: str | None
+    tries: int
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message that is put into a queue with its body. `headers` is JSON."""
+
+    queue: str
+    body: bytes
+    message_id: str | None
+    type: str | None
+    headers: str
+
+
+TAKE = """
+with taken as (
+    select id, due_at from outbox where queue = $1
+        and due_at between statement_timestamp() - make_interval(secs => $4) and statement_timestamp()
+    order by due_at, id limit $2 for update skip locked
+)
+update outbox o set due_at = clock_timestamp() + make_interval(secs => $3), tries = tries + 1
+from taken t where o.id = t.id
+returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries,
+    extract(epoch from statement_timestamp() - t.due_at)::float8 as age
+"""
+
+
+async def take(session: Session, queue: str, limit: int, lease: float, reach: float) -> list[Taken]:
+    """Lease up to `limit` messages of a queue for `lease` seconds, of those that became due within `reach` seconds."""
+    return rows_as(Taken, await session.fetch(TAKE, queue, limit, lease, reach))
+
+
+PUT = """
+insert into outbox (queue, ids, body, message_id, type, headers)
+select q, '{}', b, m, t, h::jsonb from unnest($1::text[], $2::bytea[], $3::text[], $4::text[], $5::text[])
+    as x (q, b, m, t, h)
+"""
+
+
+async def put(db: Session | Transaction, messages: Sequence[NewMessage]) -> None:
+    """Put messages into their queues."""
+    await db.fetch(
+        PUT,
+        [m.queue for m in messages],
+        [m.body for m in messages],
+        [m.message_id for m in messages],
+        [m.type for m in messages],
+        [m.headers for m in messages],
+    )
+
+
+WAITING = """
+select q from unnest($1::text[], $2::float8[]) as x (q, reach)
+where exists (select from outbox where queue = q
+              and due_at between statement_timestamp() - make_interval(secs => reach) and statement_timestamp())
+"""
+
+
+async def waiting(session: Session, queues: Sequence[str], reach: Sequence[float]) -> list[str]:
+    """Those of these queues that have a message which became due within so many seconds."""
+    return [row["q"] for row in await session.fetch(WAITING, queues, reach)]
+
+
+DEPTH = "select count(*) as count from outbox where queue = $1 and due_at <= clock_timestamp()"
+
+
+async def depth(session: Session, queue: str) -> int:
+    """How many messages of a queue could be taken now."""
+    return int((await session.fetch(DEPTH, queue))[0]["count"])

@@ -1,0 +1,87 @@
+"""Who lives that could do something: executors, and workers that serve a route and have an action."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.store.database import Session
+from penstock.store.rows import rows_as
+
+EXECUTORS = """
+select count(*)::integer as count from process
+where kind = 'executor' and state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1)
+"""
+
+
+async def executors(session: Session, stale: float) -> int:
+    """How many executors have beaten within `stale` seconds."""
+    return int((await session.fetch(EXECUTORS, stale))[0]["count"])
+
+
+BY_KIND = """
+select kind, count(*) as count from process
+where state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1) group by kind
+"""
+
+
+async def by_kind(session: Session, stale: float) -> dict[str, int]:
+    """How many processes of each kind have beaten within `stale` seconds."""
+    return {row["kind"]: row["count"] for row in await session.fetch(BY_KIND, stale)}
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Counts of the workers that live: all, on a route, with an action, those with both that take no more work
+    (`leaving`) and those that do (`able`), with their `slots`, of which so many were `busy` at their last heartbeats."""
+
+    live: int
+    on_route: int
+    with_action: int
+    leaving: int
+    able: int
+    slots: int
+    busy: int
+
+
+WORKERS = """
+select count(*) as live,
+    count(*) filter (where $2 = any (routes)) as on_route,
+    count(*) filter (where $3 = any (actions)) as with_action,
+    count(*) filter (where fits and state <> 'active') as leaving,
+    count(*) filter (where fits and state = 'active') as able,
+    coalesce(sum(concurrency) filter (where fits and state = 'active'), 0)::integer as slots,
+    coalesce(sum(cardinality(holding)) filter (where fits and state = 'active'), 0)::integer as busy
+from (select *, $2 = any (routes) and $3 = any (actions) as fits from process
+      where kind = 'worker' and state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1)) p
+"""
+
+
+async def workers(session: Session, stale: float, route: str, action: str) -> Workers:
+    """Of those that have beaten within `stale` seconds."""
+    return rows_as(Workers, await session.fetch(WORKERS, stale, route, action))[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """A queue of work for which no worker lives: how many executions wait there, and labels that they ask for (JSON)."""
+
+    queue: str
+    count: int
+    labels: str | None
+
+
+UNSERVED = """
+select n.queue, count(*) as count, max(d.body ->> 'labels') as labels
+from live l join execution e on e.id = l.execution_id
+join namespace n on n.id = e.namespace_id join definition d on d.id = e.definition_id
+where e.status = 'scheduled' and n.queue like 'work.%' and not exists (
+    select from process p where p.kind = 'worker' and substr(n.queue, 6) = any(p.routes) and n.action = any(p.actions)
+        and p.state = 'active' and p.beat_at > clock_timestamp() - make_interval(secs => $1))
+group by n.queue, d.body -> 'labels' order by 2 desc limit 5
+"""
+
+
+async def unserved(session: Session, stale: float) -> Sequence[Unserved]:
+    """Where scheduled executions wait for a worker that nobody has started; five at the most."""
+    return rows_as(Unserved, await session.fetch(UNSERVED, stale))

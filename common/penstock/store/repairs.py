@@ -1,0 +1,56 @@
+"""Mends of what violates an invariant: each looks again under the locks, and leaves alone what is right by now."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from penstock.store.database import Transaction
+
+Ids: TypeAlias = Sequence[str]
+Repair: TypeAlias = Callable[[Transaction, Ids], Awaitable[None]]
+"""Mends what the ids name: executions, workflows or lanes, as the checker query found them."""
+
+
+async def take_back_unowned(tx: Transaction, ids: Ids) -> None:
+    await tx.stage("select * from mend_owners($1::uuid[])", ids)
+
+
+async def free_slots(tx: Transaction, ids: Ids) -> None:
+    await tx.stage("select * from mend_slots($1::uuid[])", ids)
+
+
+async def look_at_gates(tx: Transaction, ids: Ids) -> None:
+    await tx.stage("select * from mend_gates($1::text[])", ids)
+
+
+async def put_back_into_line(tx: Transaction, ids: Ids) -> None:
+    await tx.stage("select * from mend_lines($1::text[])", ids)
+
+
+async def start_enforced(tx: Transaction, ids: Ids) -> None:
+    await tx.stage("select * from mend_enforcements($1::uuid[])", ids)
+
+
+async def make_live(tx: Transaction, ids: Ids) -> None:
+    await tx.stage("select * from mend_forgotten($1::uuid[])", ids)
+
+
+async def make_not_live(tx: Transaction, ids: Ids) -> None:
+    await tx.stage("select * from mend_live($1::uuid[])", ids)
+
+
+async def note_lost_outcomes(tx: Transaction, ids: Ids) -> None:
+    await tx.stage("select * from mend_outcomes($1::uuid[])", ids)
+
+
+async def take_back_orphans(tx: Transaction, ids: Ids) -> None:
+    await tx.stage("select * from mend_orphans($1::uuid[])", ids)
+
+
+async def run_silent_again(tx: Transaction, ids: Ids) -> None:
+    await tx.stage("select * from mend_silent($1::uuid[])", ids)
+
+
+async def send_to_archive(tx: Transaction, ids: Ids) -> None:
+    await tx.stage("select * from mend_finished($1::uuid[])", ids)

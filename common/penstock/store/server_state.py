@@ -1,0 +1,79 @@
+"""How the PostgreSQL server is set up, and how it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.store.database import Session
+from penstock.store.rows import first_as, rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """Its version (as text, and as a `number` such as 160003), whether it takes no writes, whether a crash loses nothing
+    (`safe`, and `commits`: synchronous_commit), whether it vacuums, and how many of its connections are used."""
+
+    version: str
+    number: int
+    read_only: bool
+    safe: bool
+    commits: str
+    vacuums: bool
+    room: int
+    used: int
+
+
+STATE = """
+select current_setting('server_version') as version, current_setting('server_version_num')::integer as number,
+    pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as read_only,
+    current_setting('fsync')::boolean and current_setting('full_page_writes')::boolean as safe,
+    current_setting('synchronous_commit') as commits,
+    current_setting('autovacuum')::boolean and current_setting('track_counts')::boolean as vacuums,
+    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer as room,
+    (select count(*) from pg_stat_activity where backend_type = 'client backend') as used
+"""
+
+
+async def read(session: Session) -> ServerState:
+    return rows_as(ServerState, await session.fetch(STATE))[0]
+
+
+EPOCH = "select extract(epoch from clock_timestamp())::float8 as seconds"
+
+
+async def seconds_since_epoch(session: Session) -> float:
+    """Its clock."""
+    return float((await session.fetch(EPOCH))[0]["seconds"])
+
+
+UNVACUUMED = """
+select c.relname::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where n.nspname = current_schema() and 'autovacuum_enabled=false' = any(c.reloptions)
+"""
+
+
+async def unvacuumed(session: Session) -> list[str]:
+    """Our tables for which autovacuum is off."""
+    return [row["name"] for row in await session.fetch(UNVACUUMED)]
+
+
+@dataclass(frozen=True, slots=True)
+class LongTransaction:
+    """Who has had a transaction open for so many seconds."""
+
+    pid: int
+    application_name: str | None
+    age: float
+
+
+LONGEST = """
+select pid, application_name, extract(epoch from clock_timestamp() - xact_start)::float8 as age from pg_stat_activity
+where xact_start < clock_timestamp() - make_interval(secs => $1) and pid <> pg_backend_pid()
+    and backend_type = 'client backend' and datname = current_database()
+order by xact_start limit 1
+"""
+
+
+async def longest_transaction(session: Session, seconds: float) -> LongTransaction | None:
+    """The oldest one that is open for more than so many seconds."""
+    return first_as(LongTransaction, await session.fetch(LONGEST, seconds))
