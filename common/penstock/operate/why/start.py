@@ -1,4 +1,4 @@
-"""Requested, scheduling, scheduled: which instant, which message, which worker it waits for."""
+"""Requested, scheduled: which instant, which message, which worker it waits for."""
 
 from __future__ import annotations
 
@@ -80,12 +80,6 @@ async def _timed(session: Session, row: Row, timer: Row) -> Why:
     facts["error"] = error
     says = f"Attempt {last['attempt']} failed ({error.get('type')}: {error.get('message')}); the next one begins {when}."
     return why_of(row, "timer", says, **facts, timer="retry")
-
-
-async def scheduling(session: Session, row: Row, settings: Settings) -> Why:
-    [[age]] = await session.fetch(SINCE, row["ready_at"])
-    says = f"An executor has claimed it, {span(age)} ago. Should it not come back, others take over."
-    return why_of(row, "message", says, seconds=age)
 
 
 async def scheduled(session: Session, row: Row, settings: Settings) -> Why:
