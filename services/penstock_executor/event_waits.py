@@ -37,7 +37,7 @@ from (
 join payload p on p.execution_id = w.execution_id
 order by w.execution_id
 """
-COMPLETE = "select * from complete_waits($1::uuid[], $2::text[], $3::text[])"
+COMPLETE = "select messages from complete_waits($1::uuid[], $2::text[], $3::text[])"
 NOTE = """
 update execution e set reason = x.reason from unnest($1::uuid[], $2::text[]) as x (id, reason)
 where e.id = x.id and e.status = 'waiting'

@@ -17,12 +17,14 @@ from penstock.language.schemas import Schema
 from penstock.run.task_executors import RunnableAction, TaskReadyEvent
 from penstock.service.heartbeat import Identity
 from penstock.store import catalog
-from penstock.store.database import Row, Session, retried
+from penstock.store.database import Row, Session, StagedMessage, retried, staged_messages
 from penstock_worker.secret_masking import worth_hiding
 
 log = structlog.get_logger()
 
-CLAIM = "select * from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[])"
+CLAIM = """
+select claimed, unknown, messages from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[])
+"""
 CARRIED = """
 select distinct on (execution_id) execution_id, error::text as carry from attempt
 where execution_id = any($1::uuid[]) and outcome = 'requested' and error ? 'carry'
@@ -77,32 +79,31 @@ class Claims:
         self._lacking: set[int] = set()
         self._known: list[int] = []
 
-    async def claim(self, queue: str, ids: Sequence[UUID], take: int) -> tuple[list[Claimed], list[Row]]:
+    async def claim(
+        self, queue: str, ids: Sequence[UUID], take: int
+    ) -> tuple[list[Claimed], list[StagedMessage]]:
         """Claim at most `take` of `ids`. Returns them, and what was staged to go back on its route."""
         claimed: list[Claimed] = []
-        staged: list[Row] = []
+        staged: list[StagedMessage] = []
         wanted = list(ids)
         while wanted:
             claim = new_id()
-            rows = await self._call(claim, wanted, take - len(claimed), queue)
-            staged += [row for row in rows if row["outbox_id"] is not None]
-            taken = [row for row in rows if row["execution_id"] is not None]
-            claimed += await self._read(claim, taken)
-            unknown = [
-                row["definition_id"] for row in rows if row["execution_id"] is None and row["definition_id"]
-            ]
-            if not unknown:
+            row = await self._call(claim, wanted, take - len(claimed), queue)
+            staged += staged_messages(row)
+            claimed += await self._read(claim, row["claimed"])
+            if not row["unknown"]:
                 break
-            await self._learn(unknown)
-            gone = {row["execution_id"] for row in taken}
+            await self._learn(row["unknown"])
+            gone = {taken["execution_id"] for taken in row["claimed"]}
             wanted = [id for id in wanted if id not in gone]
         return claimed, staged
 
-    async def _call(self, claim: UUID, ids: Sequence[UUID], take: int, queue: str) -> list[Row]:
+    async def _call(self, claim: UUID, ids: Sequence[UUID], take: int, queue: str) -> Row:
         lacking = list(self._lacking)
-        return await retried(
+        [row] = await retried(
             lambda: self._session.fetch(CLAIM, self._worker, claim, ids, take, queue, self._known, lacking)
         )
+        return row
 
     async def _read(self, claim: UUID, rows: Sequence[Row]) -> list[Claimed]:
         again = [row["execution_id"] for row in rows if row["attempt"] > 1]

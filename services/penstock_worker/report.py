@@ -12,14 +12,14 @@ import structlog
 
 from penstock.messaging.broadcast import Teller
 from penstock.moves import FAILED, REQUESTED, WAITING
-from penstock.store.database import Row, Session, retried
+from penstock.store.database import Row, Session, StagedMessage, retried, staged_messages
 from penstock_worker.after_attempt import Ending
 from penstock_worker.claims import Claimed
 
 log = structlog.get_logger()
 
 FINISH = """
-select * from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::float8[],
+select messages, moved from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::float8[],
     $8::timestamptz[], $9::text[], $10::uuid[], $11::uuid[])
 """
 REFUSED = "the database refused its result"
@@ -38,7 +38,7 @@ class Reports:
         worker: UUID,
         timers: Teller,
         settled: Callable[[Claimed], None],
-        staged: Callable[[list[Row], int], None],
+        staged: Callable[[list[StagedMessage], int], None],
         *,
         batch: int = 500,
     ) -> None:
@@ -110,27 +110,27 @@ class Reports:
     async def _write(self, batch: list[tuple[Claimed, Ending]], claims: list[UUID]) -> None:
         tries = 0
 
-        async def finish() -> list[Row]:
+        async def finish() -> Row:
             nonlocal tries
             tries += 1
             return await self._finish(batch, claims)
 
         try:
-            rows = await retried(finish)
+            row = await retried(finish)
         except Exception as error:
             await self._split(batch, claims, error)
             return
         if any(ending.status in (REQUESTED, WAITING) for _, ending in batch):
             self._timers.tell()  # of when they are tried again, or were not answered
-        moved = {id for row in rows if row["queue"] == "moved" for id in row["ids"]}
+        moved = set(row["moved"])
         if len(moved) < len(batch):
             await self._account(batch, moved, unknown=tries > 1)
         for claimed, _ in batch:
             self._settled(claimed)
-        self._staged([row for row in rows if row["outbox_id"] is not None], len(batch))
+        self._staged(staged_messages(row), len(batch))
 
-    async def _finish(self, batch: list[tuple[Claimed, Ending]], claims: list[UUID]) -> list[Row]:
-        return await self._session.fetch(
+    async def _finish(self, batch: list[tuple[Claimed, Ending]], claims: list[UUID]) -> Row:
+        [row] = await self._session.fetch(
             FINISH,
             self._worker,
             [claimed.event.execution_id for claimed, _ in batch],
@@ -144,6 +144,7 @@ class Reports:
             [claimed.event.execution_id for claimed, _ in batch if claimed.plan.followed],
             claims,
         )
+        return row
 
     async def _split(self, batch: list[tuple[Claimed, Ending]], claims: list[UUID], error: Exception) -> None:
         """The database refused the batch: halve it until the culprit stands alone, which then fails."""

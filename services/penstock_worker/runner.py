@@ -22,7 +22,7 @@ from penstock.run.task_executors import Run, RunnableAction, TaskExecutor, attem
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity, Pulse
 from penstock.store import queues
-from penstock.store.database import Row
+from penstock.store.database import StagedMessage
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.after_attempt import Ending, decide
 from penstock_worker.claims import Claimed, Claims
@@ -177,33 +177,33 @@ class Runner:
                 self._start(one)
         self._parts.publisher.publish(staged)
 
-    def _pass_on(self, staged: list[Row], ended: int) -> None:
+    def _pass_on(self, staged: list[StagedMessage], ended: int) -> None:
         """Publish what so many endings brought about. Work on a route of ours that they let in is taken here, as far as there
         are free slots: it need not go round by the broker. Not where all slots were taken: then other work may wait on the
         route, and comes first."""
         room = self.free if self.free > ended and not self._stopping.is_set() else 0
-        here: dict[str, list[Row]] = {}
+        here: dict[str, list[StagedMessage]] = {}
         others = []
-        for row in staged:
-            if row["queue"] in self._queues and len(row["ids"]) <= room:
-                room -= len(row["ids"])
-                here.setdefault(row["queue"], []).append(row)
+        for one in staged:
+            if one.queue in self._queues and len(one.ids) <= room:
+                room -= len(one.ids)
+                here.setdefault(one.queue, []).append(one)
             else:
-                others.append(row)
+                others.append(one)
         self._parts.publisher.publish(others)
-        for queue, rows in here.items():
-            task = asyncio.create_task(self._take_here(queue, rows), name=f"take {queue}")
+        for queue, staged in here.items():
+            task = asyncio.create_task(self._take_here(queue, staged), name=f"take {queue}")
             self._taking.add(task)
             task.add_done_callback(self._taking.discard)
 
-    async def _take_here(self, queue: str, rows: Sequence[Row]) -> None:
+    async def _take_here(self, queue: str, staged: Sequence[StagedMessage]) -> None:
         try:
-            await self._claim(queue, [id for row in rows for id in row["ids"]])
+            await self._claim(queue, [id for one in staged for id in one.ids])
         except Exception:
             log.exception("worker.not_taken")
-            self._parts.publisher.publish(rows)
+            self._parts.publisher.publish(staged)
             return
-        self._parts.publisher.settle(rows)
+        self._parts.publisher.settle(staged)
 
     def _start(self, claimed: Claimed) -> None:
         id = claimed.event.execution_id

@@ -241,7 +241,7 @@ class Client:
     async def _write_events(self, group: Sequence[tuple[Any, ...]]) -> Sequence[UUID | Exception]:
         tries = 0
 
-        async def write() -> tuple[Transaction, list[Row]]:
+        async def write() -> tuple[Transaction, Row | None]:
             nonlocal tries
             tries += 1
             async with self.session.transaction() as tx:
@@ -250,11 +250,11 @@ class Client:
                     stored = {row["id"] for row in await events.read(tx, [item[0] for item in group])}
                     left = [item for item in group if item[0] not in stored]
                 columns = [list(column) for column in zip(*left, strict=True)]
-                return tx, await events.store(tx, *columns, matched=False) if left else []
+                return tx, await events.store(tx, *columns, matched=False) if left else None
 
-        tx, rows = await retried(write, deadline=30)
+        tx, row = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
-        return answers.of_events(rows, group)
+        return answers.of_events(row, group) if row is not None else [item[0] for item in group]
 
     # -- results -------------------------------------------------------------------------------------------------
 
@@ -293,10 +293,10 @@ class Client:
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Ask for executions to end; returns how many were told. Those that have ended are left alone."""
         async with self.session.transaction() as tx:
-            rows = await executions.cancel(tx, ids, reason)
+            told = await executions.cancel(tx, ids, reason)
         self._publisher.publish(tx.staged)
-        await broadcast.tell_cancelled(self._publisher.transport, tx.cancelled)
-        return sum(len(row["ids"]) for row in rows if row["queue"] in ("moved", "canceling", "stopping"))
+        await broadcast.tell_cancelled(self._publisher.transport, tx.canceling)
+        return told
 
     async def command(
         self,

@@ -16,8 +16,8 @@ from penstock.moves import COMPLETED
 from penstock.store import catalog, executions
 from penstock.store.database import Transaction
 
-TELL = "select * from command_workflow($1, $2, $3, $4, $5, $6)"
-RERUN = "select * from rerun_execution($1, $2, $3, $4, $5, $6, $7)"
+TELL = "select command_workflow($1, $2, $3, $4, $5, $6) as messages"
+RERUN = "select messages, known from rerun_execution($1, $2, $3, $4, $5, $6, $7)"
 
 
 async def tell(
@@ -25,7 +25,8 @@ async def tell(
 ) -> None:
     """Tell a running workflow something; it obeys under its lock. Raises Conflict if it does not run."""
     encoded = None if value is None else check_value(value, tx.settings.payload_cap, what="result").decode()
-    if not await tx.stage(TELL, id, kind, task, encoded, by, reason):
+    [told] = await tx.stage(TELL, id, kind, task, encoded, by, reason)
+    if not told["messages"]:
         raise Conflict(f"{id} is no workflow that runs", hint=f"`penstock show {id}` tells what it is.")
 
 
@@ -59,7 +60,7 @@ async def rerun(
     keeps = {"from_failed": from_failed, "from_task": from_task}
     value = {name: one for name, one in keeps.items() if one}
     origin = {"rerun_of": str(old), **value, "by": by, **({"reason": reason} if reason else {})}
-    staged = await tx.stage(
+    [begun] = await tx.stage(
         RERUN,
         new,
         old,
@@ -69,7 +70,7 @@ async def rerun(
         by,
         reason,
     )
-    if not staged:
+    if not begun["known"]:
         raise NotFound(
             f"execution {old} is gone", hint="It may have come to the end of the archive's retention."
         )

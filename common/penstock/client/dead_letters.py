@@ -28,7 +28,7 @@ select id, queue, reason, type, message_id, count, first_at, last_at, body, head
 from dead_letter where id = $1
 """
 DROP = "delete from dead_letter where id = any($1::uuid[]) returning id"
-STAGE = "select * from stage($1, $2::uuid[], $3)"
+STAGE = "select stage($1, $2::uuid[], $3) as messages"
 
 
 async def newest(session: Session, *, queue: str | None = None, limit: int = 50) -> list[Row]:

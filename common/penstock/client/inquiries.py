@@ -8,7 +8,7 @@ import orjson
 
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.schemas import Schema
-from penstock.store.database import Row, Session, Transaction, backoff
+from penstock.store.database import Row, Session, StagedMessage, Transaction, backoff
 
 LIST = """
 select execution_id, status, prompt, assignee, schema::text as schema, due_at, created_at, answered_at, responder,
@@ -20,7 +20,7 @@ FIND = """
 select status, prompt, assignee, schema::text as schema, responder, response::text as response from inquiry
 where execution_id = $1
 """
-ANSWER = "select * from answer_inquiry($1, $2, $3)"
+ANSWER = "select messages, moved from answer_inquiry($1, $2, $3)"
 
 
 async def listed(
@@ -30,10 +30,10 @@ async def listed(
     return await session.fetch(LIST, answered, assignee, limit)
 
 
-async def answer(session: Session, execution: UUID, response: object, by: str) -> list[Row]:
+async def answer(session: Session, execution: UUID, response: object, by: str) -> list[StagedMessage]:
     """Answer an inquiry; returns what was staged. Raises NotFound, InvalidInput for a response that does not fit its
     schema or for somebody whom it does not ask, Conflict if it was answered, ran out of time or was cancelled before."""
-    staged: list[Row] = []
+    staged: list[StagedMessage] = []
     tried = False
     async for attempt in backoff(deadline=30):
         with attempt:
@@ -66,8 +66,8 @@ async def _answer(tx: Transaction, execution: UUID, response: object, by: str) -
     encoded = Schema(orjson.loads(inquiry["schema"]) if inquiry["schema"] else None).check(
         response, what="response"
     )
-    moved = await tx.stage(ANSWER, execution, encoded.decode(), by)
-    if not any(row["queue"] == "moved" for row in moved):
+    [answered] = await tx.stage(ANSWER, execution, encoded.decode(), by)
+    if not answered["moved"]:
         [inquiry] = await tx.fetch(FIND, execution)  # as whoever was first has left it
         raise Conflict(
             f"the inquiry is {inquiry['status']}"

@@ -18,7 +18,7 @@ from penstock.store.database import Row, Session, Transaction, backoff, retried
 
 T = TypeVar("T")
 
-WAKE = "select * from wake_keys(100)"
+WAKE = "select messages, woken from wake_keys(100)"
 LIST = """
 select c.ref, l.scope, nullif(l.max, 2147483647) as max, l.by, l.fair, l.when_full, l.max_waiting, l.rate_count,
     l.rate_seconds, l.while_waiting, c.kind = 'limit_by_hand' as by_hand, d.body::text as declared,
@@ -116,7 +116,8 @@ class Limits:
         woken = True
         while woken:
             async with self._session.transaction() as tx:
-                woken = bool(await tx.stage_alone(WAKE))
+                [row] = await tx.stage_alone(WAKE)
+                woken = row["woken"]
             self._publisher.publish(tx.staged)
 
 

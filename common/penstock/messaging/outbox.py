@@ -14,7 +14,7 @@ import structlog
 
 from penstock.messaging import messages
 from penstock.messaging.transports import STATUS, Transport
-from penstock.store.database import Database, Row, is_transient, retried
+from penstock.store.database import Database, StagedMessage, is_transient, retried
 
 log = structlog.get_logger()
 
@@ -36,7 +36,7 @@ class Publisher:
         self._hurry = asyncio.Event()
         self._room = asyncio.Semaphore(64)
 
-    def publish(self, staged: Sequence[Row]) -> None:
+    def publish(self, staged: Sequence[StagedMessage]) -> None:
         """Start publishing. What is not confirmed stays in the outbox, for a relay."""
         if not staged:
             return
@@ -44,23 +44,23 @@ class Publisher:
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
-    async def _publish(self, staged: Sequence[Row]) -> None:
+    async def _publish(self, staged: Sequence[StagedMessage]) -> None:
         async with self._room:
             try:
                 confirmed = await self.transport.publish(
-                    [messages.message(row["outbox_id"], row["queue"], row["ids"]) for row in staged]
+                    [messages.message(one.outbox_id, one.queue, one.ids) for one in staged]
                 )
             except Exception as error:
                 if not is_transient(error):
                     log.exception("publish.failed")
                 return
         if self._stores:  # the rows are the queue; only what nobody consumes has been told by now
-            confirmed = [row["queue"].startswith(STATUS) for row in staged]
-        self.settle([row for row, ok in zip(staged, confirmed, strict=True) if ok])
+            confirmed = [one.queue.startswith(STATUS) for one in staged]
+        self.settle([one for one, ok in zip(staged, confirmed, strict=True) if ok])
 
-    def settle(self, done: Sequence[Row]) -> None:
+    def settle(self, done: Sequence[StagedMessage]) -> None:
         """These are published, or need not be any more: they leave the outbox soon."""
-        self._confirmed += [row["outbox_id"] for row in done]
+        self._confirmed += [one.outbox_id for one in done]
         if self._confirmed and (self._deleting is None or self._deleting.done()):
             self._deleting = asyncio.create_task(self._delete(), name="outbox.delete")
 

@@ -110,5 +110,5 @@ async def _mend(parts: Parts, session: Session, mend: Mend, ids: Sequence[str]) 
     async for attempt in backoff(deadline=30):
         with attempt:
             async with session.transaction() as tx:
-                await tx.stage(f"select * from {mend.function}", list(ids))
+                await tx.stage(f"select {mend.function} as messages", list(ids))
     parts.publisher.publish(tx.staged)

@@ -121,24 +121,15 @@ class Heartbeat:
                         registered = True
                         self._call(self._set_ready)
                     held = self._holding()
-                    rows = await session.fetch(BEAT, me.id, list(held), list(held.values()), self._silence())
+                    [pulse] = await session.fetch(
+                        BEAT, me.id, list(held), list(held.values()), self._silence()
+                    )
                     if state != self._state:
                         state = self._state
                         await session.fetch(STATE, me.id, state)
                 self.last, told = time.monotonic(), False
-                verdicts = {row["verdict"]: row["ids"] for row in rows}
-                known = "active" in verdicts or "cordoned" in verdicts
-                registered = known
-                self._call(
-                    self._answer,
-                    Pulse(
-                        lost=verdicts.get("lost", ()),
-                        canceling=verdicts.get("canceling", ()),
-                        missing=verdicts.get("missing", ()),
-                        known=known,
-                        cordoned="cordoned" in verdicts,
-                    ),
-                )
+                registered = pulse["known"]
+                self._call(self._answer, Pulse(**pulse))
                 wait = interval * random.uniform(0.9, 1.0)
             except Exception as error:
                 if not is_transient(error):

@@ -9,8 +9,10 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import unquote
+from uuid import UUID
 
 import asyncpg
 import tenacity
@@ -81,6 +83,20 @@ async def retried(work: Callable[[], Awaitable[T]], *, deadline: float | None = 
     raise AssertionError("backoff gives up by raising")
 
 
+@dataclass(frozen=True, slots=True)
+class StagedMessage:
+    """An envelope in the outbox, to be published once what staged it has committed."""
+
+    outbox_id: int
+    queue: str
+    ids: list[UUID]
+
+
+def staged_messages(row: Row) -> list[StagedMessage]:
+    """What a function says in its column `messages`."""
+    return [StagedMessage(*message) for message in row["messages"]]
+
+
 class Transaction:
     """An open transaction, and what it staged. It begins with its first statement; whoever handed it out commits."""
 
@@ -89,8 +105,9 @@ class Transaction:
         self.connection = connection
         self.cache = session.cache
         self.settings = session.settings
-        self.staged: list[Row] = []
-        self.cancelled: list[Any] = []
+        self.staged: list[StagedMessage] = []
+        self.canceling: list[UUID] = []
+        """Executions whose workers are to be told to end them."""
         self.placed: set[str] = set()
         """Namespaces that exist only once this has committed."""
         self._begun: Any = None
@@ -105,7 +122,8 @@ class Transaction:
         return await self.connection.execute(sql, *args)
 
     async def stage(self, sql: str, *args: Any) -> list[Row]:
-        """Run a statement that stages messages. Keeps them for publishing after the commit, returns all its rows."""
+        """Run a statement whose rows say what it staged, in a column `messages`, and perhaps `canceling`. Keeps that for
+        after the commit, and returns the rows."""
         return self._keep(await self.fetch(sql, *args))
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
@@ -119,10 +137,9 @@ class Transaction:
         return self._keep(rows)
 
     def _keep(self, rows: list[Row]) -> list[Row]:
-        self.staged += [row for row in rows if row["outbox_id"] is not None]
         for row in rows:
-            if row["queue"] == "canceling":
-                self.cancelled += row["ids"]
+            self.staged += staged_messages(row)
+            self.canceling += row.get("canceling", ())
         return rows
 
     async def _begin(self) -> None:

@@ -8,7 +8,8 @@ from uuid import UUID
 from penstock.store.database import Row, Session, Transaction
 
 STORE = """
-select * from store_events($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8)
+select messages, stored, existing, conflicts
+from store_events($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8)
 """
 
 
@@ -23,9 +24,11 @@ async def store(
     digests: Sequence[str | None],
     *,
     matched: bool,
-) -> list[Row]:
-    """Store events, once for each message id. `matched`: the caller matches the rules in this transaction."""
-    return await tx.stage(STORE, ids, triggers, tenants, payloads, sources, message_ids, digests, matched)
+) -> Row:
+    """Store events, once for each message id. `matched`: the caller matches the rules in this transaction. Returns what
+    `store_events` says: which are `stored`, `existing` or `conflicts`."""
+    [row] = await tx.stage(STORE, ids, triggers, tenants, payloads, sources, message_ids, digests, matched)
+    return row
 
 
 READ = """
@@ -69,8 +72,8 @@ async def rules(
 
 
 ENFORCE = """
-select * from enforce_rules($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[],
-    $7::smallint[], $8::text[], $9::text[], $10::text[])
+select enforce_rules($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[],
+    $7::smallint[], $8::text[], $9::text[], $10::text[]) as messages
 """
 
 
@@ -79,7 +82,7 @@ async def enforce(tx: Transaction, columns: Sequence[Sequence[object]]) -> None:
     await tx.stage(ENFORCE, *columns)
 
 
-EXECUTE = "select * from execute_enforcements($1::uuid[])"
+EXECUTE = "select execute_enforcements($1::uuid[]) as messages"
 
 
 async def execute(tx: Transaction, ids: Sequence[UUID]) -> None:

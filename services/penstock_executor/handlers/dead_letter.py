@@ -20,7 +20,7 @@ from penstock.store.database import Transaction
 STILL_SCHEDULED = """
 select id from execution where id = any($1::uuid[]) and status = 'scheduled' order by id for no key update
 """
-STAGE = "select * from stage($1, $2::uuid[], 1)"
+STAGE = "select stage($1, $2::uuid[], 1) as messages"
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:

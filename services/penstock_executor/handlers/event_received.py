@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 import orjson
 
@@ -41,18 +40,14 @@ async def handle(batch: Batch, tx: Transaction) -> None:
         )
         for column, value in zip(columns, values, strict=True):
             column.append(value)
-    rows = await events.store(tx, *columns, matched=True)
-    stored: list[UUID] = []
-    for row in rows:
-        if row["queue"] == "conflict":
-            raise Conflict(
-                f"message id already used by event {row['ids'][1]} with another payload",
-                hint="A message id names one event; give a different event a different id.",
-            )
-        if row["queue"] == "stored":
-            stored += row["ids"]
-    if stored:
-        await rule_matching.match(tx, await events.read(tx, stored))
+    row = await events.store(tx, *columns, matched=True)
+    for conflict in row["conflicts"]:
+        raise Conflict(
+            f"message id already used by event {conflict['kept']} with another payload",
+            hint="A message id names one event; give a different event a different id.",
+        )
+    if row["stored"]:
+        await rule_matching.match(tx, await events.read(tx, row["stored"]))
 
 
 def _checked(delivery: Delivery, triggers: Mapping[str, Schema]) -> bytes:

@@ -85,7 +85,7 @@ async def start_waiting(parts: Parts, session: Session) -> None:
 
 async def _tell(parts: Parts, tx: Transaction) -> None:
     parts.publisher.publish(tx.staged)
-    await broadcast.tell_cancelled(parts.transport, tx.cancelled)
+    await broadcast.tell_cancelled(parts.transport, tx.canceling)
 
 
 async def settle(parts: Parts, session: Session) -> bool:

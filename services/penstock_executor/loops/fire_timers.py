@@ -9,7 +9,7 @@ from penstock.service.assembly import Parts
 from penstock.store.database import Session
 from penstock_executor.loops.loop import Loop
 
-FIRE = "select * from fire_due(500)"
+FIRE = "select messages, canceling, did, next_in from fire_due(500)"
 RECHECK = 10.0
 """Seconds at the most until the next look: so late may a timer fire that nobody told of."""
 SOON = 0.5
@@ -18,13 +18,12 @@ SOON = 0.5
 
 async def turn(parts: Parts, session: Session) -> bool | float:
     async with session.transaction() as tx:
-        rows = await tx.stage_alone(FIRE)
+        [row] = await tx.stage_alone(FIRE)
     parts.publisher.publish(tx.staged)
-    await broadcast.tell_cancelled(parts.transport, tx.cancelled)
-    fired, said = rows[:-1], rows[-1]["queue"]
-    if fired:
+    await broadcast.tell_cancelled(parts.transport, tx.canceling)
+    if row["did"]:
         return True
-    return RECHECK if said is None else min(RECHECK, max(0.02, float(said.removeprefix("next:"))))
+    return RECHECK if row["next_in"] is None else min(RECHECK, max(0.02, row["next_in"]))
 
 
 LOOP = Loop("timers", lambda settings: RECHECK, turn)

@@ -10,7 +10,7 @@ from penstock_executor.loops.loop import Loop
 
 log = structlog.get_logger()
 
-SWEEP = "select * from sweep(make_interval(secs => $1), 5)"
+SWEEP = "select worker, name, age, moved, messages from sweep(make_interval(secs => $1), 5)"
 FORGET = "delete from process where state = 'dead' and beat_at < clock_timestamp() - interval '1 day'"
 
 
@@ -20,17 +20,15 @@ async def turn(parts: Parts, session: Session) -> bool:
         if rows:
             await tx.fetch(FORGET)
     parts.publisher.publish(tx.staged)
-    dead = [row for row in rows if row["queue"] == "dead"]
-    for row in dead:
-        moved = sum(len(r["ids"]) for r in rows if r["worker"] == row["worker"] and r["queue"] == "moved")
+    for row in rows:
         log.warning(
             "sweep.worker_lost",
             worker=str(row["worker"]),
             name=row["name"],
             age_seconds=row["age"].total_seconds(),
-            recovered=moved,
+            recovered=len(row["moved"]),
         )
-    return bool(dead)
+    return bool(rows)
 
 
 LOOP = Loop("sweep", lambda settings: settings.sweep_interval, turn)

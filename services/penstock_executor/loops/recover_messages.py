@@ -18,19 +18,19 @@ from penstock_executor.loops.loop import Loop
 
 log = structlog.get_logger()
 
-QUEUES = "select distinct queue from namespace where queue like 'work.%'"
-WORKFLOWS = "select * from restage_workflows(make_interval(secs => $1), $2, 1000)"
-RESTAGE = "select * from restage_lost(make_interval(secs => $1), $2, 1000, $3::text[])"
+QUEUES = "select distinct queue from namespace where kind = 'action'"
+WORKFLOWS = "select restage_workflows(make_interval(secs => $1), $2, 1000) as messages"
+RESTAGE = "select messages, next from restage_lost(make_interval(secs => $1), $2, 1000, $3::text[])"
 UNSEEN = (
     (
         EVENT_CREATED,
         "select from unmatched limit 1",
-        "select * from restage_events(make_interval(secs => $1), 1000)",
+        "select restage_events(make_interval(secs => $1), 1000) as messages",
     ),
     (
         EXECUTION_COMPLETED,
         "select from untold limit 1",
-        "select * from restage_ends(make_interval(secs => $1), 1000)",
+        "select restage_ends(make_interval(secs => $1), 1000) as messages",
     ),
 )
 """Queues whose messages are noted down until they are handled: whether there is any, and what stages the lost again."""
@@ -50,14 +50,13 @@ async def turn(parts: Parts, session: Session) -> bool:
     async with session.transaction() as tx:
         if await parts.transport.depth(WORKFLOW_STARTED) == 0:
             await tx.stage(WORKFLOWS, age, after)
-        rows = await tx.stage(RESTAGE, age, after, empty)
+        [row] = await tx.stage(RESTAGE, age, after, empty)
     parts.publisher.publish(tx.staged)
-    count = sum(len(row["ids"]) for row in tx.staged)
+    count = sum(len(one.ids) for one in tx.staged)
     if count:
         log.warning("restage.lost_messages", executions=count)
-    onward = [row["ids"][0] for row in rows if row["queue"] == "next"]
-    session.cache["restage", "after"] = onward[0] if onward else NOBODY
-    return bool(onward)
+    session.cache["restage", "after"] = row["next"] or NOBODY
+    return row["next"] is not None
 
 
 async def _unseen(parts: Parts, session: Session, queue: str, restage: str) -> None:
@@ -65,7 +64,7 @@ async def _unseen(parts: Parts, session: Session, queue: str, restage: str) -> N
         await tx.stage_alone(restage, parts.settings.restage_age)
     parts.publisher.publish(tx.staged)
     if tx.staged:
-        log.warning("restage.lost_messages", queue=queue, ids=sum(len(row["ids"]) for row in tx.staged))
+        log.warning("restage.lost_messages", queue=queue, ids=sum(len(one.ids) for one in tx.staged))
 
 
 LOOP = Loop("restage", lambda settings: settings.restage_age / 2, turn)

@@ -8,7 +8,7 @@ from penstock.store import namespaces
 from penstock.store.database import Session
 from penstock_executor.loops.loop import Loop
 
-RETURN = "select * from return_unclaimed(make_interval(secs => $1), 500)"
+RETURN = "select return_unclaimed(make_interval(secs => $1), 500) as messages"
 
 
 async def turn(parts: Parts, session: Session) -> bool:

@@ -39,11 +39,12 @@ from unnest($1::uuid[], $2::integer[], $3::integer[], $4::text[]) as x (id, task
 on conflict do nothing
 """
 START = """
-select * from start_children($1::text[], $2::integer[], $3::uuid[], $4::integer[], $5::integer[], $6::text[], $7::text[],
+select messages, stale
+from start_children($1::text[], $2::integer[], $3::uuid[], $4::integer[], $5::integer[], $6::text[], $7::text[],
     $8::text[], $9::timestamptz[], $10::uuid[], $11::text[], $12::integer[])
 """
 WRITE_AND_START = """
-select s.* from (
+select s.messages, s.stale from (
     select count(*) as n from write_workflows($13::uuid[], $14::text[], $15::uuid[], $16::integer[], $17::boolean[], $18::text[],
         $19::uuid[], $20::integer[], $21::text[], $22::text[])
 ) w
@@ -51,14 +52,14 @@ cross join lateral start_children(case when w.n = 1 then $1::text[] end, $2::int
     $5::integer[], $6::text[], $7::text[], $8::text[], $9::timestamptz[], $10::uuid[], $11::text[], $12::integer[]) s
 """
 """Both in one round trip, in this order: rows of workflows are locked before keys."""
-FINISH = "select * from finish_workflows($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[])"
+FINISH = "select finish_workflows($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[]) as messages"
 OPEN = """
 select id from execution where parent = $1 and finished_at is null and ($2::text[] is null or task = any($2::text[]))
 """
 LOCK = "select lock_runs($1::uuid[])"
-AGAIN = "select * from stage($1, $2::uuid[], 1)"
-HOLD = "select * from hold_children($1::uuid[], $2)"
-RELEASE = "select * from release_children($1::uuid[], $2)"
+AGAIN = "select stage($1, $2::uuid[], 1) as messages"
+HOLD = "select hold_children($1::uuid[], $2) as messages"
+RELEASE = "select release_children($1::uuid[], $2) as messages"
 FORGET = """
 delete from workflow_kept k using unnest($1::uuid[], $2::integer[]) as x (execution_id, task)
 where k.execution_id = x.execution_id and k.task = x.task
@@ -276,10 +277,10 @@ async def _start_as(
             -1 if start.item is None else start.item,
         )
     start_children = [list(remembered), list(remembered.values()), *children.columns]
-    rows = await (
+    [row] = await (
         tx.stage(WRITE_AND_START, *start_children, *state) if state else tx.stage(START, *start_children)
     )
-    if any(row["queue"] == "stale" for row in rows):
+    if row["stale"]:
         return False
     for why, ids in refused.items():
         await executions.end(tx, ids, [REQUESTED], FAILED, orjson.loads(why)["message"], why)

@@ -8,8 +8,8 @@ from penstock.language.waits import WAIT_FOR_EVENT
 from penstock.operate.why import workflow
 from penstock.operate.why.answer import Why, span, why_of
 from penstock.settings import Settings
+from penstock.store import namespaces
 from penstock.store.database import Row, Session
-from penstock.store.queues import WORK
 
 HOLDER = """
 select c.worker, p.name, p.state, extract(epoch from clock_timestamp() - c.claimed_at)::float8 as seconds,
@@ -31,7 +31,7 @@ from event_wait w join payload p on p.execution_id = w.execution_id where w.exec
 
 
 async def running(session: Session, row: Row, settings: Settings) -> Why:
-    if not row["queue"].startswith(WORK):
+    if row["kind"] != namespaces.ACTION:
         return await workflow.running(session, row, settings)
     holder = await _holder(session, row)
     says = f"It runs{_on(holder)}, attempt {row['attempt']}{_silence(holder, settings)}."

@@ -90,7 +90,8 @@ async def actions(tx: Transaction, refs: Collection[str]) -> dict[str, int]:
 
 
 FIRE = """
-select * from fire_schedules($1::text[], $2::timestamptz[], $3::timestamptz[], $4::text[],
+select messages, created, queued, skipped, failed
+from fire_schedules($1::text[], $2::timestamptz[], $3::timestamptz[], $4::text[],
     $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::text[], $10::integer[], $11::uuid[], $12::integer[],
     $13::integer[], $14::timestamptz[], $15::text[], $16::text[], $17::text[], $18::text[])
 """
@@ -101,38 +102,39 @@ async def fire(tx: Transaction, standings: Sequence[Standing], fires: Sequence[F
     holds, stand now. Returns how many became created, queued, skipped and failed."""
     schedules = [list(column) for column in zip(*standings, strict=True)] or [[]] * len(Standing._fields)
     columns = [list(column) for column in zip(*fires, strict=True)] or [[]] * len(FireRow._fields)
-    rows = await tx.stage(FIRE, *schedules, *columns)
-    return {row["queue"]: len(row["ids"]) for row in rows if row["outbox_id"] is None}
+    [row] = await tx.stage(FIRE, *schedules, *columns)
+    return {status: row[status] for status in ("created", "queued", "skipped", "failed") if row[status]}
 
 
 async def start_waiting(tx: Transaction, limit: int) -> bool:
     """Start waiting fires whose turn has come. Says whether there were any."""
-    return bool(await tx.stage("select * from start_waiting_fires($1)", limit))
+    [row] = await tx.stage("select messages, started from start_waiting_fires($1)", limit)
+    return bool(row["started"])
 
 
 async def cancel_replaced(tx: Transaction) -> None:
     """Ask the runs to end that a waiting fire replaces."""
-    await tx.stage("select * from cancel_replaced()")
+    await tx.stage("select messages, canceling from cancel_replaced()")
 
 
-SETTLE = "select * from settle_fires($1)"
+SETTLE = "select settled, lost from settle_fires($1)"
 
 
 async def settle(tx: Transaction, limit: int) -> tuple[int, list[Row]]:
     """Write down how executions of fires ended: how many did, and those fires whose execution was lost."""
-    rows = await tx.fetch(SETTLE, limit)
-    return sum(row["settled"] for row in rows), [row for row in rows if row["ref"] is not None]
+    [row] = await tx.fetch(SETTLE, limit)
+    return row["settled"], row["lost"]
 
 
 RECOVER = """
-select * from recover_fires($1::text[], $2::timestamptz[], $3::uuid[], $4::uuid[], $5::integer[], $6::integer[],
+select messages, recovered from recover_fires($1::text[], $2::timestamptz[], $3::uuid[], $4::uuid[], $5::integer[], $6::integer[],
     $7::text[], $8::text[], $9::text[], $10::text[])
 """
 
 
 async def recover(tx: Transaction, old: Sequence[UUID], fires: Sequence[FireRow]) -> int:
     """Give fires, whose executions `old` were lost, others, or end those that have an error. Returns how many got one."""
-    rows = await tx.stage(
+    [row] = await tx.stage(
         RECOVER,
         [f.schedule for f in fires],
         [f.due_at for f in fires],
@@ -145,7 +147,7 @@ async def recover(tx: Transaction, old: Sequence[UUID], fires: Sequence[FireRow]
         [f.origin for f in fires],
         [f.error for f in fires],
     )
-    return sum(len(row["ids"]) for row in rows if row["queue"] == "recovered")
+    return int(row["recovered"])
 
 
 PUT_ASIDE = """
