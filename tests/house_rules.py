@@ -24,15 +24,8 @@ PROFILES = frozenset(tomllib.loads((Path(__file__).parents[1] / FUNCTIONS / "pla
 # Longer than that, until they are written anew. Nothing is added here.
 LONG_FUNCTIONS = frozenset(
     {
-        "archive_finished",
-        "claim_executions",
-        "finish_attempts",
-        "fire_schedules",
         "promote",
         "promote_shared",
-        "recover_executions",
-        "request_executions",
-        "settle_fires",
     }
 )
 CREATED = re.compile(r"^create\s+(?:or\s+replace\s+)?function\s+(\w+)", re.MULTILINE | re.IGNORECASE)

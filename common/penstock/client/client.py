@@ -234,7 +234,7 @@ class Client:
         async with self.session.transaction() as tx:
             told = await executions.cancel(tx, ids, reason)
         self._publisher.publish(tx.staged)
-        await broadcast.cancel_requested(self._publisher.transport, tx.cancelled)
+        await broadcast.cancel_requested(self._publisher.transport, tx.canceling)
         return told
 
     async def command(

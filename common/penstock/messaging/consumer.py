@@ -154,7 +154,7 @@ class Consumer:
         tx = await retried(handle)
         self._items.observe(len(batch.deliveries) or len(batch.ids))
         self._publisher.publish(tx.staged)
-        await broadcast.cancel_requested(self._transport, tx.cancelled)
+        await broadcast.cancel_requested(self._transport, tx.canceling)
         self._handled()
 
     async def _split(self, deliveries: Sequence[Delivery], error: Exception) -> None:

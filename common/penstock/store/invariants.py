@@ -30,7 +30,7 @@ INVARIANTS = (
         "I2",
         "fence: what runs has an owner, and what is requested has none",
         """select e.id::text from execution e join namespace n on n.id = e.namespace_id
-           where n.queue like 'work.%' and (e.status in ('running', 'canceling')) <> (e.claim is not null)
+           where n.kind = 'action' and (e.status in ('running', 'canceling')) <> (e.claim is not null)
                and e.finished_at is null""",
     ),
     Invariant(
@@ -153,7 +153,7 @@ INVARIANTS = (
         """select e.id::text from execution e join namespace n on n.id = e.namespace_id
            left join (select c.worker, x as id from claim c cross join unnest(c.executions) x) h
                on h.worker = e.claim and h.id = e.id
-           where e.status in ('running', 'canceling') and n.queue like 'work.%' and e.claim is not null
+           where e.status in ('running', 'canceling') and n.kind = 'action' and e.claim is not null
                and (h.id is null or not exists (select from process p where p.id = e.claim))""",
     ),
     Invariant(

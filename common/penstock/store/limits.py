@@ -204,10 +204,11 @@ async def refs(db: Session | Transaction) -> list[str]:
     return [row["ref"] for row in await db.fetch(REFS)]
 
 
-WAKE = "select * from wake_keys(100)"
+WAKE = "select messages, woken from wake_keys(100)"
 
 
 async def wake_keys(tx: Transaction) -> bool:
     """Let start what has room under keys that are to be looked at; the whole transaction, in one round trip. False
     where there was none."""
-    return bool(await tx.stage_alone(WAKE))
+    [row] = await tx.stage_alone(WAKE)
+    return bool(row["woken"])

@@ -29,7 +29,7 @@ with work as (
         count(*) filter (where e.status in ('running', 'canceling')) as running,
         extract(epoch from clock_timestamp() - min(e.ready_at) filter (where e.status = 'scheduled'))::float8 as oldest
     from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
-    where n.queue like 'work.%' group by n.queue
+    where n.kind = 'action' group by n.queue
 ), crew as (
     select 'work.' || r as queue, count(*) as workers, sum(p.concurrency)::integer as slots
     from process p cross join unnest(p.routes) r

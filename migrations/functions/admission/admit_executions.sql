@@ -2,10 +2,11 @@
 -- that it does not matter who of them is first; -> queued for the others, unless a limit refuses them or makes older ones
 -- give way. The caller has locked these rows as requested.
 -- planner: lookups
-create or replace function admit_executions(p_ids uuid[]) returns setof staged
+create or replace function admit_executions(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 declare
+    v_messages message[] := '{}';
     v_free uuid[];
     v_wanted wanted[];
     v_behind wanted[];
@@ -18,9 +19,9 @@ begin
     select array_agg(w.id) filter (where w.keys is null), array_agg(w) filter (where w.keys is not null)
     into v_free, v_wanted from wanted_keys(p_ids) w;
     if v_free is not null then
-        return query select * from start_unlimited(v_free, 'requested');
+        v_messages := (start_executions(v_free, 'requested', true)).messages;
         if v_wanted is null then
-            return;
+            return v_messages;
         end if;
     end if;
     select array_agg(k), array_agg(n) into v_keys, v_counts
@@ -42,15 +43,16 @@ begin
                 or exists (select from lane l where l.gate = 'regroup' and l.namespace_id = n.id)));
     end if;
     if v_wanted is not null then
-        return query select s.* from start_admitted(array(
+        v_messages := v_messages || (start_admitted(array(
             select (null, w.rank, 0, w.ready_at, w.id, null, w.keys, null, null, w.queue, w.envelope)::chosen
-            from unnest(v_wanted) w), v_rooms, 'requested') s where s.queue <> 'admitted';
+            from unnest(v_wanted) w), v_rooms, 'requested')).messages;
     end if;
     if v_behind is not null then
         v_new := enqueue(v_behind);
         if v_new is not null then
-            return query select * from promote(v_new);
+            v_messages := v_messages || promote(v_new);
         end if;
-        return query select * from turn_away(v_behind);
+        v_messages := v_messages || turn_away(v_behind);
     end if;
+    return v_messages;
 end $$;

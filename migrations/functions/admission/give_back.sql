@@ -1,6 +1,6 @@
 -- Frees slots, as free_slots does, for whoever has locked the keys.
 -- planner: lookups
-create or replace function give_back(p_held held[]) returns setof staged
+create or replace function give_back(p_held held[]) returns message[]
 language plpgsql
 as $$
 begin
@@ -8,5 +8,5 @@ begin
     delete from slot where ctid = any (array(
         select x.ctid from unnest(p_held) h cross join lateral (
             select s.ctid from slot s where s.key = h.key and s.execution_id = h.execution_id offset 0) x));
-    return query select * from promote(array(select distinct h.key from unnest(p_held) h));
+    return promote(array(select distinct h.key from unnest(p_held) h));
 end $$;

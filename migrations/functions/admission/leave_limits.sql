@@ -2,7 +2,7 @@
 -- waits for them. Whoever moves rows of executions himself calls this after it, in the same transaction; for those without
 -- limits it does nothing.
 -- planner: lookups
-create or replace function leave_limits(p_ids uuid[]) returns setof staged
+create or replace function leave_limits(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 declare
@@ -13,7 +13,7 @@ begin
     select array_agg((x.id, x.key)::held order by x.key) into v_held
     from (select e.id, unnest(e.keys) as key from execution e where e.id = any (p_ids)) x;
     if v_held is null then
-        return;
+        return '{}';
     end if;
     -- Who only waits frees nothing: no other keys are locked, and whoever refuses newcomers holds these already.
     v_keys := array(select distinct h.key from unnest(v_held) h);
@@ -29,5 +29,5 @@ begin
     if v_lanes is not null then
         perform find_heads(v_lanes);
     end if;
-    return query select * from give_back(v_held);
+    return give_back(v_held);
 end $$;

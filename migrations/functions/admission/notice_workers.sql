@@ -7,7 +7,7 @@ begin
     perform pg_advisory_xact_lock(7, -2);
     with changed as (
         update namespace set away_since = case when away_since is null then clock_timestamp() end
-        where is_away(limits, queue, action) = (away_since is null)
+        where is_away(limits, kind, queue, action) = (away_since is null)
         returning id, away_since
     )
     insert into wake (key) select 'worker:' || id from changed where away_since is null;

@@ -2,18 +2,18 @@
 -- of rank, turn and the instant at which they became ready. Costs what is started, however many wait. Of very many a
 -- part is started, and a wake row sees to the rest.
 -- planner: lookups
-create or replace function promote(p_keys text[]) returns setof staged
+create or replace function promote(p_keys text[]) returns message[]
 language plpgsql
 as $$
 declare
-    r record;
+    v_messages message[];
     v_gates text[];
     v_shared boolean;
     v_rooms room[];
     v_away boolean;
     v_chosen chosen[];
     v_behind chosen[];
-    v_admitted uuid[] := '{}';
+    v_admitted uuid[];
     v_skipped uuid[];
     v_stuck text[] := '{}';
     v_lanes text[];
@@ -23,12 +23,11 @@ begin
     into v_gates, v_shared
     from unnest(p_keys) k where exists (select from lane l where l.gate = k);
     if v_gates is null then
-        return;
+        return '{}';
     elsif v_shared then
         -- Some need other keys too. All are looked at together, so that nobody takes a slot before an older one who
         -- needs both.
-        return query select * from promote_shared(v_gates, p_keys);
-        return;
+        return promote_shared(v_gates, p_keys);
     end if;
 
     v_rooms := array(select m from key_room(v_gates) m);
@@ -65,18 +64,11 @@ begin
             returning l.gate
         )
         insert into wake (key) select distinct gate from moved; -- one may just have come, and seen nobody
-        return query select * from promote(p_keys);
-        return;
+        return promote(p_keys);
     elsif v_chosen is null then
-        return;
+        return '{}';
     end if;
-    for r in select * from start_admitted(v_chosen, v_rooms, 'queued') loop
-        if r.queue = 'admitted' then
-            v_admitted := v_admitted || r.ids;
-        else
-            return next r;
-        end if;
-    end loop;
+    select messages, admitted into v_messages, v_admitted from start_admitted(v_chosen, v_rooms, 'queued');
     if cardinality(v_admitted) < cardinality(v_chosen) then
         -- Somebody is about to end these. Should he not, their keys are looked at again.
         v_skipped := array(select c.execution_id from unnest(v_chosen) c except select unnest(v_admitted));
@@ -112,4 +104,5 @@ begin
     if v_gates <> '{}' then
         insert into wake (key) select m.key from key_room(v_gates) m where m.free > 0;
     end if;
+    return v_messages;
 end $$;

@@ -1,10 +1,11 @@
 -- What promote does, for keys before which executions stand that need other keys too: the best of all lanes first, one by
 -- one. A lane of which another key is full goes and stands before that one. Where somebody else has the first in line in
 -- hand, or a key of his that was found too late to be locked in order, nobody passes at that gate: a wake row sees to them.
-create or replace function promote_shared(p_keys text[], p_held text[]) returns setof staged
+create or replace function promote_shared(p_keys text[], p_held text[]) returns message[]
 language plpgsql
 as $$
 declare
+    v_messages message[];
     r record;
     v_lane lane;
     v_head waiter;
@@ -98,7 +99,7 @@ begin
             where id = v_lane.id;
         end if;
     end loop;
-    return query select * from start_admitted(v_chosen, v_rooms, 'queued') s where s.queue <> 'admitted';
+    v_messages := (start_admitted(v_chosen, v_rooms, 'queued')).messages;
     -- Before these some are left who have room still, or wait for the next instant of their rate.
     insert into wake (key)
     select m.key from key_room(array(
@@ -107,4 +108,5 @@ begin
     where m.free > 0
     union all
     select k from unnest(v_open) k where v_many and k like 'worker:%';
+    return v_messages;
 end $$;

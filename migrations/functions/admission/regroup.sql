@@ -1,7 +1,7 @@
 -- Puts those whose limits changed into the lines where they belong now, a lane's p_limit first at a time. They keep the
 -- instant at which they became ready, and with it their place.
 -- planner: lookups
-create or replace function regroup(p_limit integer) returns setof staged
+create or replace function regroup(p_limit integer, out messages message[], out regrouped boolean)
 language plpgsql
 as $$
 declare
@@ -10,6 +10,8 @@ declare
     v_wanted wanted[];
     v_free uuid[];
 begin
+    messages := '{}';
+    regrouped := false;
     select * into v_lane from lane where gate = 'regroup' order by rank, place, ready_at, execution_id limit 1;
     if not found then
         return;
@@ -34,7 +36,7 @@ begin
         into v_wanted, v_free
         from gone g join unnest(v_wanted) w on w.id = g.execution_id;
         if v_free is not null then
-            return query select * from start_unlimited(v_free, 'queued');
+            messages := (start_executions(v_free, 'queued', true)).messages;
         end if;
         if v_wanted is not null then
             update execution e set keys = w.keys from unnest(v_wanted) w where e.id = any (v_ids) and e.id = w.id;
@@ -42,6 +44,6 @@ begin
         end if;
     end if;
     perform find_heads(array[v_lane.id]);
-    return query select * from promote(v_lane.keys || array(select distinct k from unnest(v_wanted) w, unnest(w.keys) k));
-    return query select null::bigint, 'regrouped', v_ids;
+    messages := messages || promote(v_lane.keys || array(select distinct k from unnest(v_wanted) w, unnest(w.keys) k));
+    regrouped := true;
 end $$;

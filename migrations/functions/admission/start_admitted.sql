@@ -1,14 +1,18 @@
 -- requested or queued -> scheduled: gives these their slots, writes the admission log under the keys' locks, and stages
 -- them on their routes. p_rooms tells of their keys as they were before. Skips rows that somebody else is about to end.
--- Returns also, as `admitted`, who was started.
+-- Returns as `admitted` who was started.
 -- planner: hashed
-create or replace function start_admitted(p_chosen chosen[], p_rooms room[], p_from text) returns setof staged
+create or replace function start_admitted(
+    p_chosen chosen[], p_rooms room[], p_from text, out messages message[], out admitted uuid[]
+)
 language plpgsql
 as $$
 declare
     v_ids uuid[] := array(select c.execution_id from unnest(p_chosen) c);
     r record;
 begin
+    messages := '{}';
+    admitted := '{}';
     if p_from = 'queued' then
         v_ids := array(select e.id from execution e where e.id = any (v_ids) and e.status = 'queued' for no key update skip locked);
         delete from waiter where execution_id = any (v_ids);
@@ -17,7 +21,7 @@ begin
     for r in
         with moved as (
             update execution e
-            set status = case when c.queue like 'work.%' then 'scheduled' else 'running' end, keys = c.keys
+            set status = start_status((select n.kind from namespace n where n.id = e.namespace_id)), keys = c.keys
             from unnest(p_chosen) c
             where e.id = any (v_ids) and e.id = c.execution_id
             returning c.*, e.attempt + 1 as attempt
@@ -38,7 +42,7 @@ begin
         select queue, envelope, array_agg(execution_id order by rank, turn, ready_at, execution_id) as ids
         from moved group by queue, envelope
     loop
-        return query select null::bigint, 'admitted', r.ids;
-        return query select * from stage(r.queue, r.ids, r.envelope);
+        admitted := admitted || r.ids;
+        messages := messages || stage(r.queue, r.ids, r.envelope);
     end loop;
 end $$;

@@ -1,9 +1,10 @@
 -- Of those that came and have to wait, the ones that a limit does not let wait. Only what never ran is turned away:
 -- a retry has its place.
-create or replace function turn_away(p_wanted wanted[]) returns setof staged
+create or replace function turn_away(p_wanted wanted[]) returns message[]
 language plpgsql
 as $$
 declare
+    v_messages message[] := '{}';
     v_new uuid[];
     r record;
     v_free integer;
@@ -12,7 +13,7 @@ begin
     if not exists (select from concurrency_limit l
                    where l.id = any (array(select split_part(unnest(w.keys), ':', 1)::integer from unnest(p_wanted) w))
                        and (l.when_full <> 'enqueue' or l.max_waiting is not null)) then
-        return;
+        return '{}';
     end if;
     v_new := array(select w.id from unnest(p_wanted) w where w.attempt = 0);
     for r in
@@ -28,8 +29,8 @@ begin
         -- For very many there is room that is given away bit by bit.
         v_free := (select m.free from key_room(array[r.key]) m);
         if r.when_full = 'cancel_new' then
-            return query select * from end_executions(r.ids[v_free + 1:], array['queued'], 'cancelled',
-                format('refused: the limit %s is full', r.ref), null);
+            v_messages := v_messages || (end_executions(r.ids[v_free + 1:], array['queued'], 'cancelled',
+                format('refused: the limit %s is full', r.ref), null)).messages;
             continue;
         end if;
         if r.max_waiting is not null then
@@ -38,12 +39,13 @@ begin
             from (select from lane l join waiter w on w.lane = l.id where l.gate = r.key
                   limit r.max_waiting::bigint + v_free + cardinality(r.ids)) x;
             if v_excess > 0 then
-                return query select * from end_executions(r.ids[cardinality(r.ids) - v_excess + 1:], array['queued'],
-                    'cancelled', format('refused: %s already wait for the limit %s', r.max_waiting, r.ref), null);
+                v_messages := v_messages || (end_executions(r.ids[cardinality(r.ids) - v_excess + 1:], array['queued'],
+                    'cancelled', format('refused: %s already wait for the limit %s', r.max_waiting, r.ref), null)).messages;
             end if;
         end if;
         if r.when_full = 'cancel_running' then
             perform give_way(r.key, r.max);
         end if;
     end loop;
+    return v_messages;
 end $$;

@@ -7,13 +7,13 @@ as $$
     from execution e
     join namespace n on n.id = e.namespace_id
     left join concurrency_limit o on o.id = n.limits[1] and cardinality(n.limits) = 1
-        and (e.parent is null or n.queue like 'work.%')
+        and (e.parent is null or n.kind = 'action')
     cross join lateral (
         select case
             when o.by = '{}' then array[o.id || ':']
             when o.id is not null
                 then array[o.id || ':' || group_of(o.by, (select p.params from payload p where p.execution_id = e.id))]
-            else several_keys(e.id, n.limits, case when n.queue not like 'work.%' then e.parent end) end as keys
+            else several_keys(e.id, n.limits, case when n.kind <> 'action' then e.parent end) end as keys
         offset 0
     ) k
     where e.id = any (p_ids)

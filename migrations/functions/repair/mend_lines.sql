@@ -1,10 +1,11 @@
 -- I5w. Who stands in line without being queued leaves it; who is queued and stands nowhere is requested anew, and finds
 -- his old place by the instant at which he became ready; and every lane knows again who is first. p_ids are executions
 -- and lanes.
-create or replace function mend_lines(p_ids text[]) returns setof staged
+create or replace function mend_lines(p_ids text[]) returns message[]
 language plpgsql
 as $$
 declare
+    v_messages message[] := '{}';
     v_ids uuid[] := array(select x::uuid from unnest(p_ids) x where x ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$');
     v_lanes text[];
     v_keys text[];
@@ -27,9 +28,8 @@ begin
     )
     select array_agg(id) into v_again from moved;
     if v_again is not null then
-        insert into live (execution_id) select unnest(v_again) on conflict do nothing;
-        return query select * from stage('execution.requested', v_again, 50);
+        v_messages := request_again(v_again);
     end if;
     perform find_heads(v_lanes);
-    return query select * from promote(v_keys);
+    return v_messages || promote(v_keys);
 end $$;

@@ -1,5 +1,5 @@
 -- I3s. Slots of executions that need none are freed, and the next in line let in.
-create or replace function mend_slots(p_ids uuid[]) returns setof staged
+create or replace function mend_slots(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 declare
@@ -10,7 +10,8 @@ begin
     from slot s left join execution e on e.id = s.execution_id
     where s.execution_id = any (p_ids)
         and (e.id is null or e.status not in ('scheduled', 'running', 'canceling', 'waiting') or s.key <> all (e.keys));
-    if v_held is not null then
-        return query select * from free_slots(v_held);
+    if v_held is null then
+        return '{}';
     end if;
+    return free_slots(v_held);
 end $$;

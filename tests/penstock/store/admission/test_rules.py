@@ -277,7 +277,7 @@ async def test_very_many_are_let_in_part_by_part(desk: Desk) -> None:
     await desk.admit(ids)
     shared = await desk.request(1, customer="a")
     await desk.apply(Limit(10_000, ref="shop.one", scope="shop"))
-    assert len(await desk.session.fetch("select * from wake_keys(100)")) > 0
+    assert await desk.session.fetch("select 1 from wake_keys(100) where woken")
     assert 1000 < len(await desk.scheduled(ids)) < 1100
     await desk.tidy()
     assert len(await desk.scheduled(ids)) == 2500
