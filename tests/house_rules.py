@@ -148,10 +148,10 @@ def sql_stands_in_the_store(path: PurePosixPath, text: str) -> Iterator[tuple[in
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            if SQL.match(node.value):
-                said = " ".join(node.value.split())[:50]
-                yield node.lineno, f"SQL outside of the store: {said}"
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
+            continue
+        if SQL.match(node.value):
+            yield node.lineno, f"SQL outside of the store: {' '.join(node.value.split())[:50]}"
 
 
 RULES: tuple[Rule, ...] = (

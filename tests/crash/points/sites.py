@@ -153,7 +153,7 @@ def _text(node: ast.AST, path: Path, tree: ast.Module) -> str | None:
 def _constants(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
-    found = {}
+    found: dict[str, str] = {}
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.JoinedStr):
             parts = node.value.values if isinstance(node.value, ast.JoinedStr) else [node.value]
