@@ -42,7 +42,6 @@ PLANNED = re.compile(r"\bset\s+(?:local\s+)?(?:enable_\w+|plan_cache_mode|jit)\b
 
 # Where SQL may stand in Python: it is what the store is for; tests, benchmarks and pages ask the database themselves.
 SQL_ROOMS = ("common/penstock/store", "migrations", "tests", "bench", "docs")
-SQL_ROOMS += ("services",)  # until its statements have moved to the store too
 OBJECT = r"(?:table|index|function|trigger|schema|database|role|user|type|view|extension|sequence)"
 SQL = re.compile(
     r"""\s*(?:
@@ -151,7 +150,8 @@ def sql_stands_in_the_store(path: PurePosixPath, text: str) -> Iterator[tuple[in
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
             continue
         if SQL.match(node.value):
-            yield node.lineno, f"SQL outside of the store: {' '.join(node.value.split())[:50]}"
+            said = " ".join(node.value.split())[:50]
+            yield node.lineno, f"SQL outside of the store: {said}"
 
 
 RULES: tuple[Rule, ...] = (

@@ -9,6 +9,7 @@ import aiormq
 from penstock import Trigger, action
 from penstock.language.workflows import from_yaml
 from penstock.store.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
+from penstock.store.staged_messages import staged_in
 from tests.flows.installation import Installation
 
 gate = asyncio.Event()
@@ -38,7 +39,7 @@ CALLED = """
 select 1 from execution e join namespace n on n.id = e.namespace_id
 where n.action = 'lost.told' and e.status = 'completed' having count(*) = $1
 """
-ENDS = "select null::bigint as outbox_id, 'execution.completed' as queue, array_agg(id) as ids from execution"
+ENDS = "select 0::bigint as outbox_id, 'execution.completed' as queue, array_agg(id) as ids from execution"
 
 
 async def lose_everything(house: Installation, broker: str | None) -> None:
@@ -81,7 +82,7 @@ async def test_a_purge_of_the_queues_loses_no_callback_no_step_of_a_workflow_and
     await house.until(CALLED, 3)
     parts = await house.parts()
     for _ in range(2):
-        parts.publisher.publish(await house.rows(ENDS))
+        parts.publisher.publish(staged_in(await house.rows(ENDS)))
     await house.client.cancel(goes_on)
     await house.quiet()
     assert await house.rows(CALLED, 3)

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -174,12 +175,12 @@ async def test_attempts_go_to_the_archive_with_their_execution(house: Installati
     assert await house.client.result(id, timeout=20) == 3
     from penstock.store import executions
 
-    before = [dict(row) for row in await executions.attempts(house.session, id)]
+    before = [asdict(one) for one in await executions.attempts(house.session, id)]
     assert [row["attempt"] for row in before] == [1, 2]
     await house.quiet()
     assert (await house.rows("select * from archive_finished(interval '-1 second', 20)"))[0][0] == 1
     assert not await house.rows("select 1 from attempt")
-    after = [dict(row) for row in await executions.attempts(house.session, id)]
+    after = [asdict(one) for one in await executions.attempts(house.session, id)]
     for one, other in zip(before, after, strict=True):
         assert {k: v for k, v in one.items() if k != "error"} == {
             k: v for k, v in other.items() if k != "error"

@@ -21,7 +21,7 @@ from penstock.language.workflows.progress import TaskProgress
 from penstock.moves import COMPLETED, STATUSES
 from penstock.store import executions as store
 from penstock.store import log_lines
-from penstock.store.database import Row, Session
+from penstock.store.database import Session
 
 
 def executions(
@@ -63,7 +63,7 @@ def executions(
         else "No executions yet. Start one with `penstock run ACTION`.",
     )
     if len(rows) == limit:
-        err.print(f"[dim]There may be more: penstock executions --before {rows[-1]['id']}[/dim]")
+        err.print(f"[dim]There may be more: penstock executions --before {rows[-1].id}[/dim]")
 
 
 def _took(created: datetime, finished: datetime | None) -> timedelta | None:
@@ -159,7 +159,7 @@ def print_execution(found: dict[str, Any]) -> None:
 def history(id: Annotated[UUID, typer.Argument(help="An execution.")], json: Json = False) -> None:
     """Every status an execution ever had, when, and who moved it."""
 
-    async def work(client: Client) -> list[Row]:
+    async def work(client: Client) -> list[store.Move]:
         return await client.history(id)
 
     rows = with_client(work)

@@ -34,8 +34,9 @@ from penstock.operate.why import Why, why
 from penstock.service.assembly import make_transport
 from penstock.settings import Settings
 from penstock.store import catalog, events, executions
-from penstock.store.database import Database, Row, Session, Transaction, retried
-from penstock.store.executions import Submission
+from penstock.store.database import Database, Session, Transaction, retried
+from penstock.store.events import NewEvent, StoredEvents
+from penstock.store.executions import Execution, Move, Submission
 
 
 class Client:
@@ -49,7 +50,7 @@ class Client:
         self._submit_sessions = [database.session(), database.session()]
         self._turn = 0
         self._submissions: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
-        self._events: GroupCommit[tuple[Any, ...], UUID] = GroupCommit(self._write_events)
+        self._events: GroupCommit[NewEvent, UUID] = GroupCommit(self._write_events)
         self._starts = Starts(self.session)
         self._triggers: dict[str, tuple[Schema, float]] = {}
         self._watch = ResultWatch(database.session())
@@ -158,7 +159,9 @@ class Client:
         schema = await self._trigger(trigger)
         body = schema.check({} if payload is None else payload, what="payload", cap=self.settings.payload_cap)
         digest = hashlib.sha256(body).hexdigest() if key is not None else None
-        return await self._events.submit((new_id(), trigger, tenant, body.decode(), source, key, digest))
+        return await self._events.submit(
+            NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest)
+        )
 
     async def _trigger(self, ref: str) -> Schema:
         loop = asyncio.get_running_loop()
@@ -175,23 +178,22 @@ class Client:
         self._triggers[ref] = (schema, loop.time())
         return schema
 
-    async def _write_events(self, group: Sequence[tuple[Any, ...]]) -> Sequence[UUID | Exception]:
+    async def _write_events(self, group: Sequence[NewEvent]) -> Sequence[UUID | Exception]:
         tries = 0
 
-        async def write() -> tuple[Transaction, list[Row]]:
+        async def write() -> tuple[Transaction, StoredEvents]:
             nonlocal tries
             tries += 1
             async with self.session.transaction() as tx:
                 left = group
                 if tries > 1:  # the commit before may have come through, and only its answer was lost
-                    stored = {row["id"] for row in await events.read(tx, [item[0] for item in group])}
-                    left = [item for item in group if item[0] not in stored]
-                columns = [list(column) for column in zip(*left, strict=True)]
-                return tx, await events.store(tx, *columns, matched=False) if left else []
+                    known = {event.id for event in await events.read(tx, [event.id for event in group])}
+                    left = [event for event in group if event.id not in known]
+                return tx, await events.store(tx, left, matched=False) if left else StoredEvents([], {}, {})
 
-        tx, rows = await retried(write, deadline=30)
+        tx, stored = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
-        return answers.of_events(rows, group)
+        return answers.of_events(stored, group)
 
     # -- results -------------------------------------------------------------------------------------------------
 
@@ -211,14 +213,14 @@ class Client:
         raises."""
         return await self.result(await self.start(ref, params, **options), timeout=timeout)
 
-    async def get(self, id: UUID) -> Row:
-        """The execution as it is now (see `penstock.store.executions.find`). Raises NotFound."""
+    async def get(self, id: UUID) -> Execution:
+        """The execution as it is now. Raises NotFound."""
         rows = await executions.find(self.session, [id])
         if not rows:
             raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
         return rows[0]
 
-    async def history(self, id: UUID) -> list[Row]:
+    async def history(self, id: UUID) -> list[Move]:
         """Every status it ever had, oldest first. Raises NotFound."""
         return await executions.history(self.session, await self.get(id))
 
@@ -230,10 +232,10 @@ class Client:
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Ask for executions to end; returns how many were told. Those that have ended are left alone."""
         async with self.session.transaction() as tx:
-            rows = await executions.cancel(tx, ids, reason)
+            told = await executions.cancel(tx, ids, reason)
         self._publisher.publish(tx.staged)
         await broadcast.cancel_requested(self._publisher.transport, tx.cancelled)
-        return sum(len(row["ids"]) for row in rows if row["queue"] in ("moved", "canceling", "stopping"))
+        return told
 
     async def command(
         self,

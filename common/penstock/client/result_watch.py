@@ -11,7 +11,8 @@ import orjson
 from penstock.errors import ExecutionFailed, NotFound
 from penstock.moves import COMPLETED
 from penstock.store import executions
-from penstock.store.database import Row, Session, backoff
+from penstock.store.database import Session, backoff
+from penstock.store.executions import ExecutionEnd
 
 FIRST, MOST = 0.01, 1.0
 """Seconds between looks: soon after a waiter came or something ended, rarer while nothing happens."""
@@ -24,7 +25,7 @@ class ResultWatch:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._waiting: dict[UUID, list[asyncio.Future[Row]]] = {}
+        self._waiting: dict[UUID, list[asyncio.Future[ExecutionEnd]]] = {}
         self._looking: asyncio.Task[None] | None = None
         self._came = asyncio.Event()
 
@@ -44,9 +45,9 @@ class ResultWatch:
             status=row.status,
         )
 
-    async def ended(self, id: UUID) -> Row:
+    async def ended(self, id: UUID) -> ExecutionEnd:
         """The row of an execution once it has ended (id, status, result, error as JSON text)."""
-        future: asyncio.Future[Row] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[ExecutionEnd] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id, []).append(future)
         self._came.set()
         if self._looking is None or self._looking.done():
@@ -87,9 +88,9 @@ class ResultWatch:
                     if not future.done():
                         future.set_exception(missing)
             elif row.finished_at is not None:
-                self._resolve(id, row)
+                self._resolve(id, ExecutionEnd(id, row.status, row.result, row.error))
 
-    def _resolve(self, id: UUID, row: Row) -> None:
+    def _resolve(self, id: UUID, row: ExecutionEnd) -> None:
         for future in self._waiting.pop(id, []):
             if not future.done():
                 future.set_result(row)

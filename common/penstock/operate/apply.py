@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.errors import DefinitionError
 from penstock.language import routing
-from penstock.language.definitions import Definitions
+from penstock.language.loading import Definitions
 from penstock.store import catalog, limits, namespaces, polls
 from penstock.store.catalog import Document, Version
 from penstock.store.database import Session, Transaction, backoff, retried

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from penstock.store.database import Row, Session, Transaction
+from penstock.store.effects import ids_of, pairs_of
+from penstock.store.rows import rows_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,21 @@ select * from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::te
 """
 
 
-async def submit(tx: Stages, group: Sequence[Submission]) -> list[Row]:
-    """Create these as requested, all or none; the whole transaction in one round trip. Rows other than staged ones
-    say `stale`, `existing` or `conflict`, see the function in the database."""
+@dataclass(slots=True)
+class Submitted:
+    """`stale`: a definition is not current any more, and nothing was stored. `existing` and `conflicts`: by the id given,
+    the execution that has its idempotency key, for the same or for something else."""
+
+    stale: bool
+    existing: dict[UUID, UUID]
+    conflicts: dict[UUID, UUID]
+
+
+async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
+    """Create these as requested, all or none. The whole transaction, in one round trip."""
     keyed = any(s.key is not None for s in group)
     timed = any(s.expires is not None for s in group)
-    return await tx.stage_alone(
+    rows = await tx.stage_alone(
         SUBMIT,
         [s.id for s in group],
         [s.namespace for s in group],
@@ -61,6 +72,8 @@ async def submit(tx: Stages, group: Sequence[Submission]) -> list[Row]:
         [s.key for s in group] if keyed else None,
         [s.digest for s in group] if keyed else None,
     )
+    stale = any(row["queue"] == "stale" for row in rows)
+    return Submitted(stale, pairs_of(rows, "existing"), pairs_of(rows, "conflict"))
 
 
 SCHEDULE = "select * from schedule_executions($1::uuid[])"
@@ -74,9 +87,11 @@ async def schedule(tx: Transaction, ids: Sequence[UUID]) -> None:
 CANCEL = "select * from cancel_executions($1::uuid[], $2)"
 
 
-async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> list[Row]:
-    """Ask for executions to end: at once where no worker has them, else as soon as their worker hears of it."""
-    return await tx.stage(CANCEL, sorted(ids), reason)
+async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> int:
+    """Ask for executions to end: at once where no worker has them, else as soon as their worker hears of it. Returns how
+    many were told; the others have ended before."""
+    rows = await tx.stage(CANCEL, sorted(ids), reason)
+    return len(ids_of(rows, "moved", "canceling", "stopping"))  # ended at once, on a worker, a workflow
 
 
 END = "select * from end_executions($1::uuid[], $2::text[], $3, $4, $5)"
@@ -87,7 +102,54 @@ async def end(
 ) -> list[UUID]:
     """End executions that are in one of the statuses `from_`. Returns the ids that were really moved."""
     rows = await tx.stage(END, sorted(ids), list(from_), to, reason, error)
-    return [id for row in rows if row["queue"] == "moved" for id in row["ids"]]
+    return ids_of(rows, "moved")
+
+
+LOCK_SCHEDULED = """
+select id from execution where id = any($1::uuid[]) and status = 'scheduled' order by id for no key update
+"""
+
+
+async def lock_scheduled(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
+    """Those of these executions that wait for a worker: locked, in order."""
+    return [row["id"] for row in await tx.fetch(LOCK_SCHEDULED, ids)]
+
+
+@dataclass(slots=True)
+class Execution:
+    """An execution, open, finished or archived. `params`, `options`, `origin`, `result` and `error` are JSON; `item` is -1
+    where its task has no items. Of an archived one `queue`, `ready_at`, `not_before` and `claim` are None."""
+
+    id: UUID
+    status: str
+    namespace: str
+    action: str
+    queue: str | None
+    attempt: int
+    failures: int
+    recoveries: int
+    priority: int
+    parent: UUID | None
+    task: str | None
+    item: int
+    created_at: datetime
+    ready_at: datetime | None
+    not_before: datetime | None
+    finished_at: datetime | None
+    reason: str | None
+    definition_id: int
+    params: str | None
+    options: str | None
+    origin: str | None
+    result: str | None
+    error: str | None
+    claim: UUID | None
+
+    @property
+    def open_queue(self) -> str:
+        """Its queue, of one that is not archived."""
+        assert self.queue is not None
+        return self.queue
 
 
 FIND = """
@@ -108,9 +170,19 @@ from archive a where a.id = any($1::uuid[])
 """
 
 
-async def find(session: Session | Transaction, ids: Sequence[UUID]) -> list[Row]:
-    """Executions, open, finished or archived, with what they were given and what came of it."""
-    return await session.fetch(FIND, list(ids))
+async def find(session: Session | Transaction, ids: Sequence[UUID]) -> list[Execution]:
+    """Executions, with what they were given and what came of it."""
+    return rows_as(Execution, await session.fetch(FIND, list(ids)))
+
+
+@dataclass(slots=True)
+class ExecutionEnd:
+    """How an execution ended. `result` and `error` are JSON."""
+
+    id: UUID
+    status: str
+    result: str | None
+    error: str | None
 
 
 FINISHED = """
@@ -118,15 +190,27 @@ select e.id, e.status, r.result::text as result, r.error::text as error
 from execution e left join result r on r.execution_id = e.id
 where e.id = any($1::uuid[]) and e.finished_at is not null
 """
-FINISHED_ARCHIVED = """
-select id, status, result::text as result, error::text as error from archive
-where id = any($1::uuid[]) and id <> all($2::uuid[])
-"""
 
 
-async def finished(session: Session, ids: Sequence[UUID]) -> list[Row]:
-    """Those of `ids` that have ended, with result or error."""
-    return await session.fetch(FINISHED, list(ids))
+async def finished(session: Session, ids: Sequence[UUID]) -> list[ExecutionEnd]:
+    """Those of `ids` that have ended and are not archived."""
+    return rows_as(ExecutionEnd, await session.fetch(FINISHED, list(ids)))
+
+
+@dataclass(slots=True)
+class ListedExecution:
+    """An execution as lists show it."""
+
+    id: UUID
+    status: str
+    action: str
+    namespace: str
+    attempt: int
+    created_at: datetime
+    finished_at: datetime | None
+    parent: UUID | None
+    task: str | None
+    item: int
 
 
 PAGE = """
@@ -146,9 +230,21 @@ async def page(
     before: UUID | None = None,
     limit: int = 50,
     children: bool = False,
-) -> list[Row]:
+) -> list[ListedExecution]:
     """The newest executions that are not archived, newest first; `before` an id goes on from a page's end."""
-    return await session.fetch(PAGE, status, action, before, limit, children)
+    return rows_as(ListedExecution, await session.fetch(PAGE, status, action, before, limit, children))
+
+
+@dataclass(slots=True)
+class Move:
+    """A change of an execution's status: when, from and to which, in which attempt, and who made it, and why."""
+
+    at: datetime
+    old: str | None
+    new: str
+    attempt: int
+    actor: str | None
+    reason: str | None
 
 
 HISTORY = """
@@ -159,9 +255,21 @@ order by at
 """
 
 
-async def history(session: Session, row: Row) -> list[Row]:
-    """Every move of an execution (a row of `find`), oldest first, with who made it."""
-    return await session.fetch(HISTORY, row["id"], row["created_at"], row["finished_at"])
+async def history(session: Session, execution: Execution) -> list[Move]:
+    """Every move of an execution, oldest first."""
+    rows = await session.fetch(HISTORY, execution.id, execution.created_at, execution.finished_at)
+    return rows_as(Move, rows)
+
+
+@dataclass(slots=True)
+class PastAttempt:
+    """An attempt that did not complete; `error` is JSON: what it failed with, or what it carried over to the next one."""
+
+    attempt: int
+    outcome: str
+    worker: str | None
+    at: datetime
+    error: str | None
 
 
 ATTEMPTS = """
@@ -175,6 +283,6 @@ order by attempt
 """
 
 
-async def attempts(session: Session, id: UUID) -> list[Row]:
+async def attempts(session: Session, id: UUID) -> list[PastAttempt]:
     """The attempts that did not complete."""
-    return await session.fetch(ATTEMPTS, id)
+    return rows_as(PastAttempt, await session.fetch(ATTEMPTS, id))

@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from penstock.store.database import Session
 from penstock.store.rows import rows_as
+
+
+class NewLine(NamedTuple):
+    """A line to store: `seq` puts those of a worker in order; streams are `stdout`, `stderr`, `log` and Penstock's own."""
+
+    execution_id: UUID
+    attempt: int
+    seq: int
+    stream: str
+    line: str
+
+
+STORE = """
+insert into log_line (execution_id, attempt, seq, stream, line)
+select * from unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::text[], $5::text[])
+on conflict do nothing
+"""
+
+
+async def store(session: Session, lines: Sequence[NewLine]) -> None:
+    """Store lines. Those that are there already are left alone."""
+    await session.fetch(STORE, *(list(column) for column in zip(*lines, strict=True)))
+
 
 PAGE = 5000
 """Lines that are read at once."""

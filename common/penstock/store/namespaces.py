@@ -48,11 +48,6 @@ def name(tenant: str, ref: str) -> str:
     return f"{tenant}::{ref.replace('.', '::')}"
 
 
-def child_name(tenant: str, workflow: str, task: str) -> str:
-    """The namespace of a task of a workflow: `tenant::pack::workflow::task`."""
-    return f"{tenant}::{workflow.replace('.', '::')}::{task}"
-
-
 async def lock_rules(tx: Transaction) -> None:
     """Before routes, limits or actions are changed: until the transaction ends nobody else changes them or places a
     namespace by them, and nobody is admitted, put in line or promoted."""

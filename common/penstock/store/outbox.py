@@ -118,6 +118,16 @@ async def refused(session: Session, ids: Sequence[int]) -> None:
     await session.fetch(REFUSED, ids)
 
 
+OFFER_AGAIN = """
+update outbox set due_at = clock_timestamp() where queue = $1 and error = 'the broker did not take it'
+"""
+
+
+async def offer_again(session: Session, queue: str) -> None:
+    """Somebody consumes this queue now: what was `refused` goes out again at once."""
+    await session.fetch(OFFER_AGAIN, queue)
+
+
 STAGE = "select * from stage($1, $2::uuid[], $3)"
 
 

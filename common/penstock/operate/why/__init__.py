@@ -14,9 +14,10 @@ from penstock.operate.why import line, past, start, work, workflow
 from penstock.operate.why.answer import Why
 from penstock.settings import Settings
 from penstock.store import executions
-from penstock.store.database import Row, Session
+from penstock.store.database import Session
+from penstock.store.executions import Execution
 
-Reader = Callable[[Session, Row, Settings], Awaitable[Why]]
+Reader = Callable[[Session, Execution, Settings], Awaitable[Why]]
 
 READERS: dict[str, Reader] = {
     REQUESTED: start.requested,
@@ -41,7 +42,7 @@ async def why(session: Session, id: UUID, settings: Settings, task: str | None =
     return await READERS[row.status](session, row, settings)
 
 
-async def _found(session: Session, id: UUID) -> Row:
+async def _found(session: Session, id: UUID) -> Execution:
     rows = await executions.find(session, [id])
     if not rows:
         raise NotFound(

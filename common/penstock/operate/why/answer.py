@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
-from penstock.store.database import Row
+from penstock.store.executions import Execution
 
 Reason = Literal[
     "limit", "rate", "regroup", "worker", "route", "timer", "message", "outage", "task", "dependency", "paused",
@@ -39,7 +39,7 @@ class Why:
         }
 
 
-def why_of(row: Row, because: Reason, says: str, **facts: Any) -> Why:
+def why_of(row: Execution, because: Reason, says: str, **facts: Any) -> Why:
     return Why(row.id, row.status, because, says, facts)
 
 

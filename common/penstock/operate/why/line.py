@@ -13,13 +13,14 @@ from penstock.operate.why.answer import Why, count, ordinal, span, why_of
 from penstock.settings import Settings
 from penstock.store import admission_line
 from penstock.store.admission_line import KeyLimit, LinePlace, SlotHolder
-from penstock.store.database import Row, Session
+from penstock.store.database import Session
+from penstock.store.executions import Execution
 
 HISTORY = 3
 """So many must have been let in before a guess is made."""
 
 
-async def queued(session: Session, row: Row, settings: Settings) -> Why:
+async def queued(session: Session, row: Execution, settings: Settings) -> Why:
     place = await admission_line.place(session, row.id)
     if place is None:
         return why_of(row, "message", "It has just left the line: ask again.")
@@ -42,7 +43,7 @@ async def queued(session: Session, row: Row, settings: Settings) -> Why:
 
 
 async def _before(
-    session: Session, row: Row, settings: Settings, place: LinePlace, facts: dict[str, Any]
+    session: Session, row: Execution, settings: Settings, place: LinePlace, facts: dict[str, Any]
 ) -> Why:
     """It stands before a key that is full, or was a moment ago."""
     gate = place.gate

@@ -8,10 +8,12 @@ from penstock.moves import COMPLETED
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.settings import Settings
 from penstock.store import clock
-from penstock.store.database import Row, Session
+from penstock.store.database import Session
+from penstock.store.executions import Execution
 
 
-async def ended(session: Session, row: Row, settings: Settings) -> Why:
+async def ended(session: Session, row: Execution, settings: Settings) -> Why:
+    assert row.finished_at is not None
     age = await clock.seconds_since(session, row.finished_at)
     took = (row.finished_at - row.created_at).total_seconds()
     error = orjson.loads(row.error) if row.error else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
 from penstock.store import presence
-from penstock.store.database import Row, Session
+from penstock.store.database import Session
+from penstock.store.executions import Execution
 from penstock.store.presence import Workers
 from penstock.store.queues import WORK
 
@@ -20,15 +21,15 @@ async def executors(session: Session, settings: Settings) -> int:
     return await presence.executors(session, settings.stale_threshold)
 
 
-async def workers(session: Session, row: Row, settings: Settings) -> Workers:
+async def workers(session: Session, row: Execution, settings: Settings) -> Workers:
     """Counts of the workers that live, with those that serve the route of this execution and have its action."""
-    route = row.queue.removeprefix(WORK)
+    route = row.open_queue.removeprefix(WORK)
     return await presence.workers(session, settings.stale_threshold, route, row.action)
 
 
-def missing(row: Row, found: Workers) -> str:
+def missing(row: Execution, found: Workers) -> str:
     """Says which worker is missing, and what to start."""
-    route = row.queue.removeprefix(WORK)
+    route = row.open_queue.removeprefix(WORK)
     if found.leaving:
         near = f"{count(found.leaving, 'worker')} could, and will take no more work"
     elif found.on_route:

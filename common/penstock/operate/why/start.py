@@ -11,7 +11,8 @@ from penstock.operate.why import presence
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.settings import Settings
 from penstock.store import clock, executions, waiting_for
-from penstock.store.database import Row, Session
+from penstock.store.database import Session
+from penstock.store.executions import Execution
 from penstock.store.queues import EXECUTION_REQUESTED
 from penstock.store.waiting_for import ReadyTimer, WaitingMessage
 
@@ -19,7 +20,7 @@ LATE = 5.0
 """Seconds after which a message that is not published is in trouble."""
 
 
-async def requested(session: Session, row: Row, settings: Settings) -> Why:
+async def requested(session: Session, row: Execution, settings: Settings) -> Why:
     if row.parent is not None and await waiting_for.is_paused(session, row.parent):
         says = f"Its workflow is paused. Resume it with: penstock resume {row.parent}"
         return why_of(row, "paused", says, workflow=row.parent)
@@ -47,7 +48,7 @@ async def requested(session: Session, row: Row, settings: Settings) -> Why:
     )
 
 
-async def _timed(session: Session, row: Row, timer: ReadyTimer) -> Why:
+async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
     when = f"in {span(timer.seconds)}"
     facts: dict[str, Any] = {
         "seconds": timer.seconds,
@@ -69,15 +70,15 @@ async def _timed(session: Session, row: Row, timer: ReadyTimer) -> Why:
     return why_of(row, "timer", says, **facts, timer="retry")
 
 
-async def scheduling(session: Session, row: Row, settings: Settings) -> Why:
+async def scheduling(session: Session, row: Execution, settings: Settings) -> Why:
     age = await clock.seconds_since(session, row.ready_at)
     says = f"An executor has claimed it, {span(age)} ago. Should it not come back, others take over."
     return why_of(row, "message", says, seconds=age)
 
 
-async def scheduled(session: Session, row: Row, settings: Settings) -> Why:
+async def scheduled(session: Session, row: Execution, settings: Settings) -> Why:
     found = await presence.workers(session, row, settings)
-    message = await waiting_for.message(session, row.queue, row.id)
+    message = await waiting_for.message(session, row.open_queue, row.id)
     age = await clock.seconds_since(session, row.ready_at)
     facts: dict[str, Any] = {
         "route": row.queue,
@@ -89,7 +90,7 @@ async def scheduled(session: Session, row: Row, settings: Settings) -> Why:
         return why_of(row, "worker", presence.missing(row, found), **facts)
     if message is not None and settings.broker_url is not None and (trouble := _trouble(message, settings)):
         return why_of(row, "outage", trouble, **facts)
-    before = await waiting_for.ahead_on_route(session, row.queue, row.ready_at, row.id)
+    before = await waiting_for.ahead_on_route(session, row.open_queue, row.ready_at, row.id)
     facts["before"] = before
     able = f"{count(found.able, 'worker')} that could run it"
     if found.busy >= found.slots:

@@ -10,20 +10,21 @@ from penstock.operate.why import workflow
 from penstock.operate.why.answer import Why, span, why_of
 from penstock.settings import Settings
 from penstock.store import waiting_for
-from penstock.store.database import Row, Session
+from penstock.store.database import Session
+from penstock.store.executions import Execution
 from penstock.store.queues import is_work
 from penstock.store.waiting_for import ClaimHolder
 
 
-async def running(session: Session, row: Row, settings: Settings) -> Why:
-    if not is_work(row.queue):
+async def running(session: Session, row: Execution, settings: Settings) -> Why:
+    if not is_work(row.open_queue):
         return await workflow.running(session, row, settings)
     holder = await _holder(session, row)
     says = f"It runs{_on(holder)}, attempt {row.attempt}{_silence(holder, settings)}."
     return why_of(row, "running", says, attempt=row.attempt, **_facts(holder))
 
 
-async def canceling(session: Session, row: Row, settings: Settings) -> Why:
+async def canceling(session: Session, row: Execution, settings: Settings) -> Why:
     holder = await _holder(session, row)
     says = (
         f"It was asked to end ({row.reason}); its worker has been told and is ending it{_on(holder)}"
@@ -32,7 +33,7 @@ async def canceling(session: Session, row: Row, settings: Settings) -> Why:
     return why_of(row, "stopping", says, reason=row.reason, **_facts(holder))
 
 
-async def waiting(session: Session, row: Row, settings: Settings) -> Why:
+async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     inquiry = await waiting_for.inquiry(session, row.id)
     if inquiry is None and row.action == WAIT_FOR_EVENT:
         return await _for_event(session, row)
@@ -49,7 +50,7 @@ async def waiting(session: Session, row: Row, settings: Settings) -> Why:
     )
 
 
-async def _for_event(session: Session, row: Row) -> Why:
+async def _for_event(session: Session, row: Execution) -> Why:
     wait = await waiting_for.event(session, row.id)
     if wait is None:
         return why_of(row, "event", "Its event has just come: ask again.")
@@ -61,7 +62,7 @@ async def _for_event(session: Session, row: Row) -> Why:
     return why_of(row, "event", says, **asdict(wait))
 
 
-async def _holder(session: Session, row: Row) -> ClaimHolder | None:
+async def _holder(session: Session, row: Execution) -> ClaimHolder | None:
     return await waiting_for.holder(session, row.claim, row.id)
 
 

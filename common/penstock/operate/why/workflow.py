@@ -16,13 +16,14 @@ from penstock.operate.why import presence
 from penstock.operate.why.answer import Reason, Why, count, why_of
 from penstock.settings import Settings
 from penstock.store import catalog, open_tasks
-from penstock.store.database import Row, Session
+from penstock.store.database import Session
+from penstock.store.executions import Execution
 from penstock.store.open_tasks import OpenTask
 
 NOT_BEGUN = "not begun"
 
 
-async def running(session: Session, row: Row, settings: Settings) -> Why:
+async def running(session: Session, row: Execution, settings: Settings) -> Why:
     tasks = await open_tasks.listed(session, row.id)
     found = await open_tasks.head(session, row.id)
     head: Mapping[str, Any] = orjson.loads(found.head) if found and found.head else {}
@@ -60,7 +61,7 @@ def _how_many(task: OpenTask) -> str:
     return task.status if task.count == 1 else f"{task.count} {task.status}"
 
 
-async def child(session: Session, row: Row, task: str) -> Why | UUID:
+async def child(session: Session, row: Execution, task: str) -> Why | UUID:
     """The execution of a task that waits or, if none does, ended; or, where it has none, why. Raises NotFound for
     something that is no workflow or has no such task."""
     from penstock.language.workflows import from_body
@@ -111,7 +112,7 @@ async def child(session: Session, row: Row, task: str) -> Why | UUID:
     return why_of(row, "dependency", says, **facts)
 
 
-async def _statuses(session: Session, row: Row, index: Mapping[str, int]) -> dict[str, str]:
+async def _statuses(session: Session, row: Execution, index: Mapping[str, int]) -> dict[str, str]:
     """How the tasks are that have begun or of which something before them has ended."""
     names = {number: name for name, number in index.items()}
     known = await open_tasks.statuses(session, row.id)
