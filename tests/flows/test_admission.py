@@ -13,11 +13,11 @@ from penstock import Limit, RetryPolicy, Workflow, action
 from penstock.language.workflows import from_body, from_yaml
 from penstock.messaging.outbox import Publisher
 from penstock.run.steering import Defer
-from penstock.store.database import StagedMessage
+from penstock.store.staged_messages import StagedMessage
 from penstock_worker.claims import Claims
 from tests.flows.installation import Installation
 
-AGAIN = "select stage('execution.requested', $1::uuid[], 50) as messages"
+AGAIN = "select s.* from stage('execution.requested', $1::uuid[], 50) s"
 running: dict[str, int] = {}
 most: dict[str, int] = {}
 

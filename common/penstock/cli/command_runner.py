@@ -31,8 +31,8 @@ def _me() -> str:
 
 ME = _me()
 """Who types."""
-TOLD = 3.0
-"""Seconds that telling executors of a change may take. They find out by themselves."""
+WAKING = 3.0
+"""Seconds that the broadcast of a change may take. Executors find out by themselves, some seconds later."""
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -82,7 +82,7 @@ def wake_schedules() -> None:
     async def start() -> None:
         transport = make_transport(await find_installation(), role="cli")
         with contextlib.suppress(PenstockError, TimeoutError):
-            async with asyncio.timeout(TOLD):
+            async with asyncio.timeout(WAKING):
                 await transport.open()
                 await broadcast.due_sooner(transport, "schedules")
         await transport.close()

@@ -20,17 +20,17 @@ Why = Annotated[str | None, typer.Option("--reason", help="Kept with the run.")]
 
 def pause(id: Run, by: By = ME, reason: Why = None, json: Json = False) -> None:
     """Let nothing more start in a run, nor in workflows inside it. What workers have begun goes on."""
-    _tell(id, "pause", by, reason, json)
+    _command(id, "pause", by, reason, json)
 
 
 def resume(id: Run, by: By = ME, reason: Why = None, json: Json = False) -> None:
     """Start what became due while a run was paused."""
-    _tell(id, "resume", by, reason, json)
+    _command(id, "resume", by, reason, json)
 
 
 def skip(id: Run, task: Task, by: By = ME, reason: Why = None, json: Json = False) -> None:
     """Do without a task that has not ended."""
-    _tell(id, "skip", by, reason, json, task)
+    _command(id, "skip", by, reason, json, task)
 
 
 def set_result(
@@ -42,10 +42,10 @@ def set_result(
     json: Json = False,
 ) -> None:
     """Complete a task that has not ended, with this result."""
-    _tell(id, "set_result", by, reason, json, task, value_of(result))
+    _command(id, "set_result", by, reason, json, task, value_of(result))
 
 
-def _tell(
+def _command(
     id: UUID, kind: str, by: str, reason: str | None, json: bool, task: str | None = None, value: Any = None
 ) -> None:
     async def work(client: Client) -> None:

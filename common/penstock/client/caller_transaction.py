@@ -1,4 +1,4 @@
-"""A transaction of somebody else's, to submit in: exactly when it commits, the submit has happened."""
+"""A transaction of the caller's own, to submit in: the submit has happened exactly if that one commits."""
 
 from __future__ import annotations
 

@@ -39,13 +39,14 @@ class GroupCommit(Generic[Item, Answer]):
         return await future
 
     async def _drain(self) -> None:
-        await asyncio.sleep(0)  # whoever is ready in this turn of the loop comes along
+        await asyncio.sleep(0)  # callers that are ready in this turn of the loop join the group
         try:
             while self._pending:
                 group = [self._pending.popleft() for _ in range(min(self._most, len(self._pending)))]
                 await self._settle(group)
         finally:
-            # In the same step as the look that found nothing pending: whoever comes next starts a writer.
+            # No await between the look that found nothing pending and this: a caller that submits later sees that no writer
+            # is there, and starts one.
             self._writing -= 1
 
     async def _settle(self, group: list[tuple[Item, asyncio.Future[Answer]]]) -> None:

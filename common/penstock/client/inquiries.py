@@ -33,7 +33,7 @@ async def answer(session: Session, execution: UUID, response: object, by: str) -
                     await _answer(tx, execution, response, by)
                 staged = tx.staged
             except Conflict:
-                # A commit whose outcome is unknown may have been ours.
+                # An earlier try of this very call may have committed, and only its answer was lost.
                 if not tried or not await _is_ours(session, execution, response, by):
                     raise
             finally:

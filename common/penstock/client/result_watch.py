@@ -15,7 +15,7 @@ from penstock.store.database import Session, backoff
 from penstock.store.executions import ExecutionEnd
 
 FIRST, MOST = 0.01, 1.0
-"""Seconds between looks: soon after somebody came or something ended, rarer while nothing happens."""
+"""Seconds between looks: soon after a waiter came or something ended, rarer while nothing happens."""
 GONE = 1.0
 """Seconds after which ids that no table knows are looked for in the archive, and then given up."""
 
@@ -69,7 +69,7 @@ class ResultWatch:
                 with attempt:
                     rows = await executions.finished(self._session, list(self._waiting))
             for row in rows:
-                self._tell(row.id, row)
+                self._resolve(row.id, row)
             quiet = 0.0 if rows else quiet + pause
             if quiet > GONE:
                 await self._find_gone()
@@ -88,9 +88,9 @@ class ResultWatch:
                     if not future.done():
                         future.set_exception(missing)
             elif row.finished_at is not None:
-                self._tell(id, ExecutionEnd(id, row.status, row.result, row.error))
+                self._resolve(id, ExecutionEnd(id, row.status, row.result, row.error))
 
-    def _tell(self, id: UUID, row: ExecutionEnd) -> None:
+    def _resolve(self, id: UUID, row: ExecutionEnd) -> None:
         for future in self._waiting.pop(id, []):
             if not future.done():
                 future.set_result(row)

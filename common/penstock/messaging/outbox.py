@@ -1,4 +1,4 @@
-"""From the outbox to the transport (I8): straight after the commit by whoever staged, else by a relay (see relay.py).
+"""From the outbox to the transport (I8): straight after the commit by the process that staged it, else by a relay (see relay.py).
 
 Rows are deleted once the broker has confirmed, in bulk and relaxed: a lost deletion publishes again, which is safe.
 """
@@ -27,7 +27,7 @@ class Publisher:
     def __init__(self, transport: Transport, database: Database) -> None:
         self.transport = transport
         self._session = database.session(relaxed=True)
-        # Long before a relay takes what is confirmed for what was left behind.
+        # Well before the relay's age: a row that is confirmed and not yet deleted would be published again.
         self._delete_every = min(1.0, self._session.settings.relay_age / 5)
         self._confirmed: list[int] = []
         self._under_way: set[asyncio.Task[None]] = set()

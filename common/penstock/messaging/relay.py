@@ -25,13 +25,14 @@ RETURNS = 10
 """Times that the broker gives a message back until it is a dead letter: about a quarter of an hour. Not so with work:
 its queue is there as soon as a worker of its route comes."""
 UNROUTABLE = "unroutable"
-STRAYS = 60.0
+STRAY_AGE = 60.0
 """PostgreSQL transport, where the outbox is the queue: seconds after which what nobody consumes is a dead letter."""
 
 LONG_AGO = -1e9
-"""A time of this process's clock before all that is looked for."""
+"""A time on this process's clock that is before every message."""
 SLACK = 10.0
-"""Seconds that a transaction has to commit what it staged, so that it is not first found when all is looked at again."""
+"""Seconds that a transaction has to commit what it staged. What takes longer is found when the scan begins at the beginning
+again."""
 
 
 async def relay(
@@ -79,18 +80,19 @@ def _hopeless(row: Unpublished) -> bool:
 
 
 async def _clear(session: Session, age: float, limit: int) -> int:
-    """Where the outbox is the queue: what nobody consumes. What was for whoever listened is told by now, or whoever
-    should have told it died: there is nobody to tell it later. (Status moves have a loop of their own.)"""
+    """Where the outbox is the queue, take out of it what no service consumes. Announcements were sent by the process that
+    staged them, or it died before: they are best effort, and dropped. Anything else becomes a dead letter. (Status moves
+    have a loop of their own.)"""
     since, now = scan_start(session, "strays", LONG_AGO), time.monotonic()
     async with session.transaction() as tx:
-        rows = await outbox.lock_unconsumed(tx, age, limit, now - since.place, STRAYS)
+        rows = await outbox.lock_unconsumed(tx, age, limit, now - since.place, STRAY_AGE)
         for row in rows:
             if not queues.is_announcement(row.queue):
                 await dead_letters.keep(tx, _letter(row))
         if rows:
             await outbox.delete(tx, _ids(rows))
     if not rows:
-        since.move_to(now - max(age, STRAYS) - SLACK)
+        since.move_to(now - max(age, STRAY_AGE) - SLACK)
     return len(rows)
 
 

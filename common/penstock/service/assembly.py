@@ -109,7 +109,7 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
 
 async def migrated(database: Database, *, pause: float = 1.0) -> None:
     """Return once the database has the functions that this release calls; until then, say what is to be done."""
-    told = ""
+    logged = ""
     while True:
         try:
             connection = await database.connect()
@@ -119,9 +119,9 @@ async def migrated(database: Database, *, pause: float = 1.0) -> None:
                 await connection.close()
         except (PenstockError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             said = str(error)
-            if said != told:
+            if said != logged:
                 log.error("service.waits", why=said, hint=getattr(error, "hint", None))
-            told = said
+            logged = said
             await asyncio.sleep(pause)
 
 

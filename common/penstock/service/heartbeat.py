@@ -54,7 +54,7 @@ class Heartbeat:
         await self._ready
 
     async def stop(self) -> None:
-        """Say goodbye, so that nobody has to find out."""
+        """Leave, so that the others need not wait until this process is stale."""
         self._ended.set()
         await asyncio.to_thread(self._thread.join, 5)
 
@@ -71,7 +71,7 @@ class Heartbeat:
         me, interval = self._identity, self._settings.heartbeat_interval
         margin = self._settings.stale_threshold - interval
         patience = max(interval, min(5.0, margin))
-        registered, told, state = False, False, "active"
+        registered, reported, state = False, False, "active"
         while not self._ended.is_set():
             try:
                 async with asyncio.timeout(patience):
@@ -83,7 +83,7 @@ class Heartbeat:
                     if state != self._state:
                         state = self._state
                         await heartbeats.set_state(session, me.id, state)
-                self.last, told = time.monotonic(), False
+                self.last, reported = time.monotonic(), False
                 registered = pulse.known
                 self._call(self._answer, pulse)
                 wait = interval * random.uniform(0.9, 1.0)
@@ -91,8 +91,8 @@ class Heartbeat:
                 if not is_transient(error):
                     log.exception("heartbeat.failed", process=me.name)
                 wait = min(1.0, interval / 4)
-                if not told and time.monotonic() - self.last > margin:
-                    told = True
+                if not reported and time.monotonic() - self.last > margin:
+                    reported = True
                     log.error(
                         "heartbeat.silent", process=me.name, seconds=round(time.monotonic() - self.last)
                     )

@@ -81,7 +81,7 @@ async def retried(work: Callable[[], Awaitable[T]], *, deadline: float | None = 
 
 
 class Transaction:
-    """An open transaction, and what it staged. It begins with its first statement; whoever handed it out commits."""
+    """An open transaction, and what it staged. It begins with its first statement; `Session.transaction` commits it."""
 
     def __init__(self, session: Session, connection: asyncpg.Connection[Row]) -> None:
         self.session = session

@@ -1,8 +1,8 @@
 """Where a loop begins to look in a table whose oldest rows are nearly always gone.
 
-What was deleted stays in PostgreSQL's indexes while anybody has an older snapshot, and who looks from the beginning goes
-over all of it each time. So a loop begins where it came to; and now and then at the beginning again, as a transaction that
-was long under way shows what it wrote late.
+Deleted rows stay in PostgreSQL's indexes while any transaction has an older snapshot, and a scan from the beginning goes
+over all of them each time. So a loop begins where it came to; and now and then at the beginning again, as a transaction that
+was long under way shows late what it wrote early.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ from penstock.store.outbox_queue import NewMessage
 
 CHANNEL = "penstock"
 STATUS_CHANNEL = "penstock.status"
-"""Whoever listens there is told what goes to the status exchange of a broker: the same bodies."""
-TOLD = 1.0
-"""Seconds that telling others may take while the transport closes. They poll, too."""
+"""The channel of announcements: the same bodies as on the status exchange of a broker."""
+CLOSING = 1.0
+"""Seconds that the last wake-up of other processes may take while the transport closes. They poll, too."""
 
 
 class PostgresTransport:
@@ -78,8 +78,8 @@ class PostgresTransport:
             ) from None
 
     async def close(self) -> None:
-        if self._waking is not None:  # who sleeps should hear of what was published last
-            await asyncio.wait([self._waking], timeout=TOLD)
+        if self._waking is not None:  # other processes should wake up for what was published last
+            await asyncio.wait([self._waking], timeout=CLOSING)
         self._closed = True
         for task in (self._listening, self._waking, self._polling):
             if task is not None:
@@ -105,14 +105,14 @@ class PostgresTransport:
                     for m in fresh
                 ],
             )
-        # Nobody consumes what is only told.
+        # An announcement has no consumer that could be woken.
         announced = [m for m in messages if queues.is_announcement(m.queue)]
         self.wake(
             {m.queue for m, ok in zip(messages, known, strict=True) if ok} - {m.queue for m in announced}
         )
-        told = [m.body.decode() for m in announced if len(m.body) < notifications.LARGEST]
-        if told:
-            await notifications.notify_all(self._wake, STATUS_CHANNEL, told)
+        bodies = [m.body.decode() for m in announced if len(m.body) < notifications.LARGEST]
+        if bodies:
+            await notifications.notify_all(self._wake, STATUS_CHANNEL, bodies)
         crash_points.at("published")
         return [ok or queues.is_announcement(m.queue) for m, ok in zip(messages, known, strict=True)]
 
@@ -139,7 +139,7 @@ class PostgresTransport:
                 return  # consumers poll
 
     async def _poll(self) -> None:
-        """Look now and then, in one statement for all queues, for what no wake-up told of: leases that ran out,
+        """Look now and then, in one statement for all queues, for what brings no wake-up: leases that ran out,
         messages that were delayed, and everything where there is no LISTEN."""
         most = 1.0 if self._settings.database_pooler else self._settings.poll_interval
         all_at = -math.inf

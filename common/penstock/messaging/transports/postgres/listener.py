@@ -12,8 +12,8 @@ from penstock.messaging.transports import Delivery
 class Listener:
     queue = "control"
 
-    def __init__(self, home: list[Listener]) -> None:
-        self._home = home
+    def __init__(self, listeners: list[Listener]) -> None:
+        self._listeners = listeners
         self._bodies: asyncio.Queue[bytes] = asyncio.Queue(1000)
 
     def push(self, body: bytes) -> None:
@@ -36,5 +36,5 @@ class Listener:
         """A listener takes what comes."""
 
     async def close(self) -> None:
-        if self in self._home:
-            self._home.remove(self)
+        if self in self._listeners:
+            self._listeners.remove(self)

@@ -1,8 +1,9 @@
 """How far back a consumer looks in its queue.
 
-What was taken stays in PostgreSQL's indexes while anybody has an older snapshot, and who looks from the beginning goes over
-all of it each time. So a look begins a little before the instant up to which the last one saw everything. A transaction that
-was long under way shows late what it staged early: so now and then a look goes further back, and rarely to the beginning.
+Rows that were taken stay in PostgreSQL's indexes while any transaction has an older snapshot, and a scan from the beginning
+goes over all of them each time. So a look begins a little before the instant up to which the last one saw everything. A
+transaction that was long under way shows late what it staged early: so now and then a look goes further back, and rarely to
+the beginning.
 """
 
 from __future__ import annotations
