@@ -13,7 +13,7 @@ from penstock import Limit, RetryPolicy, Workflow, action
 from penstock.language.workflows import from_body, from_yaml
 from penstock.messaging.outbox import Publisher
 from penstock.run.steering import Defer
-from penstock.store.database import Row
+from penstock.store.staged_messages import StagedMessage
 from penstock_worker.claims import Claims
 from tests.flows.installation import Installation
 
@@ -227,8 +227,8 @@ async def test_what_a_worker_lets_in_it_takes_itself_and_nothing_is_left_over(
     published: list[str] = []
     publish = Publisher.publish
 
-    def noted(self: Publisher, staged: Sequence[Row]) -> None:
-        published.extend(row["queue"] for row in staged)
+    def noted(self: Publisher, staged: Sequence[StagedMessage]) -> None:
+        published.extend(message.queue for message in staged)
         publish(self, staged)
 
     monkeypatch.setattr(Publisher, "publish", noted)
