@@ -12,10 +12,9 @@ import structlog
 
 from penstock.ids import new_id
 from penstock.messaging.consumer import Batch
-from penstock.store import catalog, executions, namespaces
+from penstock.store import callbacks, catalog, executions, namespaces
+from penstock.store.callbacks import FollowedExecution
 from penstock.store.database import Transaction
-from penstock.store.workflows import callbacks
-from penstock.store.workflows.callbacks import FollowedExecution
 from penstock_executor.workflow.advance import advance
 from penstock_executor.workflow.open_workflows import open_parents
 
