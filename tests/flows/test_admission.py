@@ -228,7 +228,7 @@ async def test_what_a_worker_lets_in_it_takes_itself_and_nothing_is_left_over(
     publish = Publisher.publish
 
     def noted(self: Publisher, staged: Sequence[StagedMessage]) -> None:
-        published.extend(one.queue for one in staged)
+        published.extend(message.queue for message in staged)
         publish(self, staged)
 
     monkeypatch.setattr(Publisher, "publish", noted)
