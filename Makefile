@@ -23,6 +23,7 @@ check: .venv/.dev ## Lint, check formats, types and the rules of the house
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python tests/house_rules.py
 
 bench: .venv/.dev ## Measure Penstock and its peers in one run

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from penstock.cli import app
-from penstock.language.definitions import load
+from penstock.language.loading import load
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from penstock.errors import PenstockError
     from penstock.language.definitions import (
         Action,
-        Definitions,
         Document,
         Limit,
         MissedFires,
@@ -34,11 +33,11 @@ if TYPE_CHECKING:
         command_action,
         http_action,
         kubernetes_action,
-        load,
     )
     from penstock.language.definitions.decorator import action
     from penstock.language.definitions.schedule import schedule
     from penstock.language.definitions.trigger import trigger
+    from penstock.language.loading import Definitions, load
     from penstock.language.policies import Recovery, RetryPolicy, Timeouts
     from penstock.language.schemas import Secret
     from penstock.language.workflows import (
@@ -106,7 +105,7 @@ _HOMES = {
     "AskInquiry": "run.steering",
     "Client": "client.client",
     "Defer": "run.steering",
-    "Definitions": "language.definitions",
+    "Definitions": "language.loading",
     "Document": "language.definitions",
     "Limit": "language.definitions",
     "MissedFires": "language.definitions",
@@ -129,7 +128,7 @@ _HOMES = {
     "current": "run.context",
     "http_action": "language.definitions",
     "kubernetes_action": "language.definitions",
-    "load": "language.definitions",
+    "load": "language.loading",
     "schedule": "language.definitions",
     "trigger": "language.definitions",
 }

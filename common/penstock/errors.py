@@ -44,10 +44,6 @@ class IllegalMove(PenstockError):
     """A status change that `penstock.moves` does not declare. The database refused it."""
 
 
-class ClaimLost(PenstockError):
-    """This attempt was given to another worker, or ended meanwhile. Its result was discarded."""
-
-
 class ResultNotStorable(PenstockError):
     """A result that is not JSON, is too large, or holds NUL, NaN or Infinity."""
 
@@ -81,3 +77,7 @@ class OutsideRun(PenstockError):
 
 class AddressRefused(PenstockError):
     """An HTTP action names an address that is private to this network and not on the allow-list."""
+
+
+class PartitionDropped(PenstockError):
+    """A partition was dropped while it was read: another replica was quicker. Nothing has to be done."""

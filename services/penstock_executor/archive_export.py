@@ -19,16 +19,14 @@ import orjson
 
 from penstock.errors import ConfigurationError
 from penstock.settings import Settings
-from penstock.store.database import Row, Session
+from penstock.store import partitions
+from penstock.store.database import Session
+from penstock.store.partitions import Column
 
 BLOCKS = 4
 """Of 8 KB, that are read at a time: some hundred rows, each of which may have a payload and a result elsewhere."""
-SIZE = "select pg_relation_size(quote_ident($1)::regclass) / current_setting('block_size')::integer"
-COLUMNS = """
-select attname::text as name, format_type(atttypid, null) as type from pg_attribute
-where attrelid = quote_ident($1)::regclass and attnum > 0 and not attisdropped order by attnum
-"""
-PART = 'select * from "{name}" where ctid >= $1::tid and ctid < $2::tid'
+Row = tuple[Any, ...]
+"""The values of a row, in the order of its table's columns."""
 
 
 class Writer(Protocol):
@@ -54,17 +52,17 @@ def check(settings: Settings) -> None:
 
 
 async def partition(session: Session, name: str, folder: Path, format: str) -> Path:
-    """Write a partition, unless its file is there. Returns the file."""
+    """Write a partition, unless its file is there. Returns the file. Raises PartitionDropped."""
     file = _file(folder, name, format)
     if file.exists():
         return file
-    columns = [(row["name"], row["type"]) for row in await session.fetch(COLUMNS, name)]
-    blocks = (await session.fetch(SIZE, name))[0][0]
+    columns = await partitions.columns(session, name)
+    blocks = await partitions.blocks(session, name)
     unfinished = _unfinished(file)
     try:
         writer = await asyncio.to_thread(_writer, unfinished, columns, format)
         for block in range(0, blocks, BLOCKS):
-            rows = await session.fetch(PART.format(name=name), (block, 0), (block + BLOCKS, 0))
+            rows = await partitions.rows(session, name, block, block + BLOCKS)
             if rows:
                 await asyncio.to_thread(writer.write, rows)
         await asyncio.to_thread(writer.close)
@@ -74,9 +72,7 @@ async def partition(session: Session, name: str, folder: Path, format: str) -> P
     return file
 
 
-def rows(
-    found: Sequence[Row], name: str, columns: Sequence[tuple[str, str]], folder: Path, format: str
-) -> Path:
+def rows(found: Sequence[Row], name: str, columns: Sequence[Column], folder: Path, format: str) -> Path:
     """Write these rows, of which there is a part each time, into a file of their own."""
     file = _file(folder, f"{name}_{secrets.token_hex(8)}", format)
     unfinished = _unfinished(file)
@@ -109,7 +105,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _writer(path: Path, columns: Sequence[tuple[str, str]], format: str) -> Writer:
+def _writer(path: Path, columns: Sequence[Column], format: str) -> Writer:
     os.close(
         os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     )  # it holds what people's payloads hold
@@ -123,15 +119,15 @@ def _writer(path: Path, columns: Sequence[tuple[str, str]], format: str) -> Writ
 class JsonWriter:
     """A JSON document a line. Documents are in it as such; times as ISO 8601 in UTC, bytes as text."""
 
-    def __init__(self, path: Path, columns: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, path: Path, columns: Sequence[Column]) -> None:
         self._file = gzip.open(path, "wb", compresslevel=6)  # noqa: SIM115 (close ends it)
-        self._columns = [(name, type == "jsonb") for name, type in columns]
+        self._columns = [(column.name, column.type == "jsonb") for column in columns]
 
     def write(self, rows: Sequence[Row]) -> None:
         for row in rows:
             line = {
-                name: orjson.Fragment(row[name]) if document and row[name] is not None else row[name]
-                for name, document in self._columns
+                name: orjson.Fragment(value) if document and value is not None else value
+                for (name, document), value in zip(self._columns, row, strict=True)
             }
             self._file.write(orjson.dumps(line, default=_plain, option=orjson.OPT_APPEND_NEWLINE))
 

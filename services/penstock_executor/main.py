@@ -13,10 +13,11 @@ from penstock.service.assembly import Parts, Stop, assembled, cancel, migrated, 
 from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.settings import Settings
-from penstock_executor import archive_export, control
+from penstock_executor import archive_export
 from penstock_executor.handlers import ROUTES
+from penstock_executor.loop_runner import run_loop
+from penstock_executor.loop_wakeups import DelayedWakeup, wake_on_broadcasts
 from penstock_executor.loops import LOOPS, fire_schedules, fire_timers
-from penstock_executor.loops import loop as looping
 from penstock_executor.schedule_metrics import counters, gauges
 
 log = structlog.get_logger()
@@ -36,7 +37,7 @@ async def work(parts: Parts, stop: Stop) -> None:
     heartbeat = Heartbeat(settings, identity)
     await heartbeat.start()
     woken: dict[Due, asyncio.Event] = {"schedules": asyncio.Event(), "timers": asyncio.Event()}
-    set_timers = control.Soon(woken["timers"], fire_timers.SOON)
+    after_a_batch = DelayedWakeup(woken["timers"], fire_timers.AFTER_A_BATCH)
     consumers = [
         Consumer(
             route,
@@ -45,7 +46,7 @@ async def work(parts: Parts, stop: Stop) -> None:
             parts.publisher,
             parts.metrics,
             batch=settings.batch,
-            handled=set_timers.hint,
+            handled=after_a_batch.request,
         )
         for route in ROUTES
     ]
@@ -55,12 +56,12 @@ async def work(parts: Parts, stop: Stop) -> None:
     ]
     wakes = {fire_schedules.LOOP.name: woken["schedules"], fire_timers.LOOP.name: woken["timers"]}
     running += [
-        asyncio.create_task(
-            looping.run(loop, parts, stop.asked, wakes.get(loop.name)), name=f"loop {loop.name}"
-        )
+        asyncio.create_task(run_loop(loop, parts, stop.asked, wakes.get(loop.name)), name=f"loop {loop.name}")
         for loop in LOOPS
     ]
-    hearing = asyncio.create_task(supervise("control", lambda: control.hear(parts, woken)), name="control")
+    listening = asyncio.create_task(
+        supervise("wakeups", lambda: wake_on_broadcasts(parts, woken)), name="wakeups"
+    )
     parts.metrics.show(gauges=gauges(parts), counters=counters(parts))
     health = await serve_health(parts)
     log.info("executor.started", id=str(identity.id), transport=parts.transport.name, port=health.port)
@@ -72,7 +73,7 @@ async def work(parts: Parts, stop: Stop) -> None:
         await asyncio.wait(running, timeout=settings.grace)
         await parts.publisher.flush()
     finally:
-        await cancel(hearing, *running)
+        await cancel(listening, *running)
         await health.close()
         await heartbeat.stop()
     log.info("executor.stopped")

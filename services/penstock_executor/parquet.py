@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.store.database import Row
+from penstock.store.partitions import Column
 
 GROUP = 20_000
 """Rows of a row group."""
@@ -26,19 +26,18 @@ TYPES = {
 
 
 class ParquetWriter:
-    def __init__(self, path: Path, columns: Sequence[tuple[str, str]]) -> None:
-        fields = [(name, TYPES.get(type, pa.string())) for name, type in columns]
-        self._schema = pa.schema(fields)
-        self._columns = [(name, type not in TYPES) for name, type in columns]
+    def __init__(self, path: Path, columns: Sequence[Column]) -> None:
+        self._schema = pa.schema([(column.name, TYPES.get(column.type, pa.string())) for column in columns])
+        self._columns = [(column.name, column.type not in TYPES) for column in columns]
         self._file = pq.ParquetWriter(path, self._schema, compression="zstd")
         self._rows: list[dict[str, Any]] = []
 
-    def write(self, rows: Sequence[Row]) -> None:
+    def write(self, rows: Sequence[tuple[Any, ...]]) -> None:
         for row in rows:
             self._rows.append(
                 {
-                    name: str(row[name]) if text and row[name] is not None else row[name]
-                    for name, text in self._columns
+                    name: str(value) if text and value is not None else value
+                    for (name, text), value in zip(self._columns, row, strict=True)
                 }
             )
         if len(self._rows) >= GROUP:

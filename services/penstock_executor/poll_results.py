@@ -14,7 +14,7 @@ from penstock.language.schemas import Schema
 from penstock.messaging import dead_letters
 from penstock.moves import COMPLETED
 from penstock.store import catalog, events, polls, queues
-from penstock.store.database import Row, Transaction
+from penstock.store.database import Transaction
 
 SOURCE = "poll"
 TENANT = "public"
@@ -30,11 +30,10 @@ class Found:
     error: str | None = None
 
 
-async def settle(tx: Transaction, row: Row) -> Found:
-    """Take in the call of a poll trigger that has ended (a row of `polls.ended`, which the transaction holds)."""
-    trigger, call = row["trigger"], row["running"]
-    last = await polls.archived(tx, call) if row["gone"] else row
-    found = await _read(tx, trigger, last)
+async def settle(tx: Transaction, ended: polls.EndedCall) -> Found:
+    """Take in a call that has ended; the transaction holds its poll trigger."""
+    trigger, call = ended.trigger, ended.execution_id
+    found = await _read(tx, trigger, ended.end or await polls.archived(tx, call))
     await _store(tx, trigger, found)
     for number, (payload, reason) in enumerate(found.refused):
         await _put_aside(tx, trigger, call, number, payload, reason)
@@ -42,14 +41,14 @@ async def settle(tx: Transaction, row: Row) -> Found:
     return found
 
 
-async def _read(tx: Transaction, trigger: str, call: Row | None) -> Found:
-    if call is None:
+async def _read(tx: Transaction, trigger: str, end: polls.CallEnd | None) -> Found:
+    if end is None:
         return Found(error="its call was lost: no execution of it is there any more")
-    if call["status"] != COMPLETED:
-        error = orjson.loads(call["error"]) if call["error"] else {}
+    if end.status != COMPLETED:
+        error = orjson.loads(end.error) if end.error else {}
         said = ": ".join(str(error[name]) for name in ("type", "message") if error.get(name))
-        return Found(error=(said or f"its call ended as {call['status']}")[:1000])
-    given = orjson.loads(call["result"]) if call["result"] else None
+        return Found(error=(said or f"its call ended as {end.status}")[:1000])
+    given = orjson.loads(end.result) if end.result else None
     if not isinstance(given, dict) or not isinstance(given.get("events"), list):
         return Found(error="the result of its call is no list of events and a state")
     found = Found(state=orjson.dumps(given.get("state") or {}).decode())
@@ -73,22 +72,11 @@ async def _schema(tx: Transaction, trigger: str) -> Schema:
 
 
 async def _store(tx: Transaction, trigger: str, found: Found) -> None:
-    count = len(found.events)
-    if count:
-        payloads = [event.decode() for event in found.events]
-        ids = [new_id() for _ in payloads]
-        nothing = [None] * count
-        await events.store(
-            tx,
-            ids,
-            [trigger] * count,
-            [TENANT] * count,
-            payloads,
-            [SOURCE] * count,
-            nothing,
-            nothing,
-            matched=False,
-        )
+    if found.events:
+        new = [
+            events.NewEvent(new_id(), trigger, TENANT, payload.decode(), SOURCE) for payload in found.events
+        ]
+        await events.store(tx, new, matched=False)
 
 
 async def _put_aside(

@@ -26,7 +26,7 @@ READ = {
 
 @dataclass(slots=True)
 class Tally:
-    """What this replica did since it started; and `figures`, which the loop `schedule_figures` reads anew."""
+    """What this replica did since it started; and `figures`, which the loop `measure_schedules` reads anew."""
 
     fires: dict[str, int] = field(default_factory=dict)
     missed: int = 0

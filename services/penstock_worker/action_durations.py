@@ -1,10 +1,11 @@
-"""How long actions take. What takes long travels alone: so nobody takes twenty long ones at once while others have
-nothing to do, and the rest of a lost envelope is nothing."""
+"""How long actions take. Executions of those that take long travel in an envelope each: so no worker takes twenty of them
+at once while others have nothing to do, and one that dies with an envelope in hand delays no other execution."""
 
 from __future__ import annotations
 
 import asyncio
 
+from penstock.store import envelopes
 from penstock.store.database import Session, backoff
 
 LONG = 1.0
@@ -15,8 +16,6 @@ SAMPLES = 5
 """Attempts until an average is believed to be brief. One long attempt is believed at once."""
 WEIGHT = 0.2
 """Of the newest attempt in the average."""
-ALONE = "update namespace set envelope = 1 where name = $1 and envelope <> 1"
-TOGETHER = "update namespace set envelope = default where name = $1 and envelope = 1"
 
 
 class ActionDurations:
@@ -50,6 +49,7 @@ class ActionDurations:
             self._changed.clear()
             while self._pending:
                 namespace, alone = self._pending.popitem()
+                send = envelopes.send_alone if alone else envelopes.send_together
                 async for attempt in backoff(deadline=60):
                     with attempt:
-                        await self._session.fetch(ALONE if alone else TOGETHER, namespace)
+                        await send(self._session, namespace)

@@ -31,7 +31,7 @@ class Ending:
 DONE_WITH_NOTHING = Ending(COMPLETED, "null")
 
 
-def decide(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
+def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
     """The ending of an attempt. `failures` counts the attempts of this execution that failed before it."""
     if outcome.kind == "completed":
         json = outcome.result_json or b"null"

@@ -10,7 +10,7 @@ import structlog
 from penstock.errors import ConfigurationError
 from penstock.ids import new_id
 from penstock.language import labels
-from penstock.language.definitions import Definitions, load_all
+from penstock.language.loading import Definitions, load_all
 from penstock.messaging import messages
 from penstock.service.assembly import Parts, Stop, assembled, cancel, migrated, supervise
 from penstock.service.health import serve_health
@@ -60,22 +60,24 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         )
         runner = Runner(parts, identity, runnable.get, found, durations=durations, sink=logs.add)
         heartbeat = Heartbeat(
-            settings, identity, holding=runner.holding, answer=runner.pulse, silent=runner.silent
+            settings, identity, holding=runner.slots.held, answer=runner.take_pulse, silent=runner.fall_silent
         )
         await heartbeat.start()
         running = [
-            asyncio.create_task(supervise("reports", runner.reports), name="reports"),
+            asyncio.create_task(supervise("reports", runner.reports.run), name="reports"),
             asyncio.create_task(supervise("logs", logs.run), name="logs"),
             asyncio.create_task(supervise("durations", durations.run), name="durations"),
-            asyncio.create_task(supervise("control", lambda: _control(parts, runner)), name="control"),
+            asyncio.create_task(
+                supervise("cancellations", lambda: _cancel_on_broadcasts(parts, runner)), name="cancellations"
+            ),
         ]
         consuming = [
             asyncio.create_task(supervise(route, partial(runner.consume, route)), name=f"consume {route}")
             for route in routes
         ]
         parts.metrics.show(
-            gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.free},
-            counters={"claims_lost": lambda: runner.lost},
+            gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.slots.free},
+            counters={"claims_lost": lambda: runner.reports.lost},
         )
         health = await serve_health(parts)
         log.info(
@@ -102,8 +104,8 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
     log.info("worker.stopped")
 
 
-async def _control(parts: Parts, runner: Runner) -> None:
-    """Hear at once of cancellations; what is missed here comes with the heartbeat."""
+async def _cancel_on_broadcasts(parts: Parts, runner: Runner) -> None:
+    """End at once what is broadcast to be cancelled; what is missed here comes with the heartbeat."""
     subscription = await parts.transport.listen()
     try:
         while True:

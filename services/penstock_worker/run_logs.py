@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
-from uuid import UUID
 
+from penstock.store import run_logs
 from penstock.store.database import Session, backoff
-from penstock_worker.claims import Claimed
+from penstock.store.run_logs import LogLine
+from penstock_worker.claims import OwnedAttempt
 
-WRITE = """
-insert into log_line (execution_id, attempt, seq, stream, line)
-select * from unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::text[], $5::text[])
-on conflict do nothing
-"""
-Line = tuple[UUID, int, int, str, str]
+BATCH = 1000
+"""Lines of one statement."""
 
 
 class RunLogs:
@@ -24,18 +21,18 @@ class RunLogs:
     def __init__(self, session: Session, *, every: float = 0.25) -> None:
         self._session = session
         self._every = every
-        self._lines: list[Line] = []
+        self._lines: list[LogLine] = []
         self._lock = threading.Lock()
         self._seq = 0
         self._loop = asyncio.get_running_loop()
         self._arrived = asyncio.Event()
 
-    def add(self, claimed: Claimed, stream: str, line: str) -> None:
-        event = claimed.event
+    def add(self, attempt: OwnedAttempt, stream: str, line: str) -> None:
+        event = attempt.event
         with self._lock:
             self._seq += 1
             self._lines.append(
-                (event.execution_id, event.attempt, self._seq, stream, line.replace("\0", "�"))
+                LogLine(event.execution_id, event.attempt, self._seq, stream, line.replace("\0", "�"))
             )
             first = len(self._lines) == 1
         if first:
@@ -52,10 +49,10 @@ class RunLogs:
         """Write what has come."""
         with self._lock:
             lines, self._lines = self._lines, []
-        for start in range(0, len(lines), 1000):
-            await self._write(lines[start : start + 1000])
+        for start in range(0, len(lines), BATCH):
+            await self._write(lines[start : start + BATCH])
 
-    async def _write(self, lines: Sequence[Line]) -> None:
+    async def _write(self, lines: Sequence[LogLine]) -> None:
         async for attempt in backoff(deadline=60):
             with attempt:
-                await self._session.fetch(WRITE, *(list(column) for column in zip(*lines, strict=True)))
+                await run_logs.write(self._session, lines)

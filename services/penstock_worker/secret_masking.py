@@ -18,15 +18,15 @@ def worth_hiding(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({v for v in values if len(v) >= SHORTEST}, key=len, reverse=True))
 
 
-def concealed(text: str, hidden: Sequence[str]) -> str:
-    for value in hidden:
+def concealed(text: str, secrets: Sequence[str]) -> str:
+    for value in secrets:
         text = text.replace(value, MASK)
     return text
 
 
-def concealed_outcome(outcome: Outcome, hidden: Sequence[str]) -> Outcome:
+def concealed_outcome(outcome: Outcome, secrets: Sequence[str]) -> Outcome:
     error = outcome.error
-    if error is None or not hidden:
+    if error is None or not secrets:
         return outcome
-    message, traceback = concealed(error.message, hidden), concealed(error.traceback, hidden)
+    message, traceback = concealed(error.message, secrets), concealed(error.traceback, secrets)
     return replace(outcome, error=replace(error, message=message, traceback=traceback))

@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 
 class Fleet:
     """Starts `penstock executor` and `penstock worker` processes, and ends by pid what it started. `program`: what
-    Python runs in place of Penstock's own command line."""
+    Python runs in place of Penstock's own command line. `release`: a copy of the code and the migrations to run, in place
+    of these."""
 
     def __init__(
         self,
@@ -26,6 +27,7 @@ class Fleet:
         log: Path,
         *,
         program: Sequence[str] = ("-m", "penstock"),
+        release: Path | None = None,
         **settings: Any,
     ) -> None:
         given = {
@@ -35,10 +37,11 @@ class Fleet:
             "database_url": database,
             "broker_url": broker or "",
         }
+        code = [] if release is None else [release / "common", release / "services"]
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
             **{f"PENSTOCK_{name.upper()}": str(value) for name, value in given.items()},
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": ":".join(map(str, [*code, ROOT])),
         }
         self._log = log
         self._program = program

@@ -8,8 +8,8 @@ import aiormq
 
 from penstock import Trigger, action
 from penstock.language.workflows import from_yaml
-from penstock.store.database import StagedMessage
 from penstock.store.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
+from penstock.store.staged_messages import StagedMessage
 from tests.flows.installation import Installation
 
 gate = asyncio.Event()
@@ -39,7 +39,7 @@ CALLED = """
 select 1 from execution e join namespace n on n.id = e.namespace_id
 where n.action = 'lost.told' and e.status = 'completed' having count(*) = $1
 """
-ENDS = "select null::bigint as outbox_id, 'execution.completed' as queue, array_agg(id) as ids from execution"
+ENDS = "select 0::bigint as outbox_id, 'execution.completed' as queue, array_agg(id) as ids from execution"
 
 
 async def lose_everything(house: Installation, broker: str | None) -> None:

@@ -64,7 +64,7 @@ async def test_an_execution_is_started_once_though_its_commit_is_unknown(
 
 async def test_a_result_is_kept_once_though_its_commit_is_unknown(house: Installation) -> None:
     await house.start(*shop.ALL)
-    with lost_after("Reports._finish") as lost:
+    with lost_after("finish") as lost:
         id = await house.client.start("shop.charge", {"order": 7})
         assert await house.client.result(id, timeout=60) == {"order": 7, "charged": 0}
     assert lost

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.language.definitions import Definitions, load
 from penstock.language.definitions.importing import imported
+from penstock.language.loading import Definitions, load
 from tests.flows.installation import Installation
 
 NOT_COMPLETED = """

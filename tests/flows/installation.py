@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from penstock.client.client import Client
-from penstock.language.definitions import Definitions
+from penstock.language.loading import Definitions
 from penstock.messaging.transports import Message
 from penstock.operate import invariants
 from penstock.operate.apply import Change, register

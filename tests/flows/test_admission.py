@@ -13,7 +13,7 @@ from penstock import Limit, RetryPolicy, Workflow, action
 from penstock.language.workflows import from_body, from_yaml
 from penstock.messaging.outbox import Publisher
 from penstock.run.steering import Defer
-from penstock.store.database import StagedMessage
+from penstock.store.staged_messages import StagedMessage
 from penstock_worker.claims import Claims
 from tests.flows.installation import Installation
 

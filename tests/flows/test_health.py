@@ -43,7 +43,7 @@ async def test_services_count_and_time_what_they_do(house: Installation) -> None
     assert 1 <= seen['penstock_batch_seconds_count{queue="execution.requested"}'] <= 4
     assert seen['penstock_batch_seconds_sum{queue="execution.requested"}'] > 0
     async with asyncio.timeout(20):
-        while not (await metrics(executor))['penstock_loop_seconds_count{loop="sweep"}']:
+        while not (await metrics(executor))['penstock_loop_seconds_count{loop="reap_workers"}']:
             await asyncio.sleep(0.05)
     seen = await metrics(worker)
     assert seen['penstock_start_seconds_count{route="default"}'] == 4

@@ -14,7 +14,7 @@ from tests.flows.installation import Installation
 from tests.flows.reading import metrics
 from tests.servers.process import free_port
 
-LATER = fire_timers.SOON + 0.3
+LATER = fire_timers.AFTER_A_BATCH + 0.3
 """Seconds after which the executor has looked at what its own handlers set."""
 
 
@@ -58,7 +58,7 @@ async def sleeping(house: Installation, monkeypatch: pytest.MonkeyPatch) -> Inst
     await house.worker(*ACTIONS)
     await house.until("select from process where kind = 'executor'")
     async with asyncio.timeout(20):
-        while not (await metrics(port))['penstock_loop_seconds_count{loop="timers"}']:
+        while not (await metrics(port))['penstock_loop_seconds_count{loop="fire_timers"}']:
             await asyncio.sleep(0.1)
     return house
 

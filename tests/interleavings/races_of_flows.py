@@ -30,7 +30,9 @@ from tests.interleavings.stage import Order, Work
 async def one_event_twice(scene: Scene) -> Sequence[Work]:
     id = new_id()
     async with scene.session.transaction() as tx:
-        await events.store(tx, [id], ["shop.placed"], ["public"], ["{}"], ["x"], ["m"], ["d"], matched=False)
+        await events.store(
+            tx, [events.NewEvent(id, "shop.placed", "public", "{}", "x", "m", "d")], matched=False
+        )
     await scene.session.fetch("delete from outbox")
     return [scene.handles(EVENT_CREATED, [id]), scene.handles(EVENT_CREATED, [id])]
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from penstock import Limit
 from penstock.client.limits import Limits
 from penstock.ids import new_id
-from penstock.language.definitions import Definitions
+from penstock.language.loading import Definitions
 from penstock.service.assembly import Parts
-from penstock.store import executions
+from penstock.store import executions, unclaimed
 from penstock.store.database import Session
 from penstock.store.queues import EXECUTION_REQUESTED
-from penstock_executor.loops import fire_timers, reap_workers, recover_messages, return_unclaimed
+from penstock_executor.loops import fire_timers, reap_workers, recover_messages
 from tests.interleavings.case import (
     ACTIONS,
     ALL,
@@ -129,7 +129,7 @@ async def unclaimed_and_claim(scene: Scene) -> Sequence[Work]:
 
     async def turn(parts: Parts, session: Session) -> None:
         async with session.transaction() as tx:
-            await tx.stage_alone(return_unclaimed.RETURN, 1.0)
+            await unclaimed.return_unclaimed(tx, 1.0, 500)
 
     return [scene.claims(ids[:1]), scene.turns(turn)]
 

@@ -144,7 +144,7 @@ async def a_join(scene: Scene) -> None:
 async def an_event(scene: Scene) -> None:
     async with scene.session.transaction() as tx:
         await events.store(
-            tx, [new_id()], ["shop.placed"], ["public"], ["{}"], ["x"], ["m"], ["d"], matched=False
+            tx, [events.NewEvent(new_id(), "shop.placed", "public", "{}", "x", "m", "d")], matched=False
         )
 
 

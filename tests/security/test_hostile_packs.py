@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import DefinitionError
-from penstock.language.definitions import load
+from penstock.language.loading import load
 
 PACK = """\
 name: shop
@@ -112,7 +112,7 @@ BOMBS = """
 import resource, sys
 from pathlib import Path
 import orjson
-from penstock.language.definitions import load
+from penstock.language.loading import load
 from penstock.errors import PenstockError
 from penstock.language.expressions import render
 from penstock.messaging.messages import decode

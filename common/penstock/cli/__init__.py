@@ -1,4 +1,7 @@
-"""The command `penstock`. Users see the error and the fix, never a traceback."""
+"""The command `penstock`: one file for each group of commands. Users see the error and the fix, never a traceback.
+
+Not here: what a command does, which is `client`'s, `operate`'s or a service's.
+"""
 
 from __future__ import annotations
 

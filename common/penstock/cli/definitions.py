@@ -11,7 +11,7 @@ import typer
 from penstock.cli.command_runner import tell_of_schedules, with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.errors import NotFound
-from penstock.language.definitions import load_all
+from penstock.language.loading import load_all
 from penstock.operate.apply import register
 from penstock.store import catalog
 from penstock.store.database import Row, Session

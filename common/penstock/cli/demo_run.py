@@ -106,11 +106,11 @@ class Run:
     async def expected(self) -> dict[str, int]:
         """How many executions of each action there will be: the rules are tried here as `penstock rules test` does."""
         rules = [
-            (row["action"], compile_rule(orjson.loads(row["body"])))
-            for row in await store.rules(self._client.session, [TRIGGER], bodies=True)
+            (rule.action, compile_rule(orjson.loads(rule.body or "{}")))
+            for rule in await store.rules(self._client.session, [TRIGGER], bodies=True)
         ]
         for event in await store.read(self._client.session, self._events):
-            payload = orjson.loads(event["payload"])
+            payload = orjson.loads(event.payload)
             for action, rule in rules:
                 match = evaluate(rule, event, payload)
                 if not match.matched:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -50,30 +51,30 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
     if not found:
         raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
     event = found[0]
-    payload = orjson.loads(event["payload"])
-    enforced = {row["rule"]: row for row in await store.enforcements(session, id)}
+    payload = orjson.loads(event.payload)
+    enforced = {one.rule: one for one in await store.enforcements(session, id)}
     verdicts = []
-    for row in await store.rules(session, [event["trigger"]], disabled=True, bodies=True):
-        body = orjson.loads(row["body"])
+    for rule in await store.rules(session, [event.trigger], disabled=True, bodies=True):
+        body = orjson.loads(rule.body or "{}")
         verdict = evaluate(compile_rule(body), event, payload)
         if verdict.error:
             said, why = "failed", verdict.error
-        elif not row["enabled"]:
+        elif not rule.enabled:
             said, why = "disabled", "the rule is disabled"
         elif verdict.matched:
             said, why = "matched", "its condition holds" if body.get("when") else "it has no condition"
         else:
             said, why = "no match", f"its condition does not hold: {body.get('when')}"
-        past = enforced.get(row["ref"])
+        past = enforced.get(rule.ref)
         verdicts.append(
             {
-                "rule": row["ref"],
+                "rule": rule.ref,
                 "verdict": said,
                 "why": why,
-                "action": row["action"],
-                "execution": past["execution_id"] if past and past["status"] == "executed" else None,
-                "enforcement": past["status"] if past else None,
-                "error": past["error"] if past else None,
+                "action": rule.action,
+                "execution": past.execution_id if past and past.status == "executed" else None,
+                "enforcement": past.status if past else None,
+                "error": past.error if past else None,
             }
         )
     return verdicts
@@ -97,7 +98,7 @@ def show(
         events = await store.read(session, [id], days=3650)
         if not events:
             raise NotFound(f"no execution and no event {id}", hint="`penstock executions` lists the newest.")
-        event = {**dict(events[0]), "payload": orjson.loads(events[0]["payload"])}
+        event = {**asdict(events[0]), "payload": orjson.loads(events[0].payload)}
         return event, await tried(session, id)
 
     found, verdicts = with_session(work)

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from penstock import settings as settings_
 from penstock.cli.installed_services import service
 from penstock.client.installation import HOME
-from penstock.language.definitions import load_all
+from penstock.language.loading import load_all
 from penstock.operate.apply import Change, register
 from penstock.service import embedded
 from penstock.service.assembly import Stop, configure_logging

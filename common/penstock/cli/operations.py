@@ -71,25 +71,25 @@ def repair(
 @workers.command("list")
 def list_workers(json: Json = False) -> None:
     """Executors and workers that live, as their heartbeats say."""
-    rows = with_session(processes.all)
+    found = with_session(processes.all)
     if json:
-        for row in rows:
-            json_line(dict(row))
+        for process in found:
+            json_line(asdict(process))
         return
     table(
         ["name", "kind", "state", "routes", "labels", "holds", "slots", "last heartbeat"],
         [
             (
-                r["name"],
-                r["kind"],
-                r["state"],
-                r["routes"],
-                labels.written(orjson.loads(r["labels"])),
-                r["held"],
-                r["concurrency"],
-                f"{span(r['age'])} ago",
+                p.name,
+                p.kind,
+                p.state,
+                p.routes,
+                labels.written(orjson.loads(p.labels)),
+                p.held,
+                p.concurrency,
+                f"{span(p.age)} ago",
             )
-            for r in rows
+            for p in found
         ],
         empty="Nobody lives here. Start one with `penstock executor`, `penstock worker` or `penstock dev`.",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import orjson
@@ -11,39 +12,39 @@ from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, fields, json_line, out, table
 from penstock.errors import NotFound
 from penstock.store import polls as store
-from penstock.store.database import Row, Session
+from penstock.store.database import Session
 
 polls = typer.Typer(help="Poll triggers: see how they do, stop and start them.", no_args_is_help=True)
 
 Ref = Annotated[str, typer.Argument(help="The trigger, such as mail.arrived.")]
 
 
-def _shown(row: Row) -> dict[str, object]:
-    return {**dict(row), "state": orjson.loads(row["state"])}
+def _shown(poll: store.Poll) -> dict[str, object]:
+    return {**asdict(poll), "state": orjson.loads(poll.state)}
 
 
 @polls.command("list")
 def list_(json: Json = False) -> None:
     """List them, with what the last call of each came to."""
-    rows = with_session(store.listed)
+    found = with_session(store.listed)
     if json:
-        for row in rows:
-            json_line(_shown(row))
+        for poll in found:
+            json_line(_shown(poll))
         return
     table(
         ["trigger", "every", "enabled", "next call", "call", "events", "failures", "error"],
         [
             (
-                row["trigger"],
-                f"{row['every']:g} s",
-                row["enabled"],
-                row["next_due"] if row["running"] is None else None,
-                row["call"],
-                row["found"],
-                row["failures"],
-                row["error"],
+                poll.trigger,
+                f"{poll.every:g} s",
+                poll.enabled,
+                poll.next_due if poll.running is None else None,
+                poll.call,
+                poll.found,
+                poll.failures,
+                poll.error,
             )
-            for row in rows
+            for poll in found
         ],
         empty="No trigger polls. Put @trigger(every=...) above a function that looks for events.",
     )
@@ -52,13 +53,13 @@ def list_(json: Json = False) -> None:
 @polls.command()
 def show(ref: Ref, json: Json = False) -> None:
     """Show one, with its state."""
-    rows = [row for row in with_session(store.listed) if row["trigger"] == ref]
-    if not rows:
+    found = [poll for poll in with_session(store.listed) if poll.trigger == ref]
+    if not found:
         raise _missing(ref)
     if json:
-        json_line(_shown(rows[0]))
+        json_line(_shown(found[0]))
         return
-    fields(dict(rows[0]))
+    fields(asdict(found[0]))
 
 
 def _change(ref: str, done: str, json: bool, *, enabled: bool | None = None) -> None:

@@ -101,12 +101,12 @@ async def _result(client: Client, ref: str, id: UUID, timeout: float | None) -> 
 async def _nobody(client: Client, ref: str) -> str | None:
     """Why nothing happens, if that is because nobody is there."""
     fresh = timedelta(seconds=client.settings.stale_threshold)
-    alive = [row for row in await processes.all(client.session) if row["age"] < fresh]
-    if not any(row["kind"] == "executor" for row in alive):
+    alive = [process for process in await processes.all(client.session) if process.age < fresh]
+    if not any(process.kind == "executor" for process in alive):
         return (
             "no executor is running. Start one with `penstock executor`, or everything with `penstock dev`."
         )
-    if not any(ref in row["actions"] for row in alive) and await catalog.current(
+    if not any(ref in process.actions for process in alive) and await catalog.current(
         client.session, ["action"], [ref]
     ):
         return f"no worker that has {ref} is running. Start one with `penstock worker --module FILE`."

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
-
-import orjson
 
 from penstock.cli.output import out, span, table, text
 from penstock.language.workflows import from_body
@@ -34,8 +33,8 @@ async def tree(session: Session, id: UUID, graph: Graph, depth: int = 1) -> list
 
     found = progress(
         graph,
-        await workflow_runs.records(session, id),
         await workflow_runs.tasks(session, id),
+        await workflow_runs.executions(session, id),
         datetime.now(UTC),
         await workflow_runs.is_paused(session, id),
     )
@@ -52,10 +51,7 @@ async def tree(session: Session, id: UUID, graph: Graph, depth: int = 1) -> list
 
 async def told(session: Session, id: UUID) -> list[dict[str, Any]]:
     """What people told a run."""
-    return [
-        {**dict(row), "value": None if row["value"] is None else orjson.loads(row["value"])}
-        for row in await workflow_runs.commands(session, id)
-    ]
+    return [asdict(command) for command in await workflow_runs.commands(session, id)]
 
 
 def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:

@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from penstock.errors import Conflict, DefinitionError
-from penstock.store.database import Row
-from penstock.store.executions import Submission
+from penstock.store.events import NewEvent, StoredEvents
+from penstock.store.executions import Submission, Submitted
 
 
 class Stale(DefinitionError):
     """A submit named a version that is not current any more."""
 
 
-def of_submissions(row: Row, group: Sequence[Submission]) -> list[UUID | Exception]:
-    """From what `submit_executions` said. Raises Stale, if nothing was stored for that."""
-    if row["stale"]:
+def of_submissions(submitted: Submitted, group: Sequence[Submission]) -> list[UUID | Exception]:
+    """For each of the group. Raises Stale, if nothing was stored for that."""
+    if submitted.stale:
         raise Stale("a definition changed meanwhile")
     winners = _winners(
-        row,
+        submitted.existing,
+        submitted.conflicts,
         "this idempotency key belongs to execution {}, which was started with other parameters",
         "Use a new key for a new request.",
     )
-    return [winners.get(s.id, s.id) for s in group]
+    return [winners.get(one.id, one.id) for one in group]
 
 
-def of_events(row: Row, group: Sequence[tuple[Any, ...]]) -> list[UUID | Exception]:
-    """From what `store_events` said."""
+def of_events(stored: StoredEvents, group: Sequence[NewEvent]) -> list[UUID | Exception]:
+    """For each of the group."""
     winners = _winners(
-        row,
+        stored.existing,
+        stored.conflicts,
         "this key belongs to event {}, which has another payload",
         "Give a different event a different key.",
     )
-    return [winners.get(item[0], item[0]) for item in group]
+    return [winners.get(one.id, one.id) for one in group]
 
 
-def _winners(row: Row, conflict: str, hint: str) -> dict[UUID, UUID | Exception]:
+def _winners(
+    existing: Mapping[UUID, UUID], conflicts: Mapping[UUID, UUID], conflict: str, hint: str
+) -> dict[UUID, UUID | Exception]:
     """By the id given: the id that its key already has, or the conflict."""
-    winners: dict[UUID, UUID | Exception] = {one["given"]: one["kept"] for one in row["existing"]}
-    for one in row["conflicts"]:
-        winners[one["given"]] = Conflict(conflict.format(one["kept"]), hint=hint)
-    return winners
+    refused = {given: Conflict(conflict.format(winner), hint=hint) for given, winner in conflicts.items()}
+    return {**existing, **refused}
 
 
 def unwrap(answer: UUID | Exception) -> UUID:

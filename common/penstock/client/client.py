@@ -35,6 +35,7 @@ from penstock.service.assembly import make_transport
 from penstock.settings import Settings
 from penstock.store import catalog, events, executions, namespaces
 from penstock.store.database import Database, Row, Session, Transaction, retried
+from penstock.store.events import NewEvent, StoredEvents
 from penstock.store.executions import Submission
 
 IN_SECONDS = "select clock_timestamp() + make_interval(secs => $1)"
@@ -59,7 +60,7 @@ class Client:
         self._submit_sessions = [database.session(), database.session()]
         self._turn = 0
         self._submissions: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
-        self._events: GroupCommit[tuple[Any, ...], UUID] = GroupCommit(self._write_events)
+        self._events: GroupCommit[NewEvent, UUID] = GroupCommit(self._write_events)
         self._targets: dict[str, Target] = {}
         self._triggers: dict[str, tuple[Schema, float]] = {}
         self._watch = ResultWatch(database.session())
@@ -221,7 +222,8 @@ class Client:
         schema = await self._trigger(trigger)
         body = schema.check({} if payload is None else payload, what="payload", cap=self.settings.payload_cap)
         digest = hashlib.sha256(body).hexdigest() if key is not None else None
-        return await self._events.submit((new_id(), trigger, tenant, body.decode(), source, key, digest))
+        event = NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest)
+        return await self._events.submit(event)
 
     async def _trigger(self, ref: str) -> Schema:
         loop = asyncio.get_running_loop()
@@ -238,23 +240,22 @@ class Client:
         self._triggers[ref] = (schema, loop.time())
         return schema
 
-    async def _write_events(self, group: Sequence[tuple[Any, ...]]) -> Sequence[UUID | Exception]:
+    async def _write_events(self, group: Sequence[NewEvent]) -> Sequence[UUID | Exception]:
         tries = 0
 
-        async def write() -> tuple[Transaction, Row | None]:
+        async def write() -> tuple[Transaction, StoredEvents]:
             nonlocal tries
             tries += 1
             async with self.session.transaction() as tx:
                 left = group
                 if tries > 1:  # the commit before may have come through, and only its answer was lost
-                    stored = {row["id"] for row in await events.read(tx, [item[0] for item in group])}
-                    left = [item for item in group if item[0] not in stored]
-                columns = [list(column) for column in zip(*left, strict=True)]
-                return tx, await events.store(tx, *columns, matched=False) if left else None
+                    known = {event.id for event in await events.read(tx, [event.id for event in group])}
+                    left = [event for event in group if event.id not in known]
+                return tx, await events.store(tx, left, matched=False) if left else StoredEvents([], {}, {})
 
-        tx, row = await retried(write, deadline=30)
+        tx, stored = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
-        return answers.of_events(row, group) if row is not None else [item[0] for item in group]
+        return answers.of_events(stored, group)
 
     # -- results -------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ import orjson
 
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.schemas import Schema
-from penstock.store.database import Row, Session, StagedMessage, Transaction, backoff
+from penstock.store.database import Row, Session, Transaction, backoff
+from penstock.store.staged_messages import StagedMessage
 
 LIST = """
 select execution_id, status, prompt, assignee, schema::text as schema, due_at, created_at, answered_at, responder,

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import orjson
 
-from penstock.language.definitions import Definitions, Schedule
+from penstock.language.definitions import Schedule
+from penstock.language.loading import Definitions
 from penstock.language.schedules import Preview
 from penstock.language.schedules.compiled import TICK, CompiledSchedule, compile_schedule
 from penstock.messaging import broadcast

@@ -1,7 +1,66 @@
-"""How a workflow moves on: pure functions from what is known and what has changed to what is to be done.
+"""How a workflow moves on: pure functions from its state and what happened to its new state and what is to be done.
 
-`plan` holds a workflow compiled; `advance` decides; `state` is what is kept between two decisions; `facts` is what a
-decision asks for, so that whoever calls reads no more than it needs.
+    plan = Plan(workflow)              compiled, once for each definition
+    begin(plan, facts, system)         the first decision of a run
+    advance(plan, state, ended, ...)   executions of its tasks have ended
+    resume, stop, skip, set_result     what people tell it, one by one (`pause` only sets a mark on the state)
+    take_turn(..., inbox)              all of these together, in order: what the executor calls
 
-Not here: transactions, statements, clocks. Whoever drives the engine (the executor, a test) reads and writes for it.
+Each of them but `pause` is a generator (`Asking`). It yields `Needed`, which names what it has to know; put that into
+`Facts` and go on. It returns a `Decision` (`take_turn` a `Turn` of several): the new `WorkflowState` and `TaskState`s to
+store, the executions to `Start`, those to cancel, what was `Published`, and at the end `Final`. Next time, give the
+state back; facts start empty. `serialization` writes states as JSON. Nothing else is remembered.
+
+So a driver is a loop: `needed = next(steps)`, answer from wherever the state is kept, until StopIteration brings the
+decision. The executor's reads PostgreSQL (`penstock_executor.workflow`); one with dictionaries for tables, for tests
+in a process without servers, is `tests/penstock/engine/world.py`.
+
+Not here: transactions, statements, clocks, ids.
 """
+
+from penstock.engine.commands import Command, apply_command, pause, resume, set_result, skip, stop
+from penstock.engine.decision import ChildEnded, Decision, Final, Published, Start
+from penstock.engine.evaluator import advance, begin
+from penstock.engine.facts import (
+    EVERYTHING,
+    WORKFLOW,
+    Asking,
+    Facts,
+    Needed,
+    TaskResult,
+    VariablesRequest,
+)
+from penstock.engine.plan import Plan
+from penstock.engine.state import KeptTask, TaskState, WorkflowState
+from penstock.engine.turn import Inbox, Turn, take_turn
+
+__all__ = [
+    "EVERYTHING",
+    "WORKFLOW",
+    "Asking",
+    "ChildEnded",
+    "Command",
+    "Decision",
+    "Facts",
+    "Final",
+    "Inbox",
+    "KeptTask",
+    "Needed",
+    "Plan",
+    "Published",
+    "Start",
+    "TaskResult",
+    "TaskState",
+    "Turn",
+    "VariablesRequest",
+    "WorkflowState",
+    "advance",
+    "apply_command",
+    "begin",
+    "pause",
+    "resume",
+    "set_result",
+    "skip",
+    "stop",
+    "take_turn",
+]

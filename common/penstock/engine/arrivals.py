@@ -1,17 +1,16 @@
-"""Ends arrive at the tasks after them, until each of these is decided: it runs, or it is skipped."""
+"""How tasks ended arrives at the tasks after them, until it is decided of each of these whether it runs."""
 
 from __future__ import annotations
 
 from heapq import heappop
 from typing import Any
 
-from penstock.engine.facts import Needed
-from penstock.engine.plan import Compiled
-from penstock.engine.scope import Steps
-from penstock.engine.state import DUE, Record, outcome_of
-from penstock.engine.task_errors import error_of
-from penstock.engine.transitions import settle
-from penstock.engine.working_state import Arrival, Run
+from penstock.engine.draft import Arrival, Draft
+from penstock.engine.facts import Asking, Needed
+from penstock.engine.plan import CompiledTask
+from penstock.engine.state import DUE, TaskState, outcome_of
+from penstock.engine.task_errors import describe_error
+from penstock.engine.transitions import take_transitions
 from penstock.errors import ExpressionError
 from penstock.language.expressions import condition, holds, look_up
 from penstock.language.workflows import rules
@@ -20,74 +19,79 @@ from penstock.language.workflows.rules import FAILURE, Outcomes
 from penstock.moves import FAILED, SKIPPED
 
 
-def deliver(run: Run) -> Steps[None]:
-    """Tell the tasks after one that ended how it came out, and those after them, until nothing more follows.
+def deliver_arrivals(draft: Draft) -> Asking[None]:
+    """Count each end at the tasks after it, and decide those that can be decided by now; those that are skipped end
+    too, and so on until nothing more follows.
 
-    In the workflow's order: when a task is looked at, everything that this end means for its sources is
-    known."""
-    while run.arriving and run.head.phase == "running":
-        target = run.arriving[0].target
-        node = run.plan.graph[target]
-        if target not in run.facts.records:
-            yield Needed(records={target})
-        known = run.facts.records[target]
+    In the workflow's order: when a task is looked at, everything that this end means for the tasks before it is known."""
+    while draft.arriving and draft.state.phase == "running":
+        target = draft.arriving[0].target
+        node = draft.plan.graph[target]
+        if target not in draft.facts.tasks:
+            yield Needed(tasks={target})
+        known = draft.facts.tasks[target]
         if known is not None and not known.undecided:
-            arrival = heappop(run.arriving)
-            if known.runs and _asked_for(node, arrival):
-                yield from _handle(run, arrival.source)
+            arrival = heappop(draft.arriving)
+            if known.runs and _wants_failure(node, arrival):
+                yield from _mark_handled(draft, arrival.source)
             continue
-        record = yield from run.record(target)
-        while run.arriving and run.arriving[0].target == target:
-            arrival = heappop(run.arriving)
-            setattr(record, arrival.outcome, getattr(record, arrival.outcome) + 1)
-            record.rescues += arrival.rescue
+        task_state = yield from draft.to_change(target)
+        while draft.arriving and draft.arriving[0].target == target:
+            arrival = heappop(draft.arriving)
+            setattr(task_state, arrival.outcome, getattr(task_state, arrival.outcome) + 1)
+            task_state.rescues += arrival.rescue
             if arrival.source in node.named:
-                record.named[arrival.source] = arrival.outcome
-        if _decidable(node, record):
-            yield from decide(run, run.plan[target], record)
-    run.arriving.clear()
+                task_state.named[arrival.source] = arrival.outcome
+        if _decidable(node, task_state):
+            yield from run_or_skip(draft, draft.plan[target], task_state)
+    draft.arriving.clear()
 
 
-def decide(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
-    """A task is due, or skipped; a rule in error fails it. `deliver` then tells those after it."""
+def run_or_skip(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
+    """Decide whether a task runs: it is due, or skipped, or fails if its rule is in error. How it ended, if it did, is
+    on its way to the tasks after it (`deliver_arrivals`)."""
     try:
-        runs = yield from _runs(run, compiled, record)
+        runs = yield from _rule_holds(draft, compiled, task_state)
     except ExpressionError as error:
-        yield from _end_unstarted(run, compiled, record, FAILED, error_of(error))
+        yield from _end_unstarted(draft, compiled, task_state, FAILED, describe_error(error))
         return
     if not runs:
-        yield from _end_unstarted(run, compiled, record, SKIPPED)
+        yield from _end_unstarted(draft, compiled, task_state, SKIPPED)
         return
     node = compiled.node
-    if record.rescues or (record.failed and (node.claims_any or node.claims)):
-        yield from run.scope.load(Needed(records=set(node.sources)))
+    if task_state.rescues or (task_state.failed and (node.claims_any or node.claims)):
+        yield from draft.scope.load(Needed(tasks=set(node.sources)))
         for source in node.sources:
-            before = run.facts.records[source]
-            if before is not None and before.final and _asked_for(node, _arrived(run, node, source, before)):
-                yield from _handle(run, source)
-    record.status, record.runs = DUE, True
-    run.head.due.append(node.index)
+            before = draft.facts.tasks[source]
+            if (
+                before is not None
+                and before.final
+                and _wants_failure(node, _arrival_from(draft, node, source, before))
+            ):
+                yield from _mark_handled(draft, source)
+    task_state.status, task_state.runs = DUE, True
+    draft.state.due.append(node.index)
 
 
-def _decidable(node: Node, record: Record) -> bool:
-    if record.arrived == len(node.sources):
+def _decidable(node: Node, task_state: TaskState) -> bool:
+    if task_state.arrived == len(node.sources):
         return True
-    if node.early_failure and record.failed >= node.early_failure:
+    if node.early_failure and task_state.failed >= node.early_failure:
         return True
-    return bool(node.early_success) and record.success >= node.early_success
+    return bool(node.early_success) and task_state.success >= node.early_success
 
 
-def _runs(run: Run, compiled: Compiled, record: Record) -> Steps[bool]:
+def _rule_holds(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[bool]:
     node = compiled.node
-    if record.success < node.early_success:
+    if task_state.success < node.early_success:
         return False
     if node.rule is None:
         return True
     names: dict[str, Any] = {}
-    if compiled.asks:
-        names = yield from run.scope.namespace(compiled.reads["decide"], node.index)
-    outcomes = Outcomes(len(node.sources), record.success, record.failed, record.skipped)
-    outcomes.named = {run.plan.graph[source].name: end for source, end in record.named.items()}
+    if compiled.rule_reads_values:
+        names = yield from draft.scope.namespace(compiled.reads["decide"], node.index)
+    outcomes = Outcomes(len(node.sources), task_state.success, task_state.failed, task_state.skipped)
+    outcomes.named = {draft.plan.graph[source].name: end for source, end in task_state.named.items()}
 
     def leaf(part: Any) -> bool:
         try:
@@ -101,31 +105,31 @@ def _runs(run: Run, compiled: Compiled, record: Record) -> Steps[bool]:
 
 
 def _end_unstarted(
-    run: Run, compiled: Compiled, record: Record, status: str, error: Any = None
-) -> Steps[None]:
-    record.status, record.error, record.given = status, error, status != SKIPPED
-    run.head.left -= 1
-    yield from settle(run, compiled, record)
+    draft: Draft, compiled: CompiledTask, task_state: TaskState, status: str, error: Any = None
+) -> Asking[None]:
+    task_state.status, task_state.error, task_state.given = status, error, status != SKIPPED
+    draft.state.left -= 1
+    yield from take_transitions(draft, compiled, task_state)
 
 
-def _arrived(run: Run, node: Node, source: int, before: Record) -> Arrival:
+def _arrival_from(draft: Draft, node: Node, source: int, before: TaskState) -> Arrival:
     """How a source that has ended came to this task."""
-    led = run.plan.graph[source]
-    if led.routes and node.index in led.routes:
+    sender = draft.plan.graph[source]
+    if sender.routes and node.index in sender.routes:
         return Arrival(node.index, source, "", node.index in before.routes)
-    return Arrival(node.index, source, outcome_of(before.status, led.step.allow_failure), False)
+    return Arrival(node.index, source, outcome_of(before.status, sender.step.allow_failure), False)
 
 
-def _asked_for(node: Node, arrival: Arrival) -> bool:
+def _wants_failure(node: Node, arrival: Arrival) -> bool:
     """Whether this task, which runs, is there for the failure that arrived."""
     if arrival.rescue:
         return True
     return arrival.outcome == FAILURE and (node.claims_any or arrival.source in node.claims)
 
 
-def _handle(run: Run, source: int) -> Steps[None]:
-    record = yield from run.record(source)
-    if not record.handled:
-        record.handled = True
-        if outcome_of(record.status, run.plan.graph[source].step.allow_failure) == FAILURE:
-            run.head.unhandled -= 1
+def _mark_handled(draft: Draft, source: int) -> Asking[None]:
+    task_state = yield from draft.to_change(source)
+    if not task_state.handled:
+        task_state.handled = True
+        if outcome_of(task_state.status, draft.plan.graph[source].step.allow_failure) == FAILURE:
+            draft.state.unhandled -= 1

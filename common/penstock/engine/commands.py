@@ -1,113 +1,144 @@
-"""What people do to a workflow that runs: pause, resume, stop, skip a task or say its result."""
+"""What people tell a workflow that runs: pause, resume, stop, skip a task, set its result."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine.decision import Decision
-from penstock.engine.facts import Facts, Needed
-from penstock.engine.fan_out import end_idle
+from penstock.engine.draft import BUDGET, Draft
+from penstock.engine.facts import Asking, Facts, Needed
+from penstock.engine.fan_out import end_idle_fan_out
 from penstock.engine.plan import Plan
-from penstock.engine.scope import Steps
 from penstock.engine.starts import start_due
-from penstock.engine.state import DUE, OPEN, Head
-from penstock.engine.task_end import conclude, end, finish
-from penstock.engine.working_state import BUDGET, Run
-from penstock.errors import Conflict
+from penstock.engine.state import DUE, OPEN, WorkflowState
+from penstock.engine.task_end import end_if_all_tasks_ended, end_task, end_workflow
+from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.moves import COMPLETED, SKIPPED
 
 
-def pause(head: Head) -> bool:
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`kind` is pause, resume, skip or set_result; `task` is a name, `value` the result to set."""
+
+    id: int
+    kind: str
+    task: str | None = None
+    value: Any = None
+
+
+def apply_command(
+    plan: Plan, state: WorkflowState, facts: Facts, system: Mapping[str, Any], command: Command
+) -> Asking[Decision]:
+    """What follows from a command. Raises NotFound, Conflict or InvalidInput if it cannot be followed."""
+    if command.kind == "pause":
+        pause(state)
+        return Decision(state)
+    if command.kind == "resume":
+        return (yield from resume(plan, state, facts, system))
+    if command.task is None or command.task not in plan.graph.index:
+        raise NotFound(f"{plan.workflow.ref} has no task {command.task!r}")
+    task = plan.index(command.task)
+    if command.kind == "skip":
+        return (yield from skip(plan, state, facts, system, task))
+    if command.kind == "set_result":
+        return (yield from set_result(plan, state, facts, system, task, command.value))
+    raise InvalidInput(f"a workflow does not understand {command.kind!r}")
+
+
+def pause(state: WorkflowState) -> bool:
     """Start nothing more; what runs goes on, and what it publishes counts. False if there is nothing to
     pause."""
-    if head.paused or head.phase == "ended":
+    if state.paused or state.phase == "ended":
         return False
-    head.paused = True
+    state.paused = True
     return True
 
 
 def resume(
-    plan: Plan, head: Head, facts: Facts, system: Mapping[str, Any], *, budget: int = BUDGET
-) -> Steps[Decision]:
+    plan: Plan, state: WorkflowState, facts: Facts, system: Mapping[str, Any], *, budget: int = BUDGET
+) -> Asking[Decision]:
     """Start what has become due meanwhile."""
-    run = Run(plan, head, facts, system, budget)
-    head.paused = False
-    yield from run.scope.load(Needed(records=set(list(head.due)[:budget])))
-    yield from start_due(run)
-    return run.decision
+    draft = Draft(plan, state, facts, system, budget)
+    state.paused = False
+    yield from draft.scope.load(Needed(tasks=set(list(state.due)[:budget])))
+    yield from start_due(draft)
+    return draft.decision
 
 
 def stop(
-    plan: Plan, head: Head, facts: Facts, system: Mapping[str, Any], status: str, error: Any
-) -> Steps[Decision]:
+    plan: Plan, state: WorkflowState, facts: Facts, system: Mapping[str, Any], status: str, error: Any
+) -> Asking[Decision]:
     """End the workflow as `status` (cancelled, timeout): what is open is cancelled, nothing starts but the
     exit task.
 
     Stopping it again while the exit task runs cancels that as well."""
-    run = Run(plan, head, facts, system)
-    if head.phase == "ended":
-        return run.decision
-    run.decision.cancel_all = True
-    due = list(head.due)
-    head.due.clear()
-    if head.phase == "running":
-        head.phase, head.outcome, head.paused = "stopping", (status, error), False
-        yield from run.scope.load(Needed(records=set(due)))
+    draft = Draft(plan, state, facts, system)
+    if state.phase == "ended":
+        return draft.decision
+    draft.decision.cancel_all = True
+    due = list(state.due)
+    state.due.clear()
+    if state.phase == "running":
+        state.phase, state.outcome, state.paused = "stopping", (status, error), False
+        yield from draft.scope.load(Needed(tasks=set(due)))
         for task in due:
-            record = yield from run.record(task)
-            yield from end_idle(run, task, record)
-        if head.phase == "stopping":
-            yield from conclude(run)
-        yield from start_due(run)
-    elif head.phase == "exiting":
-        assert head.outcome is not None
-        if head.outcome[0] == COMPLETED:
-            head.outcome = (status, error)
+            task_state = yield from draft.to_change(task)
+            yield from end_idle_fan_out(draft, task, task_state)
+        if state.phase == "stopping":
+            yield from end_if_all_tasks_ended(draft)
+        yield from start_due(draft)
+    elif state.phase == "exiting":
+        assert state.outcome is not None
+        if state.outcome[0] == COMPLETED:
+            state.outcome = (status, error)
         if due:  # it was paused before it began
-            yield from finish(run)
-    return run.decision
+            yield from end_workflow(draft)
+    return draft.decision
 
 
-def skip(plan: Plan, head: Head, facts: Facts, system: Mapping[str, Any], task: int) -> Steps[Decision]:
+def skip(
+    plan: Plan, state: WorkflowState, facts: Facts, system: Mapping[str, Any], task: int
+) -> Asking[Decision]:
     """Do without a task that has not ended. Raises Conflict if it has, or the workflow has."""
-    return (yield from _by_hand(plan, head, facts, system, task, SKIPPED, None))
+    return (yield from _end_by_hand(plan, state, facts, system, task, SKIPPED, None))
 
 
 def set_result(
-    plan: Plan, head: Head, facts: Facts, system: Mapping[str, Any], task: int, result: Any
-) -> Steps[Decision]:
+    plan: Plan, state: WorkflowState, facts: Facts, system: Mapping[str, Any], task: int, result: Any
+) -> Asking[Decision]:
     """Complete a task that has not ended with this result. Raises Conflict as `skip` does."""
-    return (yield from _by_hand(plan, head, facts, system, task, COMPLETED, result))
+    return (yield from _end_by_hand(plan, state, facts, system, task, COMPLETED, result))
 
 
-def _by_hand(
+def _end_by_hand(
     plan: Plan,
-    head: Head,
+    state: WorkflowState,
     facts: Facts,
     system: Mapping[str, Any],
     task: int,
     status: str,
     result: Any,
-) -> Steps[Decision]:
-    run = Run(plan, head, facts, system)
+) -> Asking[Decision]:
+    draft = Draft(plan, state, facts, system)
     name = plan.graph[task].name
-    if head.phase == "ended" or (head.phase != "running" and task != plan.exit):
+    if state.phase == "ended" or (state.phase != "running" and task != plan.exit):
         raise Conflict("the workflow does not run any more", hint="Re-run it from this task instead.")
-    if task == plan.exit and head.phase == "running":
+    if task == plan.exit and state.phase == "running":
         raise Conflict(f"`{name}` has not started", hint="It starts when all other tasks have ended.")
-    yield from run.scope.load(Needed(records={task}))
-    record = yield from run.record(task)
-    if record.final:
+    yield from draft.scope.load(Needed(tasks={task}))
+    task_state = yield from draft.to_change(task)
+    if task_state.final:
         raise Conflict(
-            f"`{name}` has ended already, as {record.status}",
+            f"`{name}` has ended already, as {task_state.status}",
             hint="Re-run the workflow from this task instead.",
         )
-    if record.status == OPEN:
-        run.decision.cancel.add(task)
-    if record.status == DUE or record.fan is not None:
-        head.due = type(head.due)(due for due in head.due if due != task)
-    record.given, record.result, record.error = True, result, None
-    yield from end(run, task, status)
-    yield from start_due(run)
-    return run.decision
+    if task_state.status == OPEN:
+        draft.decision.cancel.add(task)
+    if task_state.status == DUE or task_state.fan is not None:
+        state.due = type(state.due)(due for due in state.due if due != task)
+    task_state.given, task_state.result, task_state.error = True, result, None
+    yield from end_task(draft, task, status)
+    yield from start_due(draft)
+    return draft.decision

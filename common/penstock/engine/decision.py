@@ -1,19 +1,18 @@
-"""What is to be done: the outcome of one advance. Whoever carries it out does all of it in one
-transaction."""
+"""What is to be done: the outcome of one decision. Whoever writes it does all of it in one transaction."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from penstock.engine.state import Head, Record
+from penstock.engine.state import TaskState, WorkflowState
 from penstock.language.workflows.model import Step
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """Something that ended: the execution of a task, or of one of its items. `status` is final. Results are
-    not in it; they are loaded if an expression uses them."""
+class ChildEnded:
+    """The execution of a task has ended, or of one of its items. `status` is final. Results are not in it; they are
+    asked for if an expression uses them."""
 
     task: int
     status: str
@@ -58,20 +57,20 @@ class Final:
 class Decision:
     """The new state and what to do about it.
 
-    `records` are those that changed. `keep_items` are lists of items of which some start later: store them
+    `tasks` are the states that changed. `store_items` are lists of items of which some start later: store them
     where `Needed.items` is answered from. `cancel` are tasks whose open executions are to be cancelled,
-    `cancel_all` means every open one. `again`: there is more to start than one decision does; decide once
-    more, with no changes, soon. `forget` are tasks of a re-run whose items are others now: nothing of them is
-    kept.
+    `cancel_all` means every open one. `more_due`: there is more to start than one decision does; advance once
+    more, with nothing that ended, soon. `forget_kept` are tasks of a re-run whose items are others now: their
+    results of the run before are to be deleted. `final` is set once, when the workflow ends.
     """
 
-    head: Head
-    records: dict[int, Record] = field(default_factory=dict)
+    state: WorkflowState
+    tasks: dict[int, TaskState] = field(default_factory=dict)
     starts: list[Start] = field(default_factory=list)
     published: list[Published] = field(default_factory=list)
-    keep_items: dict[int, list[Any]] = field(default_factory=dict)
+    store_items: dict[int, list[Any]] = field(default_factory=dict)
     cancel: set[int] = field(default_factory=set)
     cancel_all: bool = False
-    forget: set[int] = field(default_factory=set)
-    again: bool = False
+    forget_kept: set[int] = field(default_factory=set)
+    more_due: bool = False
     final: Final | None = None

@@ -1,12 +1,13 @@
-"""What a decision asks for, and what it was told. Whoever drives it fills `Facts` with what `Needed`
-names."""
+"""What a decision asks for (`Needed`), and what it knows (`Facts`). Whoever drives the engine fills one with what the
+other names."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from penstock.engine.state import Record
+from penstock.engine.state import TaskState
 
 WORKFLOW = -1
 """As the writer of a variable: the workflow's own `vars`."""
@@ -15,7 +16,7 @@ EVERYTHING = -2
 
 
 @dataclass(slots=True)
-class Variables:
+class VariablesRequest:
     """A request for the variables that `reader` sees: of these names (None: all), of each the value whose
     writer has the highest index among `writers` (None: all writers below `below`), or else WORKFLOW's."""
 
@@ -23,28 +24,42 @@ class Variables:
     writers: tuple[int, ...] | None
     below: int
 
+    def sees(self, writer: int, name: str) -> bool:
+        """Whether the reader sees this variable, if no later writer has it too."""
+        if self.names is not None and name not in self.names:
+            return False
+        if writer == WORKFLOW:
+            return True
+        return writer < self.below if self.writers is None else writer in self.writers
+
 
 @dataclass(slots=True)
 class Needed:
-    """Everything that is missing for a decision. `items` are ranges of kept items, by task; `failures` asks
-    for up to ten records of failed tasks that nobody handled, in order."""
+    """Everything that is missing for a decision. `tasks` asks for states of tasks, `results` for results of tasks,
+    `variables` for variables by reader, `items` for ranges (first, end) of the stored items of tasks; `failures` for
+    up to ten tasks that are `failing`, in order."""
 
-    records: set[int] = field(default_factory=set)
+    tasks: set[int] = field(default_factory=set)
     results: set[int] = field(default_factory=set)
-    variables: dict[int, Variables] = field(default_factory=dict)
+    variables: dict[int, VariablesRequest] = field(default_factory=dict)
     items: dict[int, tuple[int, int]] = field(default_factory=dict)
     parameters: bool = False
     failures: bool = False
 
     def __bool__(self) -> bool:
         return bool(
-            self.records or self.results or self.variables or self.items or self.parameters or self.failures
+            self.tasks or self.results or self.variables or self.items or self.parameters or self.failures
         )
 
 
-class Ended(NamedTuple):
+T = TypeVar("T")
+Asking = Generator[Needed, None, T]
+"""A computation that yields what it needs to know and returns a T. When it goes on, `Facts` hold all of that."""
+
+
+class TaskResult(NamedTuple):
     """What came of a task. Of a fan-out: the results of its items in order, None where there is none; as many
-    as the `fan.total` of its record in the facts, or if it is not there, of the one that is stored."""
+    as the `fan.total` of its state in the facts, or if it is not there, of the one that is stored."""
 
     result: Any = None
     error: Any = None
@@ -52,27 +67,25 @@ class Ended(NamedTuple):
 
 @dataclass(slots=True)
 class Facts:
-    """What has been loaded. `records` has None for a task without a record. `variables`: by reader, what was
-    asked for and name -> (writer, value). `parameters` is None until they are loaded,
-    and with them `context`: what the run was told beside its parameters. `rerun`: results may also be those of
+    """What has been loaded. `tasks` has None for a task of which nothing is stored. `variables`: by reader, the names
+    that were asked for (None: all) and name -> (writer, value). `parameters` is None until they are loaded, and with
+    them `context`: values that the run was started with beside its parameters. `rerun`: results may also be those of
     the run before."""
 
-    records: dict[int, Record | None] = field(default_factory=dict)
-    results: dict[int, Ended] = field(default_factory=dict)
+    tasks: dict[int, TaskState | None] = field(default_factory=dict)
+    results: dict[int, TaskResult] = field(default_factory=dict)
     variables: dict[int, tuple[frozenset[str] | None, dict[str, tuple[int, Any]]]] = field(
         default_factory=dict
     )
     items: dict[int, dict[int, Any]] = field(default_factory=dict)
     parameters: dict[str, Any] | None = None
     context: dict[str, Any] = field(default_factory=dict)
-    failures: dict[int, Record] | None = None
+    failures: dict[int, TaskState] | None = None
     rerun: bool = False
 
     def missing(self, needed: Needed) -> Needed:
         """The part of `needed` that is not known yet."""
-        missing = Needed(
-            records=needed.records - self.records.keys(), results=needed.results - self.results.keys()
-        )
+        missing = Needed(tasks=needed.tasks - self.tasks.keys(), results=needed.results - self.results.keys())
         for reader, wanted in needed.variables.items():
             if not self._has(reader, wanted):
                 missing.variables[reader] = wanted
@@ -83,7 +96,7 @@ class Facts:
         missing.failures = needed.failures and self.failures is None
         return missing
 
-    def _has(self, reader: int, wanted: Variables) -> bool:
+    def _has(self, reader: int, wanted: VariablesRequest) -> bool:
         if reader not in self.variables:
             return False
         had = self.variables[reader][0]

@@ -1,4 +1,4 @@
-"""Fan-outs: a task over the items of a list, so many at a time, each item an execution.
+"""FanOut-outs: a task over the items of a list, so many at a time, each item an execution.
 
 What has to be done for an end of an item does not depend on how many there are.
 """
@@ -11,132 +11,131 @@ from typing import Any
 
 import orjson
 
-from penstock.engine.decision import Change
-from penstock.engine.facts import Needed
-from penstock.engine.plan import Compiled
-from penstock.engine.scope import Steps
-from penstock.engine.state import OPEN, Fan, Record
-from penstock.engine.task_end import end
-from penstock.engine.task_errors import error_of, items_error
-from penstock.engine.task_input import start_of
-from penstock.engine.working_state import Run
+from penstock.engine.decision import ChildEnded
+from penstock.engine.draft import Draft
+from penstock.engine.facts import Asking, Needed
+from penstock.engine.plan import CompiledTask
+from penstock.engine.state import OPEN, FanOut, TaskState
+from penstock.engine.task_end import end_task
+from penstock.engine.task_errors import describe_error, describe_failed_items
+from penstock.engine.task_input import make_start
 from penstock.errors import ExpressionError
 from penstock.moves import CANCELLED, COMPLETED, FAILED, SKIPPED
 
 MAX_ITEMS = 100_000
 
 
-def fan_out(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
+def fan_out(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
     """Start a task over its items. Raises ExpressionError if there is no list of them."""
     task = compiled.node.index
-    names = yield from run.scope.namespace(compiled.reads["fan"], task)
-    items = _items(compiled, names)
-    fan = Fan(len(items), window=_window(compiled, names), settled=bytearray((len(items) + 7) // 8))
+    names = yield from draft.scope.namespace(compiled.reads["fan"], task)
+    items = _render_items(compiled, names)
+    fan = FanOut(len(items), window=_render_window(compiled, names), settled=bytearray((len(items) + 7) // 8))
     fan.digest = hashlib.sha256(orjson.dumps(items)).hexdigest()[:16]
-    if record.kept is not None:
-        if record.kept.digest == fan.digest:
-            fan.settled[:] = record.kept.items
+    if task_state.kept is not None:
+        if task_state.kept.digest == fan.digest:
+            fan.settled[:] = task_state.kept.items
         else:
-            run.decision.forget.add(task)
-        record.kept = None
+            draft.decision.forget_kept.add(task)
+        task_state.kept = None
     if not items:
-        record.given, record.result = True, []
-        yield from end(run, task, COMPLETED)
+        task_state.given, task_state.result = True, []
+        yield from end_task(draft, task, COMPLETED)
         return
-    record.fan, record.status = fan, OPEN
-    run.head.open += 1
-    run.facts.items[task] = dict(enumerate(items))
-    yield from fill(run, compiled, record)
+    task_state.fan, task_state.status = fan, OPEN
+    draft.state.open += 1
+    draft.facts.items[task] = dict(enumerate(items))
+    yield from start_items(draft, compiled, task_state)
     if fan.begun < fan.total and not fan.stopped:
-        run.decision.keep_items[task] = items
+        draft.decision.store_items[task] = items
 
 
-def fill(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
+def start_items(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
     """Start the next items, as far as the task's window and the budget of this decision go."""
-    fan, task = record.fan, compiled.node.index
+    fan, task = task_state.fan, compiled.node.index
     assert fan is not None
-    names = yield from _names(run, compiled)
-    while fan.room > 0 and run.budget > 0:
+    names = yield from _item_names(draft, compiled)
+    while fan.room > 0 and draft.budget > 0:
         item = fan.begun
-        if item not in run.facts.items.get(task, ()):
-            end_of_range = min(fan.total, item + min(fan.room, run.budget))
-            yield from run.scope.load(Needed(items={task: (item, end_of_range)}))
+        if item not in draft.facts.items.get(task, ()):
+            end_of_range = min(fan.total, item + min(fan.room, draft.budget))
+            yield from draft.scope.load(Needed(items={task: (item, end_of_range)}))
         fan.begun += 1
         if fan.settled[item >> 3] & 1 << (item & 7):
             fan.ended += 1  # kept from the run before
             continue
-        names["item"], names["index"] = run.facts.items[task][item], item
+        names["item"], names["index"] = draft.facts.items[task][item], item
         try:
-            run.decision.starts.append(start_of(compiled, item, names))
+            draft.decision.starts.append(make_start(compiled, item, names))
         except ExpressionError as error:
-            fan.first_error = fan.first_error or error_of(error)
-            fan.settle(item)
-            _failed(run, compiled, fan)
+            fan.first_error = fan.first_error or describe_error(error)
+            fan.note_end(item)
+            _count_failure(draft, compiled, fan)
             continue
-        run.budget -= 1
+        draft.budget -= 1
     if fan.room > 0:
         fan.queued = True
-        run.head.due.appendleft(task)
-    yield from _see(run, compiled, record)
+        draft.state.due.appendleft(task)
+    yield from _end_if_idle(draft, compiled, task_state)
 
 
-def item_ended(run: Run, change: Change, record: Record) -> Steps[None]:
+def end_item(draft: Draft, child: ChildEnded, task_state: TaskState) -> Asking[None]:
     """An item has ended: another may start, or that was the last."""
-    fan, compiled = record.fan, run.plan[change.task]
+    fan, compiled = task_state.fan, draft.plan[child.task]
     assert fan is not None
-    if change.item is None or not 0 <= change.item < fan.begun or not fan.settle(change.item):
+    if child.item is None or not 0 <= child.item < fan.begun or not fan.note_end(child.item):
         return
-    yield from run.record(change.task)
-    if change.status not in (COMPLETED, SKIPPED):
-        _failed(run, compiled, fan)
-    if fan.room > 0 and not fan.queued and run.head.phase == "running":
+    yield from draft.to_change(child.task)
+    if child.status not in (COMPLETED, SKIPPED):
+        _count_failure(draft, compiled, fan)
+    if fan.room > 0 and not fan.queued and draft.state.phase == "running":
         fan.queued = True
-        run.head.due.append(change.task)
-    yield from _see(run, compiled, record)
+        draft.state.due.append(child.task)
+    yield from _end_if_idle(draft, compiled, task_state)
 
 
-def _names(run: Run, compiled: Compiled) -> Steps[dict[str, Any]]:
+def _item_names(draft: Draft, compiled: CompiledTask) -> Asking[dict[str, Any]]:
     """What the items of a task see, worked out again only if something was published since."""
-    task, published = compiled.node.index, len(run.decision.published)
-    known = run.names.get(task)
+    task, published = compiled.node.index, len(draft.decision.published)
+    known = draft.item_names.get(task)
     if known is None or known[0] != published:
-        names = yield from run.scope.namespace(compiled.reads["start"], task)
-        known = run.names[task] = (published, names)
+        names = yield from draft.scope.namespace(compiled.reads["start"], task)
+        known = draft.item_names[task] = (published, names)
     return known[1]
 
 
-def _failed(run: Run, compiled: Compiled, fan: Fan) -> None:
+def _count_failure(draft: Draft, compiled: CompiledTask, fan: FanOut) -> None:
     fan.failed += 1
     policy = compiled.node.step.item_failures
     if policy.then != "finish" and fan.failed > policy.tolerated(fan.total):
         fan.stopped = True
         if policy.then == "cancel":
-            run.decision.cancel.add(compiled.node.index)
+            draft.decision.cancel.add(compiled.node.index)
 
 
-def _see(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
+def _end_if_idle(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
     """End the task if nothing of it runs and nothing more will start."""
-    fan = record.fan
+    fan = task_state.fan
     assert fan is not None
-    if fan.running or (fan.room > 0 and run.head.phase == "running"):
+    if fan.running or (fan.room > 0 and draft.state.phase == "running"):
         return
     if fan.failed > compiled.node.step.item_failures.tolerated(fan.total):
-        error = items_error(fan.failed, fan.total, fan.total - fan.begun, fan.first_error)
-        yield from end(run, compiled.node.index, FAILED, error)
+        error = describe_failed_items(fan.failed, fan.total, fan.total - fan.begun, fan.first_error)
+        yield from end_task(draft, compiled.node.index, FAILED, error)
     elif fan.begun < fan.total:
-        error = items_error(fan.failed, fan.total, fan.total - fan.begun, fan.first_error)
-        yield from end(run, compiled.node.index, CANCELLED, error)
+        error = describe_failed_items(fan.failed, fan.total, fan.total - fan.begun, fan.first_error)
+        yield from end_task(draft, compiled.node.index, CANCELLED, error)
     else:
-        yield from end(run, compiled.node.index, COMPLETED)
+        yield from end_task(draft, compiled.node.index, COMPLETED)
 
 
-def end_idle(run: Run, task: int, record: Record) -> Steps[None]:
+def end_idle_fan_out(draft: Draft, task: int, task_state: TaskState) -> Asking[None]:
     """The workflow stops: end a fan-out of which nothing runs, as no end of an item will come."""
-    if record.fan is not None and record.status == OPEN:
-        yield from _see(run, run.plan[task], record)
+    if task_state.fan is not None and task_state.status == OPEN:
+        yield from _end_if_idle(draft, draft.plan[task], task_state)
 
 
-def _items(compiled: Compiled, names: dict[str, Any]) -> list[Any]:
+def _render_items(compiled: CompiledTask, names: dict[str, Any]) -> list[Any]:
     place = f"task `{compiled.node.name}`, with_items"
     items = compiled.render["with_items"](names)
     if not isinstance(items, list | tuple):
@@ -152,7 +151,7 @@ def _items(compiled: Compiled, names: dict[str, Any]) -> list[Any]:
     return list(found)
 
 
-def _window(compiled: Compiled, names: dict[str, Any]) -> int:
+def _render_window(compiled: CompiledTask, names: dict[str, Any]) -> int:
     """How many may run at a time; 0 for all."""
     if "concurrency" not in compiled.render:
         return 0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.engine.facts import EVERYTHING, WORKFLOW, Variables
+from penstock.engine.facts import EVERYTHING, WORKFLOW, VariablesRequest
 from penstock.errors import ExpressionError
 from penstock.language.expressions import Condition, Render, compile_template, condition
 from penstock.language.workflows import rules
@@ -40,7 +40,7 @@ FIRST_STAGES: tuple[Stage, ...] = ("decide", "fan", "start")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CompiledTransition:
     """A transition, compiled."""
 
     when: Condition
@@ -50,15 +50,15 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """The templates of a task, by field, and what they read at each stage. `asks`: its rule looks at values
+class CompiledTask:
+    """The templates of a task, by field, and what they read at each stage. `rule_reads_values`: its rule looks at values
     too."""
 
     node: Node
-    asks: bool
-    reads_first: bool
+    rule_reads_values: bool
+    reads_to_start: bool
     render: Mapping[str, Render]
-    ways: tuple[Way, ...]
+    transitions: tuple[CompiledTransition, ...]
     reads: Mapping[Stage, Reads]
 
 
@@ -69,13 +69,13 @@ class Plan:
     def __init__(self, workflow: Workflow) -> None:
         self.workflow = workflow
         self.graph = Graph(workflow)
-        self._compiled: dict[int, Compiled] = {}
-        self._variables: dict[tuple[int, frozenset[str] | None], Variables | None] = {}
-        self.vars: Render = naming("vars", compile_template(workflow.vars))
-        self.output: Render = naming("output", compile_template(workflow.output))
+        self._compiled: dict[int, CompiledTask] = {}
+        self._variables: dict[tuple[int, frozenset[str] | None], VariablesRequest | None] = {}
+        self.vars: Render = name_place("vars", compile_template(workflow.vars))
+        self.output: Render = name_place("output", compile_template(workflow.output))
         self.vars_read, self.output_read = (self._reads(uses(slot.names)) for slot in of_workflow(workflow))
 
-    def __getitem__(self, index: int) -> Compiled:
+    def __getitem__(self, index: int) -> CompiledTask:
         found = self._compiled.get(index)
         if found is None:
             found = self._compiled[index] = self._compile(self.graph[index])
@@ -98,7 +98,7 @@ class Plan:
     def exit(self) -> int | None:
         return None if self.graph.exit is None else self.graph.exit.index
 
-    def variables(self, reader: int, names: frozenset[str] | None) -> Variables | None:
+    def variables(self, reader: int, names: frozenset[str] | None) -> VariablesRequest | None:
         """The request for variables of these names (None: all) as `reader` sees them, or None if there are
         none."""
         if names == frozenset():
@@ -108,13 +108,13 @@ class Plan:
             self._variables[key] = self._request(reader, names)
         return self._variables[key]
 
-    def _request(self, reader: int, names: frozenset[str] | None) -> Variables | None:
+    def _request(self, reader: int, names: frozenset[str] | None) -> VariablesRequest | None:
         after_all = reader in (EVERYTHING, self.exit)
         writers = self.graph.publishers.before(None if after_all else reader, names)
         begun = self.workflow.vars if names is None else names & self.workflow.vars.keys()
         if not writers.any and not begun:
             return None
-        return Variables(names, writers.which, len(self.graph) if after_all else reader)
+        return VariablesRequest(names, writers.which, len(self.graph) if after_all else reader)
 
     def sees(self, reader: int, writer: int) -> bool:
         """Whether what `writer` publishes is for `reader` to see."""
@@ -133,42 +133,42 @@ class Plan:
             used.own_result,
         )
 
-    def _compile(self, node: Node) -> Compiled:
+    def _compile(self, node: Node) -> CompiledTask:
         reads: dict[Stage, Uses] = dict.fromkeys(("decide", "fan", "start", "settle"), NOTHING)
         reads["decide"] = context_rules(node.rule)
         render: dict[str, Render] = {}
         for slot in slots(node.step):
             reads[slot.stage] |= uses(slot.names)
             if slot.path[0] not in ("when", "next", "wait_for_event") and slot.template not in (None, {}):
-                render[".".join(str(part) for part in slot.path)] = _placed(node.name, slot)
-        ways = tuple(
-            Way(
-                condition(way.when),
-                way.when is True,
-                _placed(node.name, Slot(("next", number, "publish"), "settle", way.publish))
-                if way.publish
+                render[".".join(str(part) for part in slot.path)] = _compile_slot(node.name, slot)
+        transitions = tuple(
+            CompiledTransition(
+                condition(transition.when),
+                transition.when is True,
+                _compile_slot(node.name, Slot(("next", number, "publish"), "settle", transition.publish))
+                if transition.publish
                 else None,
-                tuple(self.graph.index[name] for name in way.do),
+                tuple(self.graph.index[name] for name in transition.do),
             )
-            for number, way in enumerate(node.transitions)
+            for number, transition in enumerate(node.transitions)
         )
-        asks = any(
+        rule_reads_values = any(
             isinstance(part, rules.Context) or (isinstance(part, str) and part not in rules.NAMED)
             for _, part in rules.walk(node.rule)
         )
         found = {stage: self._reads(used) for stage, used in reads.items()}
-        busy = any(found[stage] is not NOTHING_READ for stage in FIRST_STAGES)
-        return Compiled(node, asks, busy, render, ways, found)
+        reads_to_start = any(found[stage] is not NOTHING_READ for stage in FIRST_STAGES)
+        return CompiledTask(node, rule_reads_values, reads_to_start, render, transitions, found)
 
 
-def _placed(task: str, slot: Slot) -> Render:
+def _compile_slot(task: str, slot: Slot) -> Render:
     """The template of a slot. Its errors name the task and the field."""
-    return naming(
+    return name_place(
         f"task `{task}`, {'.'.join(str(part) for part in slot.path)}", compile_template(slot.template)
     )
 
 
-def naming(place: str, render: Callable[[Mapping[str, Any]], Any]) -> Render:
+def name_place(place: str, render: Callable[[Mapping[str, Any]], Any]) -> Render:
     """`render`, whose ExpressionErrors say where they come from."""
 
     def placed(namespace: Mapping[str, Any]) -> Any:

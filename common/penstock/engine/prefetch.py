@@ -1,6 +1,6 @@
-"""Ask at once for what a batch of changes will need, so that one look into the database does for all of it.
+"""Asks at once for what a batch of ends will need, so that it is read from the database in one go.
 
-Only a guess, which decides nothing: what it leaves out is asked for later, what it asks in vain does no harm.
+Only a guess, which decides nothing: what it leaves out is asked for later, and facts too many do no harm.
 """
 
 from __future__ import annotations
@@ -8,68 +8,67 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from penstock.engine.decision import Change
-from penstock.engine.facts import EVERYTHING, Needed
-from penstock.engine.plan import FIRST_STAGES, Compiled
-from penstock.engine.scope import Steps
+from penstock.engine.decision import ChildEnded
+from penstock.engine.draft import Draft
+from penstock.engine.facts import EVERYTHING, Asking, Needed
+from penstock.engine.plan import FIRST_STAGES, CompiledTask
 from penstock.engine.state import OPEN
-from penstock.engine.working_state import Run
 
 
-def first_needed(run: Run, changes: Sequence[Change]) -> set[int]:
-    """The tasks whose records any decision on these changes begins with."""
-    tasks = set(islice(run.head.due, run.budget))
-    for change in changes:
-        if change.task not in tasks:
-            tasks.add(change.task)
-            tasks.update(run.plan.graph[change.task].targets)
+def first_needed(draft: Draft, ended: Sequence[ChildEnded]) -> set[int]:
+    """The tasks whose states any decision on these ends begins with."""
+    tasks = set(islice(draft.state.due, draft.budget))
+    for child in ended:
+        if child.task not in tasks:
+            tasks.add(child.task)
+            tasks.update(draft.plan.graph[child.task].targets)
     return tasks
 
 
-def foresee(run: Run, changes: Sequence[Change]) -> Steps[None]:
-    """Load the records, then what the tasks read that probably end or start."""
-    records = run.facts.records
-    first = first_needed(run, changes) - records.keys()
+def prefetch(draft: Draft, ended: Sequence[ChildEnded]) -> Asking[None]:
+    """Load the states of these tasks, then what those read that probably end or start."""
+    known_tasks = draft.facts.tasks
+    first = first_needed(draft, ended) - known_tasks.keys()
     if first:
-        yield Needed(records=first)
+        yield Needed(tasks=first)
     ends: dict[int, int] = {}
-    for change in changes:
-        known = records[change.task]
+    for child in ended:
+        known = known_tasks[child.task]
         if known is not None and known.status == OPEN:
-            ends[change.task] = ends.get(change.task, 0) + 1
+            ends[child.task] = ends.get(child.task, 0) + 1
     needed = Needed()
     arrivals: dict[int, int] = {}
     for task, count in ends.items():
-        compiled = run.plan[task]
-        if _ends(run, compiled, count, needed):
-            run.scope.wanted(needed, compiled.reads["settle"], task)
+        compiled = draft.plan[task]
+        if _ends(draft, compiled, count, needed):
+            draft.scope.add_needed(needed, compiled.reads["settle"], task)
             for target in compiled.node.targets:
                 arrivals[target] = arrivals.get(target, 0) + 1
     for target, count in arrivals.items():
-        compiled, known = run.plan[target], records[target]
-        if compiled.reads_first and (known is None or known.undecided):
+        compiled, known = draft.plan[target], known_tasks[target]
+        if compiled.reads_to_start and (known is None or known.undecided):
             arrived = count + (0 if known is None else known.arrived)
             if compiled.node.early_success or arrived == len(compiled.node.sources):
                 for stage in FIRST_STAGES:
-                    run.scope.wanted(needed, compiled.reads[stage], target)
-    if run.head.phase == "running" and len(ends) >= run.head.left:
-        if run.plan.exit is not None:
-            needed.records.add(run.plan.exit)
+                    draft.scope.add_needed(needed, compiled.reads[stage], target)
+    if draft.state.phase == "running" and len(ends) >= draft.state.left:
+        if draft.plan.exit is not None:
+            needed.tasks.add(draft.plan.exit)
         else:
-            run.scope.wanted(needed, run.plan.output_read, EVERYTHING)
+            draft.scope.add_needed(needed, draft.plan.output_read, EVERYTHING)
     if needed:
-        yield from run.scope.load(needed)
+        yield from draft.scope.load(needed)
 
 
-def _ends(run: Run, compiled: Compiled, count: int, needed: Needed) -> bool:
+def _ends(draft: Draft, compiled: CompiledTask, count: int, needed: Needed) -> bool:
     """Whether a task probably ends when `count` of its executions have ended. If more of its items start
     instead, they are needed."""
     task = compiled.node.index
-    record = run.facts.records[task]
-    if record is None or record.fan is None:
+    task_state = draft.facts.tasks[task]
+    if task_state is None or task_state.fan is None:
         return True
-    fan = record.fan
-    if fan.begun < fan.total and not fan.stopped and not run.head.paused:
-        needed.items[task] = (fan.begun, min(fan.total, fan.begun + min(count, run.budget)))
-        run.scope.wanted(needed, compiled.reads["start"], task)
+    fan = task_state.fan
+    if fan.begun < fan.total and not fan.stopped and not draft.state.paused:
+        needed.items[task] = (fan.begun, min(fan.total, fan.begun + min(count, draft.budget)))
+        draft.scope.add_needed(needed, compiled.reads["start"], task)
     return fan.running <= count and fan.begun == fan.total

@@ -4,53 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from penstock.engine.kept import Kept
 from penstock.engine.plan import Plan
-from penstock.engine.state import Record
+from penstock.engine.state import KeptTask, TaskState
 from penstock.moves import COMPLETED, SKIPPED
 
-Records = Mapping[int, Record]
+TaskStates = Mapping[int, TaskState]
+"""Of the run before, by task."""
 
 
-def from_failed(plan: Plan, records: Records, completed: Mapping[int, bytes]) -> dict[int, Kept]:
+def from_failed(plan: Plan, tasks: TaskStates, completed: Mapping[int, bytes]) -> dict[int, KeptTask]:
     """Keep what completed, may fail, or failed and was handled. Of a fan-out that is run again, `completed`
     has a bit for each item that completed (by task)."""
 
-    def stands(task: int, record: Record) -> bool:
-        return record.status in (COMPLETED, SKIPPED) or record.handled or plan.graph[task].step.allow_failure
+    def stands(task: int, task_state: TaskState) -> bool:
+        return (
+            task_state.status in (COMPLETED, SKIPPED)
+            or task_state.handled
+            or plan.graph[task].step.allow_failure
+        )
 
-    return _kept(plan, records, stands, completed)
+    return _kept(plan, tasks, stands, completed)
 
 
-def from_task(plan: Plan, records: Records, task: int) -> dict[int, Kept]:
+def from_task(plan: Plan, tasks: TaskStates, task: int) -> dict[int, KeptTask]:
     """Keep what ended, but neither this task nor what comes after it."""
-    return _kept(plan, records, lambda other, record: other != task, {})
+    return _kept(plan, tasks, lambda other, task_state: other != task, {})
 
 
 def _kept(
-    plan: Plan, records: Records, stands: Callable[[int, Record], bool], completed: Mapping[int, bytes]
-) -> dict[int, Kept]:
+    plan: Plan, tasks: TaskStates, stands: Callable[[int, TaskState], bool], completed: Mapping[int, bytes]
+) -> dict[int, KeptTask]:
     """In the workflow's order: a task is kept if it stands and everything before it will be as it was."""
-    kept: dict[int, Kept] = {}
+    kept: dict[int, KeptTask] = {}
     same: set[int] = set()
     for node in plan.graph.nodes:
-        record = records.get(node.index)
-        if record is None or not record.final or not same.issuperset(node.sources):
+        task_state = tasks.get(node.index)
+        if task_state is None or not task_state.final or not same.issuperset(node.sources):
             continue
-        by_hand = record.given and not record.runs
-        if record.status == SKIPPED and not record.runs and not by_hand:
+        by_hand = task_state.given and not task_state.runs
+        if task_state.status == SKIPPED and not task_state.runs and not by_hand:
             same.add(node.index)  # it will be skipped again, for the same reason
-        elif stands(node.index, record):
+        elif stands(node.index, task_state):
             same.add(node.index)
-            total = None if record.fan is None else record.fan.total
-            kept[node.index] = Kept(
-                record.status,
+            total = None if task_state.fan is None else task_state.fan.total
+            kept[node.index] = KeptTask(
+                task_state.status,
                 total=total,
-                given=record.given,
-                by_hand=by_hand and record.status in (COMPLETED, SKIPPED),
-                result=record.result,
-                error=record.error,
+                given=task_state.given,
+                by_hand=by_hand and task_state.status in (COMPLETED, SKIPPED),
+                result=task_state.result,
+                error=task_state.error,
             )
-        elif record.fan is not None and node.index in completed:
-            kept[node.index] = Kept(None, completed[node.index], digest=record.fan.digest)
+        elif task_state.fan is not None and node.index in completed:
+            kept[node.index] = KeptTask(None, completed[node.index], digest=task_state.fan.digest)
     return kept

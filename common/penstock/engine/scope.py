@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from penstock.engine.decision import Published
-from penstock.engine.facts import Ended, Facts, Needed
+from penstock.engine.facts import Asking, Facts, Needed, TaskResult
 from penstock.engine.plan import NOTHING_READ, Plan, Reads
-from penstock.engine.state import Record
+from penstock.engine.state import TaskState
 from penstock.moves import CANCELLED, COMPLETED, FINAL, SKIPPED, TIMEOUT
 
-T = TypeVar("T")
-Steps = Generator[Needed, None, T]
-"""A computation that stops to ask for facts. When it goes on, they are there."""
 
-
-class Told(int):
+class CallableFlag(int):
     """`failed` and `failed()` are the same thing in a condition."""
 
     def __call__(self) -> bool:
@@ -28,7 +24,7 @@ _EMPTY: dict[str, Any] = {"parameters": {}, "vars": {}, "context": {}, "tasks": 
 
 class Scope:
     """Builds namespaces from facts, and asks for those that are missing. `published` is what this very
-    advance published, which nobody can load yet."""
+    decision publishes: it is not stored yet."""
 
     def __init__(
         self, plan: Plan, facts: Facts, system: Mapping[str, Any], published: list[Published]
@@ -38,18 +34,18 @@ class Scope:
         self.system = system
         self.published = published
 
-    def wanted(self, needed: Needed, reads: Reads, reader: int) -> None:
+    def add_needed(self, needed: Needed, reads: Reads, reader: int) -> None:
         """Add to `needed` what a template that `reader` renders will ask for."""
         if reads is NOTHING_READ:
             return
-        needed.records |= reads.tasks
+        needed.tasks |= reads.tasks
         for task in reads.results:
-            record = self.facts.records.get(task)
-            if record is None or not record.given:
+            task_state = self.facts.tasks.get(task)
+            if task_state is None or not task_state.given:
                 needed.results.add(task)
         if reads.own:
-            record = self.facts.records.get(reader)
-            if record is None or not record.given:
+            task_state = self.facts.tasks.get(reader)
+            if task_state is None or not task_state.given:
                 needed.results.add(reader)
         names = reads.variables
         if names != frozenset() and reader in self.facts.variables:
@@ -60,13 +56,13 @@ class Scope:
             needed.variables[reader] = variables
         needed.parameters |= reads.parameters
 
-    def namespace(self, reads: Reads, reader: int, **own: Any) -> Steps[dict[str, Any]]:
+    def namespace(self, reads: Reads, reader: int, **own: Any) -> Asking[dict[str, Any]]:
         """What a template with these reads sees; `own` are names of its own."""
         if reads is NOTHING_READ:
             return {**_EMPTY, "system": self.system, **own}
-        needed = Needed(records=set(reads.tasks) | {reader} if reads.own else set(reads.tasks))
+        needed = Needed(tasks=set(reads.tasks) | {reader} if reads.own else set(reads.tasks))
         yield from self.load(needed)
-        self.wanted(needed, reads, reader)
+        self.add_needed(needed, reads, reader)
         yield from self.load(needed)
         variables = self.variables(reader, reads.variables)
         parameters = self.facts.parameters or {}
@@ -81,7 +77,7 @@ class Scope:
             **own,
         }
 
-    def load(self, needed: Needed) -> Steps[None]:
+    def load(self, needed: Needed) -> Asking[None]:
         missing = self.facts.missing(needed)
         if missing:
             yield missing
@@ -101,32 +97,32 @@ class Scope:
 
     def task(self, index: int, with_result: bool) -> dict[str, Any]:
         """`tasks.<name>`"""
-        record = self.facts.records.get(index)
-        seen: dict[str, Any] = {"status": "waiting" if record is None else record.status}
+        task_state = self.facts.tasks.get(index)
+        seen: dict[str, Any] = {"status": "waiting" if task_state is None else task_state.status}
         if with_result:
-            ended = self.ended(index, record)
+            ended = self.result_of(index, task_state)
             seen["result"], seen["error"] = ended
         return seen
 
-    def ended(self, index: int, record: Record | None) -> Ended:
-        """Result and error of a task. What the executor itself says of it comes before what its execution
-        said."""
-        if record is None or record.status not in FINAL or record.status == SKIPPED:
-            return Ended()
-        if record.given:
-            return Ended(record.result, record.error)
-        loaded = self.facts.results.get(index, Ended())
-        return Ended(loaded.result, loaded.error if record.error is None else record.error)
+    def result_of(self, index: int, task_state: TaskState | None) -> TaskResult:
+        """Result and error of a task. What the engine itself found comes before what its execution
+        gave."""
+        if task_state is None or task_state.status not in FINAL or task_state.status == SKIPPED:
+            return TaskResult()
+        if task_state.given:
+            return TaskResult(task_state.result, task_state.error)
+        loaded = self.facts.results.get(index, TaskResult())
+        return TaskResult(loaded.result, loaded.error if task_state.error is None else task_state.error)
 
 
-def end_names(status: str, ended: Ended) -> dict[str, Any]:
+def end_names(status: str, ended: TaskResult) -> dict[str, Any]:
     """The names about a task's own end, for its `publish` and `next`."""
     return {
         "status": status,
         "result": ended.result,
         "error": ended.error,
-        "succeeded": Told(status == COMPLETED),
-        "failed": Told(status not in (COMPLETED, SKIPPED)),
-        "timed_out": Told(status == TIMEOUT),
-        "cancelled": Told(status == CANCELLED),
+        "succeeded": CallableFlag(status == COMPLETED),
+        "failed": CallableFlag(status not in (COMPLETED, SKIPPED)),
+        "timed_out": CallableFlag(status == TIMEOUT),
+        "cancelled": CallableFlag(status == CANCELLED),
     }

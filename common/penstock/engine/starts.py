@@ -4,77 +4,78 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.engine.fan_out import fan_out, fill
-from penstock.engine.kept import Kept
-from penstock.engine.plan import Compiled
-from penstock.engine.scope import Steps
-from penstock.engine.state import DUE, OPEN, Fan, Record
-from penstock.engine.task_end import end
-from penstock.engine.task_errors import error_of
-from penstock.engine.task_input import input_of, start_of
-from penstock.engine.working_state import Run
+from penstock.engine.draft import Draft
+from penstock.engine.facts import Asking
+from penstock.engine.fan_out import fan_out, start_items
+from penstock.engine.plan import CompiledTask
+from penstock.engine.state import DUE, OPEN, FanOut, KeptTask, TaskState
+from penstock.engine.task_end import end_task
+from penstock.engine.task_errors import describe_error
+from penstock.engine.task_input import make_start, render_input
 from penstock.errors import ExpressionError
 from penstock.language.workflows.model import FAIL, NOOP
 from penstock.moves import COMPLETED, FAILED
 
 
-def start_due(run: Run) -> Steps[None]:
+def start_due(draft: Draft) -> Asking[None]:
     """Start what is due, in order, as far as the budget of this decision goes."""
-    while run.head.due and run.head.phase in ("running", "exiting") and not run.head.paused:
-        if run.budget <= 0:
-            run.decision.again = True
+    while draft.state.due and draft.state.phase in ("running", "exiting") and not draft.state.paused:
+        if draft.budget <= 0:
+            draft.decision.more_due = True
             return
-        task = run.head.due.popleft()
-        record = yield from run.record(task)
-        if record.status == DUE:
-            yield from _start(run, run.plan[task], record)
-        elif record.fan is not None:
-            record.fan.queued = False
-            yield from fill(run, run.plan[task], record)
+        task = draft.state.due.popleft()
+        task_state = yield from draft.to_change(task)
+        if task_state.status == DUE:
+            yield from _start(draft, draft.plan[task], task_state)
+        elif task_state.fan is not None:
+            task_state.fan.queued = False
+            yield from start_items(draft, draft.plan[task], task_state)
 
 
-def end_as_kept(run: Run, task: int, kept: Kept) -> Steps[None]:
+def end_as_before(draft: Draft, task: int, kept: KeptTask) -> Asking[None]:
     """A task of a re-run ends at once, as it did in the run before."""
     assert kept.status is not None
-    record = yield from run.record(task)
-    record.kept = None
-    record.given, record.result = kept.given, kept.result
+    task_state = yield from draft.to_change(task)
+    task_state.kept = None
+    task_state.given, task_state.result = kept.given, kept.result
     if kept.total is not None:
-        record.fan = Fan(kept.total, begun=kept.total, ended=kept.total)
-    yield from end(run, task, kept.status, kept.error)
+        task_state.fan = FanOut(kept.total, begun=kept.total, ended=kept.total)
+    yield from end_task(draft, task, kept.status, kept.error)
 
 
-def _start(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
+def _start(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
     node = compiled.node
-    if record.kept is not None and record.kept.status is not None:
-        yield from end_as_kept(run, node.index, record.kept)
+    if task_state.kept is not None and task_state.kept.status is not None:
+        yield from end_as_before(draft, node.index, task_state.kept)
         return
     try:
         if node.step.with_items is not None:
-            yield from fan_out(run, compiled, record)
+            yield from fan_out(draft, compiled, task_state)
             return
-        names = yield from run.scope.namespace(compiled.reads["start"], node.index)
+        names = yield from draft.scope.namespace(compiled.reads["start"], node.index)
         if node.step.kind in (NOOP, FAIL):
-            yield from _at_once(run, compiled, record, names)
+            yield from _end_at_once(draft, compiled, task_state, names)
             return
-        start = start_of(compiled, None, names)
+        start = make_start(compiled, None, names)
     except ExpressionError as error:
-        record.given = True
-        yield from end(run, node.index, FAILED, error_of(error))
+        task_state.given = True
+        yield from end_task(draft, node.index, FAILED, describe_error(error))
         return
-    run.decision.starts.append(start)
-    run.budget -= 1
-    run.head.open += 1
-    record.status = OPEN
+    draft.decision.starts.append(start)
+    draft.budget -= 1
+    draft.state.open += 1
+    task_state.status = OPEN
 
 
-def _at_once(run: Run, compiled: Compiled, record: Record, names: dict[str, Any]) -> Steps[None]:
+def _end_at_once(
+    draft: Draft, compiled: CompiledTask, task_state: TaskState, names: dict[str, Any]
+) -> Asking[None]:
     """`noop` and `fail`, which need no worker."""
-    given = input_of(compiled, names)
-    record.given = True
+    given = render_input(compiled, names)
+    task_state.given = True
     if compiled.node.step.kind == NOOP:
-        record.result = given
-        yield from end(run, compiled.node.index, COMPLETED)
+        task_state.result = given
+        yield from end_task(draft, compiled.node.index, COMPLETED)
     else:
         message = str(given.get("message", "the workflow says so"))
-        yield from end(run, compiled.node.index, FAILED, {"type": "Failed", "message": message})
+        yield from end_task(draft, compiled.node.index, FAILED, {"type": "Failed", "message": message})

@@ -1,8 +1,9 @@
-"""What is kept of a run of a workflow between two decisions: a small head, and a record of each task that has
-begun or of which something before it has ended. Of all others nothing is kept: they follow from the graph.
+"""What is stored of a run of a workflow between two decisions: a small state of its own, and one of each task that has
+begun or of which a task before it has ended. Nothing is stored of all the others: how they stand follows from the
+graph.
 
-Tasks are named by their index in the graph. Statuses of a record are those below and the final ones of an
-execution.
+Tasks are named by their index in the graph. A task's status is one of those below or a final one of an execution.
+Fields are stored under their names (`serialization`), and SQL reads some of them: do not rename them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from penstock.engine.kept import Kept
 from penstock.language.workflows.rules import FAILURE, SKIP, SUCCESS
 from penstock.moves import COMPLETED, FINAL, SKIPPED
 
@@ -27,13 +27,33 @@ Phase = Literal["running", "stopping", "exiting", "ended"]
 exit task runs."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeptTask:
+    """A task that a re-run keeps: how it ended in the run before. Its result, and those of its `total` items, are
+    stored apart.
+
+    `status` None: of a fan-out that is run again, only items are kept. `items` has a bit for each that completed;
+    they are kept if the list of items has the same `digest`. `given`, `result` and `error` are as in TaskState.
+    `by_hand`: an operator ended it before it was decided whether it runs."""
+
+    status: str | None
+    items: bytes = b""
+    total: int | None = None
+    digest: str = ""
+    given: bool = False
+    by_hand: bool = False
+    result: Any = None
+    error: Any = None
+
+
 @dataclass(slots=True)
-class Head:
+class WorkflowState:
     """The workflow's own state, of bounded size but for `due`.
 
     `left` tasks have not ended, `open` of them have started; `unhandled` failures would fail the workflow if
-    it ended now. `due` are the tasks with something to start, in order. `outcome` is how the workflow ends,
-    once that is known: a status and an error or None. It was stopped `stops` times."""
+    it ended now. `due` are the tasks with something to start, in order. `faults` are the errors of transitions.
+    `outcome` is how the workflow ends, once that is known: a status and an error or None. It was stopped `stops`
+    times."""
 
     left: int
     open: int = 0
@@ -47,10 +67,11 @@ class Head:
 
 
 @dataclass(slots=True)
-class Fan:
-    """The items of a task. `begun` of `total` were looked at, in order; `ended` of these have ended, which
-    bits of `settled` say one by one, so that no end counts twice. `stopped`: no more of them start. `queued`:
-    it is among those that are due."""
+class FanOut:
+    """The items of a task. `begun` of `total` were started or kept, in order; `ended` of these have ended, which
+    bits of `settled` say one by one, so that no end counts twice. At most `window` run at a time (0: any number).
+    `stopped`: no more of them start. `queued`: the task is among those that are due. `digest` is that of the list
+    of items."""
 
     total: int
     begun: int = 0
@@ -73,7 +94,7 @@ class Fan:
         left = 0 if self.stopped else self.total - self.begun
         return min(left, self.window - self.running) if self.window else left
 
-    def settle(self, item: int) -> bool:
+    def note_end(self, item: int) -> bool:
         """Note that an item has ended. False if that was known."""
         byte, bit = item >> 3, 1 << (item & 7)
         if self.settled[byte] & bit:
@@ -84,12 +105,13 @@ class Fan:
 
 
 @dataclass(slots=True)
-class Record:
-    """What is known of a task. How its sources came out is counted until it is decided.
+class TaskState:
+    """What is known of a task. `success`, `failed` and `skipped` count how the tasks before it ended, until it is
+    decided whether it runs.
 
-    `named` holds the outcomes of those sources that its rule looks at one by one. `runs`: it was decided that
-    it runs. `rescues` counts the sources that failed and whose failure route leads here; `routes` are the
-    targets of its own failure routes. `handled`: it failed, and it may, or something that asked for its failure
+    `named` holds the outcomes of those tasks before it that its rule names one by one. `runs`: it was decided that
+    it runs. `rescues` counts the tasks that failed and whose failure route leads here; `routes` are the
+    targets of its own failure routes. `handled`: it failed, and it may, or a task that runs because of its failure
     runs. `kept`: in a re-run, how it ended in the run before, until it would start. `given` is set if its result is
     not an execution's: that of `noop`, of an empty list, or one that an operator set."""
 
@@ -102,8 +124,8 @@ class Record:
     rescues: int = 0
     routes: list[int] = field(default_factory=list)
     handled: bool = False
-    kept: Kept | None = None
-    fan: Fan | None = None
+    kept: KeptTask | None = None
+    fan: FanOut | None = None
     given: bool = False
     result: Any = None
     error: Any = None
@@ -119,6 +141,11 @@ class Record:
     @property
     def arrived(self) -> int:
         return self.success + self.failed + self.skipped
+
+    @property
+    def failing(self) -> bool:
+        """It failed and nobody handled it (what `Needed.failures` asks for)."""
+        return self.final and not self.handled and self.status not in (COMPLETED, SKIPPED)
 
 
 def outcome_of(status: str, allow_failure: bool) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.engine.arrivals import deliver
+from penstock.engine.arrivals import deliver_arrivals
 from penstock.engine.decision import Final
-from penstock.engine.facts import EVERYTHING, Needed
-from penstock.engine.scope import Steps
-from penstock.engine.state import DUE, OPEN, Record, outcome_of
-from penstock.engine.task_errors import error_of, failures_error
-from penstock.engine.transitions import settle
-from penstock.engine.working_state import Run
+from penstock.engine.draft import Draft
+from penstock.engine.facts import EVERYTHING, Asking, Needed
+from penstock.engine.state import DUE, OPEN, TaskState, outcome_of
+from penstock.engine.task_errors import describe_error, describe_failed_tasks
+from penstock.engine.transitions import take_transitions
 from penstock.errors import ExpressionError
 from penstock.language.workflows.rules import FAILURE
 from penstock.moves import COMPLETED, FAILED
@@ -20,90 +19,95 @@ SHOWN = 10
 """How many failed tasks the error of a workflow names."""
 
 
-def end(run: Run, task: int, status: str, error: Any = None) -> Steps[None]:
+def end_task(draft: Draft, task: int, status: str, error: Any = None) -> Asking[None]:
     """A task has ended, whatever it was doing: everything that follows from it."""
-    record = yield from run.record(task)
-    if record.status == OPEN:
-        run.head.open -= 1
-    record.status = status
+    task_state = yield from draft.to_change(task)
+    if task_state.status == OPEN:
+        draft.state.open -= 1
+    task_state.status = status
     if error is not None:
-        record.error = error
-    if task == run.plan.exit:
-        yield from _exited(run, record)
+        task_state.error = error
+    if task == draft.plan.exit:
+        yield from _exit_task_ended(draft, task_state)
         return
-    run.head.left -= 1
-    yield from settle(run, run.plan[task], record)
-    yield from deliver(run)
-    yield from conclude(run)
+    draft.state.left -= 1
+    yield from take_transitions(draft, draft.plan[task], task_state)
+    yield from deliver_arrivals(draft)
+    yield from end_if_all_tasks_ended(draft)
 
 
-def conclude(run: Run) -> Steps[None]:
+def end_if_all_tasks_ended(draft: Draft) -> Asking[None]:
     """See whether everything has ended, and how."""
-    head = run.head
-    if head.phase == "running" and head.left == 0:
+    state = draft.state
+    if state.phase == "running" and state.left == 0:
         error = None
-        if head.unhandled or head.faults:
-            error = yield from _failures(run)
-        yield from leave(run, FAILED if error else COMPLETED, error)
-    elif head.phase == "stopping" and head.open == 0:
-        assert head.outcome is not None
-        yield from leave(run, *head.outcome)
+        if state.unhandled or state.faults:
+            error = yield from _failures(draft)
+        yield from run_exit_task_or_end(draft, FAILED if error else COMPLETED, error)
+    elif state.phase == "stopping" and state.open == 0:
+        assert state.outcome is not None
+        yield from run_exit_task_or_end(draft, *state.outcome)
 
 
-def leave(run: Run, status: str, error: Any) -> Steps[None]:
+def run_exit_task_or_end(draft: Draft, status: str, error: Any) -> Asking[None]:
     """All tasks have ended. Start the exit task if there is one; else this is the end."""
-    run.ends_as(status, error)
-    run.head.due.clear()
-    if run.plan.exit is None:
-        yield from finish(run)
+    draft.set_outcome(status, error)
+    draft.state.due.clear()
+    if draft.plan.exit is None:
+        yield from end_workflow(draft)
         return
-    run.head.phase = "exiting"
-    record = yield from run.record(run.plan.exit)
-    record.status = DUE
-    run.head.due.append(run.plan.exit)
+    draft.state.phase = "exiting"
+    task_state = yield from draft.to_change(draft.plan.exit)
+    task_state.status = DUE
+    draft.state.due.append(draft.plan.exit)
 
 
-def finish(run: Run) -> Steps[None]:
-    """The end, as `head.outcome` says; but an output that fails fails the workflow."""
-    assert run.head.outcome is not None
-    status, error = run.head.outcome
+def end_workflow(draft: Draft) -> Asking[None]:
+    """The end, as `state.outcome` says; but an output that fails fails the workflow."""
+    assert draft.state.outcome is not None
+    status, error = draft.state.outcome
     output = None
-    if status == COMPLETED and run.plan.workflow.output is not None:
+    if status == COMPLETED and draft.plan.workflow.output is not None:
         try:
-            names = yield from run.scope.namespace(run.plan.output_read, EVERYTHING)
-            output = run.plan.output(names)
+            names = yield from draft.scope.namespace(draft.plan.output_read, EVERYTHING)
+            output = draft.plan.output(names)
         except ExpressionError as failed:
-            status, error = FAILED, error_of(failed)
-    run.head.phase = "ended"
-    run.head.due.clear()
-    run.decision.final = Final(status, output, error)
+            status, error = FAILED, describe_error(failed)
+    draft.state.phase = "ended"
+    draft.state.due.clear()
+    draft.decision.final = Final(status, output, error)
 
 
-def _failures(run: Run) -> Steps[dict[str, Any]]:
+def _failures(draft: Draft) -> Asking[dict[str, Any]]:
     """The error of the workflow: the first of the tasks whose failure nobody handled."""
-    yield from run.scope.load(Needed(failures=bool(run.head.unhandled)))
-    candidates = {**(run.facts.failures or {}), **run.decision.records}
-    found = {task: record for task, record in candidates.items() if _unhandled(run, task, record)}
+    yield from draft.scope.load(Needed(failures=bool(draft.state.unhandled)))
+    candidates = {**(draft.facts.failures or {}), **draft.decision.tasks}
+    found = {
+        task: task_state for task, task_state in candidates.items() if _unhandled(draft, task, task_state)
+    }
     shown = sorted(found)[:SHOWN]
-    yield from run.scope.load(Needed(results={task for task in shown if not found[task].given}))
-    ends = {run.plan.graph[task].name: run.scope.ended(task, found[task]) for task in shown}
-    return failures_error(ends, run.head.unhandled, run.head.faults)
+    yield from draft.scope.load(Needed(results={task for task in shown if not found[task].given}))
+    ends = {draft.plan.graph[task].name: draft.scope.result_of(task, found[task]) for task in shown}
+    return describe_failed_tasks(ends, draft.state.unhandled, draft.state.faults)
 
 
-def _unhandled(run: Run, task: int, record: Record) -> bool:
-    if not record.final or record.handled:
+def _unhandled(draft: Draft, task: int, task_state: TaskState) -> bool:
+    if not task_state.final or task_state.handled:
         return False
-    return outcome_of(record.status, run.plan.graph[task].step.allow_failure) == FAILURE
+    return outcome_of(task_state.status, draft.plan.graph[task].step.allow_failure) == FAILURE
 
 
-def _exited(run: Run, record: Record) -> Steps[None]:
+def _exit_task_ended(draft: Draft, task_state: TaskState) -> Asking[None]:
     """The exit task has ended. Its failure fails a workflow that would have completed, and changes no other
     end."""
-    exit = run.plan.graph.exit
-    assert run.head.outcome is not None
+    exit = draft.plan.graph.exit
+    assert draft.state.outcome is not None
     assert exit is not None
-    if outcome_of(record.status, exit.step.allow_failure) == FAILURE and run.head.outcome[0] == COMPLETED:
-        yield from run.scope.load(Needed(results=set() if record.given else {exit.index}))
-        ended = run.scope.ended(exit.index, record)
-        run.head.outcome = (FAILED, failures_error({exit.name: ended}, 1, []))
-    yield from finish(run)
+    if (
+        outcome_of(task_state.status, exit.step.allow_failure) == FAILURE
+        and draft.state.outcome[0] == COMPLETED
+    ):
+        yield from draft.scope.load(Needed(results=set() if task_state.given else {exit.index}))
+        ended = draft.scope.result_of(exit.index, task_state)
+        draft.state.outcome = (FAILED, describe_failed_tasks({exit.name: ended}, 1, []))
+    yield from end_workflow(draft)

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.engine.facts import Ended
+from penstock.engine.facts import TaskResult
 from penstock.errors import PenstockError
 
 
-def error_of(error: PenstockError) -> dict[str, Any]:
+def describe_error(error: PenstockError) -> dict[str, Any]:
     """An error that the executor itself found."""
     found = {"type": type(error).__name__, "message": error.message}
     return found | ({"hint": error.hint} if error.hint else {})
 
 
-def items_error(failed: int, total: int, skipped: int, first: Any) -> dict[str, Any]:
+def describe_failed_items(failed: int, total: int, skipped: int, first: Any) -> dict[str, Any]:
     """The error of a fan-out. `first` is the error of the first item that failed for a reason of the
     executor's."""
     message = f"{failed} of {total} items failed" + (f", {skipped} were not started" if skipped else "")
     return {"type": "ItemsFailed", "message": message} | ({"first": first} if first else {})
 
 
-def failures_error(
-    ends: Mapping[str, Ended], unhandled: int, faults: Sequence[Mapping[str, Any]]
+def describe_failed_tasks(
+    ends: Mapping[str, TaskResult], unhandled: int, faults: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The error of a workflow: which tasks failed with nobody to handle it, and which transitions were in
     error."""

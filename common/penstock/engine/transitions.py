@@ -1,4 +1,4 @@
-"""A task has ended: what it publishes, which ways it opens, and how its end counts for what comes after
+"""A task has ended: what it publishes, which transitions it takes, and how its end counts for what comes after
 it."""
 
 from __future__ import annotations
@@ -7,12 +7,12 @@ from heapq import heappush
 from typing import Any
 
 from penstock.engine.decision import Published
-from penstock.engine.facts import Ended
-from penstock.engine.plan import Compiled, Way
-from penstock.engine.scope import Steps, end_names
-from penstock.engine.state import Record, outcome_of
-from penstock.engine.task_errors import error_of
-from penstock.engine.working_state import Arrival, Run
+from penstock.engine.draft import Arrival, Draft
+from penstock.engine.facts import Asking, TaskResult
+from penstock.engine.plan import CompiledTask, CompiledTransition
+from penstock.engine.scope import end_names
+from penstock.engine.state import TaskState, outcome_of
+from penstock.engine.task_errors import describe_error
 from penstock.errors import ExpressionError
 from penstock.language.workflows.rules import FAILURE, SKIP, SUCCESS
 from penstock.moves import COMPLETED, FAILED, SKIPPED
@@ -20,85 +20,87 @@ from penstock.moves import COMPLETED, FAILED, SKIPPED
 MAX_FAULTS = 10
 
 
-def settle(run: Run, compiled: Compiled, record: Record) -> Steps[None]:
+def take_transitions(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
     """Publish, take transitions, and send the task's outcome on its way to those after it
-    (`run.arriving`)."""
+    (`draft.arriving`)."""
     node = compiled.node
     taken: set[int] = set()
     rescued: set[int] = set()
-    if record.status != SKIPPED and ("publish" in compiled.render or compiled.ways):
-        names = yield from run.scope.namespace(compiled.reads["settle"], node.index)
-        if record.status == COMPLETED and "publish" in compiled.render:
-            _publish(run, compiled, record, names | _end(run, node.index, record))
-        names |= _end(run, node.index, record)
-        for number, way in enumerate(compiled.ways):
-            if _take(run, compiled, number, way, names):
-                taken.update(way.do)
-                if record.status != COMPLETED and not _taken_anyway(way, names):
-                    rescued.update(way.do)
-                    record.handled |= not way.do
-    record.routes = sorted(rescued)
-    outcome = outcome_of(record.status, node.step.allow_failure)
-    if outcome == FAILURE and not record.handled:
-        run.head.unhandled += 1
-    elif outcome == SUCCESS and record.status != COMPLETED:
-        record.handled = True
+    if task_state.status != SKIPPED and ("publish" in compiled.render or compiled.transitions):
+        names = yield from draft.scope.namespace(compiled.reads["settle"], node.index)
+        if task_state.status == COMPLETED and "publish" in compiled.render:
+            _publish(draft, compiled, task_state, names | _end_names(draft, node.index, task_state))
+        names |= _end_names(draft, node.index, task_state)
+        for number, transition in enumerate(compiled.transitions):
+            if _is_taken(draft, compiled, number, transition, names):
+                taken.update(transition.do)
+                if task_state.status != COMPLETED and not _taken_after_success_too(transition, names):
+                    rescued.update(transition.do)
+                    task_state.handled |= not transition.do
+    task_state.routes = sorted(rescued)
+    outcome = outcome_of(task_state.status, node.step.allow_failure)
+    if outcome == FAILURE and not task_state.handled:
+        draft.state.unhandled += 1
+    elif outcome == SUCCESS and task_state.status != COMPLETED:
+        task_state.handled = True
     for target in node.targets:
         if node.routes and target in node.routes:
             led = SUCCESS if target in taken else SKIP
-            heappush(run.arriving, Arrival(target, node.index, led, target in rescued))
+            heappush(draft.arriving, Arrival(target, node.index, led, target in rescued))
         else:
-            heappush(run.arriving, Arrival(target, node.index, outcome, False))
+            heappush(draft.arriving, Arrival(target, node.index, outcome, False))
 
 
-def _end(run: Run, task: int, record: Record) -> dict[str, Any]:
-    return end_names(record.status, run.scope.ended(task, record))
+def _end_names(draft: Draft, task: int, task_state: TaskState) -> dict[str, Any]:
+    return end_names(task_state.status, draft.scope.result_of(task, task_state))
 
 
-def _publish(run: Run, compiled: Compiled, record: Record, names: dict[str, Any]) -> None:
+def _publish(draft: Draft, compiled: CompiledTask, task_state: TaskState, names: dict[str, Any]) -> None:
     """A task whose publishing fails has failed, whatever its execution did."""
     try:
-        _set(
-            run,
+        _publish_values(
+            draft,
             compiled.node.index,
             compiled.render["publish"](names),
             f"task `{compiled.node.name}`, publish",
         )
     except ExpressionError as error:
-        record.status, record.error = FAILED, error_of(error)
+        task_state.status, task_state.error = FAILED, describe_error(error)
 
 
-def _take(run: Run, compiled: Compiled, number: int, way: Way, names: dict[str, Any]) -> bool:
+def _is_taken(
+    draft: Draft, compiled: CompiledTask, number: int, transition: CompiledTransition, names: dict[str, Any]
+) -> bool:
     """Whether a transition is taken. One that is in error is not, and the workflow will fail for it."""
     place = f"task `{compiled.node.name}`, next.{number}"
     try:
         try:
-            taken = way.when(names)
+            taken = transition.when(names)
         except ExpressionError as error:
             raise ExpressionError(f"{place}.when: {error.message}", hint=error.hint) from None
-        if taken and way.publish is not None:
-            _set(run, compiled.node.index, way.publish(names), f"{place}.publish")
+        if taken and transition.publish is not None:
+            _publish_values(draft, compiled.node.index, transition.publish(names), f"{place}.publish")
         return taken
     except ExpressionError as error:
-        run.head.faults = [*run.head.faults, error_of(error)][:MAX_FAULTS]
+        draft.state.faults = [*draft.state.faults, describe_error(error)][:MAX_FAULTS]
         return False
 
 
-def _taken_anyway(way: Way, names: dict[str, Any]) -> bool:
+def _taken_after_success_too(transition: CompiledTransition, names: dict[str, Any]) -> bool:
     """Whether a transition that was taken after a failure would be taken after a success as well. If not, it
     is a failure route, and it handles the failure."""
-    if way.always:
+    if transition.always:
         return True
     try:
-        return way.when(names | end_names(COMPLETED, Ended(names["result"])))
+        return transition.when(names | end_names(COMPLETED, TaskResult(names["result"])))
     except ExpressionError:
         return False
 
 
-def _set(run: Run, writer: int, values: Any, place: str) -> None:
+def _publish_values(draft: Draft, writer: int, values: Any, place: str) -> None:
     if not isinstance(values, dict):
         raise ExpressionError(
             f"{place}: it gives a {type(values).__name__}, not a mapping of names to values",
             hint="Write `publish: {name: value}`, or an expression whose value is a mapping.",
         )
-    run.decision.published.extend(Published(writer, str(name), value) for name, value in values.items())
+    draft.decision.published.extend(Published(writer, str(name), value) for name, value in values.items())

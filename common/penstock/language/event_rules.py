@@ -5,14 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
 
 import orjson
 
 from penstock.errors import ExpressionError
 from penstock.language.expressions import compile_template, condition
 
-Row = Any
+
+class Event(Protocol):
+    """What rules see of an event, besides its payload."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def trigger(self) -> str: ...
+    @property
+    def tenant(self) -> str: ...
+    @property
+    def created_at(self) -> datetime: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +60,20 @@ def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
     )
 
 
-def told(event: Row, payload: Any) -> dict[str, Any]:
+def told(event: Event, payload: Any) -> dict[str, Any]:
     """An event as expressions see it."""
     return {
-        "id": str(event["id"]),
-        "trigger": event["trigger"],
-        "tenant": event["tenant"],
+        "id": str(event.id),
+        "trigger": event.trigger,
+        "tenant": event.tenant,
         "payload": payload,
-        "created_at": event["created_at"].isoformat(),
+        "created_at": event.created_at.isoformat(),
     }
 
 
-def evaluate(rule: CompiledRule, event: Row, payload: Any) -> Match:
+def evaluate(rule: CompiledRule, event: Event, payload: Any) -> Match:
     """The rule against the event. A condition or template that fails is a match with an error: somebody must see it."""
-    if rule.tenant is not None and rule.tenant != event["tenant"]:
+    if rule.tenant is not None and rule.tenant != event.tenant:
         return Match(False)
     namespace = {"event": told(event, payload), "payload": payload}
     try:

@@ -14,7 +14,8 @@ import structlog
 
 from penstock.messaging import messages
 from penstock.messaging.transports import STATUS, Transport
-from penstock.store.database import Database, StagedMessage, is_transient, retried
+from penstock.store.database import Database, is_transient, retried
+from penstock.store.staged_messages import StagedMessage
 
 log = structlog.get_logger()
 

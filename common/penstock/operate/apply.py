@@ -10,7 +10,7 @@ import orjson
 
 from penstock.errors import DefinitionError
 from penstock.language import routing
-from penstock.language.definitions import Definitions
+from penstock.language.loading import Definitions
 from penstock.store import limits, namespaces, polls
 from penstock.store.database import Row, Session, Transaction, backoff, retried
 from penstock.store.schedules import changes as schedules

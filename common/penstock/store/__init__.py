@@ -1,5 +1,8 @@
-"""The SQL. One function, one statement, one verb; hot statements stand right above their function.
+"""The session, and every statement of Python's, by subject: one function, one statement, one verb. Rows come out as
+dataclasses.
 
-What takes locks and must then read (schedule, admit, claim, finish, end, recover) is a function in the database, one
-file each under migrations/functions, so that a whole step is one round trip and its concurrency story is on one screen.
+What takes locks and must then read (schedule, admit, claim, finish, end, recover) is a function of the database, a file
+each in migrations/functions, so that a whole step is one round trip and its concurrency story is on one screen.
+
+Not here: what is decided with what was read, and anything about messages but the rows of the outbox.
 """

@@ -9,7 +9,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import unquote
 from uuid import UUID
@@ -20,6 +19,7 @@ import tenacity
 from penstock.errors import ConfigurationError, ConnectionFailed, IllegalMove
 from penstock.settings import Settings
 from penstock.store import crash_points
+from penstock.store.staged_messages import StagedMessage, staged_in
 
 Row = asyncpg.Record
 T = TypeVar("T")
@@ -83,20 +83,6 @@ async def retried(work: Callable[[], Awaitable[T]], *, deadline: float | None = 
     raise AssertionError("backoff gives up by raising")
 
 
-@dataclass(frozen=True, slots=True)
-class StagedMessage:
-    """An envelope in the outbox, to be published once what staged it has committed."""
-
-    outbox_id: int
-    queue: str
-    ids: list[UUID]
-
-
-def staged_messages(row: Row) -> list[StagedMessage]:
-    """What a function says in its column `messages`."""
-    return [StagedMessage(*message) for message in row["messages"]]
-
-
 class Transaction:
     """An open transaction, and what it staged. It begins with its first statement; whoever handed it out commits."""
 
@@ -137,8 +123,8 @@ class Transaction:
         return self._keep(rows)
 
     def _keep(self, rows: list[Row]) -> list[Row]:
+        self.staged += staged_in(rows)
         for row in rows:
-            self.staged += staged_messages(row)
             self.canceling += row.get("canceling", ())
         return rows
 

@@ -3,9 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
-from penstock.store.database import Row, Session, Transaction
+from penstock.store.database import Session, Transaction
+
+
+@dataclass(slots=True)
+class NewEvent:
+    """An event to store; `payload` is JSON. One with a `message_id` is stored once for its tenant, trigger and source, and
+    `digest` is what tells whether another one of this id is the same."""
+
+    id: UUID
+    trigger: str
+    tenant: str
+    payload: str
+    source: str | None
+    message_id: str | None = None
+    digest: str | None = None
+
+
+@dataclass(slots=True)
+class StoredEvents:
+    """`stored`: those that are new. `existing` and `conflicts`: by the id given, the event that has its message id, with
+    the same payload or with another one."""
+
+    stored: list[UUID]
+    existing: dict[UUID, UUID]
+    conflicts: dict[UUID, UUID]
+
 
 STORE = """
 select messages, stored, existing, conflicts
@@ -13,22 +40,33 @@ from store_events($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6
 """
 
 
-async def store(
-    tx: Transaction,
-    ids: Sequence[UUID],
-    triggers: Sequence[str],
-    tenants: Sequence[str],
-    payloads: Sequence[str],
-    sources: Sequence[str | None],
-    message_ids: Sequence[str | None],
-    digests: Sequence[str | None],
-    *,
-    matched: bool,
-) -> Row:
-    """Store events, once for each message id. `matched`: the caller matches the rules in this transaction. Returns what
-    `store_events` says: which are `stored`, `existing` or `conflicts`."""
-    [row] = await tx.stage(STORE, ids, triggers, tenants, payloads, sources, message_ids, digests, matched)
-    return row
+async def store(tx: Transaction, events: Sequence[NewEvent], *, matched: bool) -> StoredEvents:
+    """Store events, once for each message id. `matched`: the caller matches the rules in this transaction."""
+    [row] = await tx.stage(
+        STORE,
+        [event.id for event in events],
+        [event.trigger for event in events],
+        [event.tenant for event in events],
+        [event.payload for event in events],
+        [event.source for event in events],
+        [event.message_id for event in events],
+        [event.digest for event in events],
+        matched,
+    )
+    return StoredEvents(row["stored"], dict(row["existing"]), dict(row["conflicts"]))
+
+
+@dataclass(slots=True)
+class Event:
+    """A stored event; `payload` is JSON. `awaited`: some task of a workflow waits for an event of this trigger."""
+
+    id: UUID
+    trigger: str
+    tenant: str
+    payload: str
+    source: str | None
+    created_at: datetime
+    awaited: bool
 
 
 READ = """
@@ -38,10 +76,9 @@ from event where id = any($1::uuid[]) and created_at > now() - make_interval(day
 """
 
 
-async def read(session: Session | Transaction, ids: Sequence[UUID], *, days: int = 2) -> list[Row]:
-    """Events by id that were stored within the last `days`, which is what keeps their old partitions out of it.
-    `awaited`: some task of a workflow waits for an event of this trigger."""
-    return await session.fetch(READ, list(ids), days)
+async def read(session: Session | Transaction, ids: Sequence[UUID], *, days: int = 2) -> list[Event]:
+    """Events by id that were stored within the last `days`, which is what keeps their old partitions out of it."""
+    return [Event(*row) for row in await session.fetch(READ, list(ids), days)]
 
 
 MATCHED = "delete from unmatched where event_id = any($1::uuid[])"
@@ -50,6 +87,20 @@ MATCHED = "delete from unmatched where event_id = any($1::uuid[])"
 async def matched(tx: Transaction, ids: Sequence[UUID]) -> None:
     """The rules of these events were looked at, in this transaction."""
     await tx.fetch(MATCHED, list(ids))
+
+
+@dataclass(slots=True)
+class CurrentRule:
+    """The current version of a rule, and that of the action that it starts (None: not registered, or disabled). `body` is
+    JSON, where it was asked for."""
+
+    trigger: str
+    ref: str
+    definition_id: int
+    enabled: bool
+    action: str
+    action_definition_id: int | None
+    body: str | None
 
 
 RULES = """
@@ -66,9 +117,26 @@ order by c.ref
 
 async def rules(
     session: Session | Transaction, triggers: Sequence[str], *, disabled: bool = False, bodies: bool = False
-) -> list[Row]:
+) -> list[CurrentRule]:
     """The rules of these triggers, with the current version of the action that each starts."""
-    return await session.fetch(RULES, list(triggers), disabled, bodies)
+    return [CurrentRule(*row) for row in await session.fetch(RULES, list(triggers), disabled, bodies)]
+
+
+@dataclass(slots=True)
+class NewEnforcement:
+    """A rule that matched an event, and the execution `id` that it starts. `params` and `options` are JSON; where there is
+    an `error`, the enforcement is kept as failed and nothing starts."""
+
+    id: UUID
+    event_id: UUID
+    rule: str
+    definition_id: int
+    namespace_id: int
+    action_definition_id: int | None
+    priority: int
+    params: str | None
+    options: str | None
+    error: str | None
 
 
 ENFORCE = """
@@ -77,9 +145,21 @@ select enforce_rules($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::inte
 """
 
 
-async def enforce(tx: Transaction, columns: Sequence[Sequence[object]]) -> None:
-    """Record matches, once for each rule and event, and start their executions. Columns as in `enforce_rules`."""
-    await tx.stage(ENFORCE, *columns)
+async def enforce(tx: Transaction, matches: Sequence[NewEnforcement]) -> None:
+    """Record matches, once for each rule and event (I7), and start their executions."""
+    await tx.stage(
+        ENFORCE,
+        [match.id for match in matches],
+        [match.event_id for match in matches],
+        [match.rule for match in matches],
+        [match.definition_id for match in matches],
+        [match.namespace_id for match in matches],
+        [match.action_definition_id for match in matches],
+        [match.priority for match in matches],
+        [match.params for match in matches],
+        [match.options for match in matches],
+        [match.error for match in matches],
+    )
 
 
 EXECUTE = "select execute_enforcements($1::uuid[]) as messages"
@@ -90,11 +170,23 @@ async def execute(tx: Transaction, ids: Sequence[UUID]) -> None:
     await tx.stage_alone(EXECUTE, ids)
 
 
+@dataclass(slots=True)
+class Enforcement:
+    """What came of a rule that matched an event."""
+
+    event_id: UUID
+    rule: str
+    execution_id: UUID | None
+    status: str
+    error: str | None
+    created_at: datetime
+
+
 ENFORCEMENTS = """
 select event_id, rule, execution_id, status, error, created_at from enforcement where event_id = $1 order by rule
 """
 
 
-async def enforcements(session: Session, event: UUID) -> list[Row]:
+async def enforcements(session: Session, event: UUID) -> list[Enforcement]:
     """What came of an event."""
-    return await session.fetch(ENFORCEMENTS, event)
+    return [Enforcement(*row) for row in await session.fetch(ENFORCEMENTS, event)]

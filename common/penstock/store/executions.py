@@ -42,9 +42,18 @@ from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5:
 """
 
 
-async def submit(tx: Stages, group: Sequence[Submission]) -> Row:
-    """Create these as requested, all or none; the whole transaction in one round trip. Returns what `submit_executions`
-    says: whether a definition is `stale`, and which of them are `existing` or `conflicts`."""
+@dataclass(slots=True)
+class Submitted:
+    """`stale`: a definition is not current any more, and nothing was stored. `existing` and `conflicts`: by the id given,
+    the execution that has its idempotency key, for the same or for something else."""
+
+    stale: bool
+    existing: dict[UUID, UUID]
+    conflicts: dict[UUID, UUID]
+
+
+async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
+    """Create these as requested, all or none. The whole transaction, in one round trip."""
     keyed = any(s.key is not None for s in group)
     timed = any(s.expires is not None for s in group)
     [row] = await tx.stage_alone(
@@ -62,7 +71,7 @@ async def submit(tx: Stages, group: Sequence[Submission]) -> Row:
         [s.key for s in group] if keyed else None,
         [s.digest for s in group] if keyed else None,
     )
-    return row
+    return Submitted(row["stale"], dict(row["existing"]), dict(row["conflicts"]))
 
 
 SCHEDULE = "select schedule_executions($1::uuid[]) as messages"
@@ -78,7 +87,7 @@ CANCEL = "select messages, canceling, stopping, moved from cancel_executions($1:
 
 async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> int:
     """Ask for executions to end: at once where no worker has them, else as soon as their worker hears of it. Returns how
-    many were told."""
+    many were told; the others have ended before."""
     [row] = await tx.stage(CANCEL, sorted(ids), reason)
     return len(row["moved"]) + len(row["canceling"]) + len(row["stopping"])
 
@@ -92,6 +101,16 @@ async def end(
     """End executions that are in one of the statuses `from_`. Returns the ids that were really moved."""
     [row] = await tx.stage(END, sorted(ids), list(from_), to, reason, error)
     return list(row["moved"])
+
+
+LOCK_SCHEDULED = """
+select id from execution where id = any($1::uuid[]) and status = 'scheduled' order by id for no key update
+"""
+
+
+async def lock_scheduled(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
+    """Those of these executions that wait for a worker: locked, in order."""
+    return [row["id"] for row in await tx.fetch(LOCK_SCHEDULED, ids)]
 
 
 FIND = """

@@ -54,11 +54,6 @@ def name(tenant: str, ref: str) -> str:
     return f"{tenant}::{ref.replace('.', '::')}"
 
 
-def child_name(tenant: str, workflow: str, task: str) -> str:
-    """The namespace of a task of a workflow: `tenant::pack::workflow::task`."""
-    return f"{tenant}::{workflow.replace('.', '::')}::{task}"
-
-
 async def places(db: Session | Transaction, names: Mapping[str, str]) -> dict[str, int]:
     """The ids of these namespaces (name -> ref of the action that runs there), placing those that are new."""
     cached = {n: id for n in names if (id := db.cache.get(("namespace", n))) is not None}

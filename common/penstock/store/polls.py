@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from penstock.store.database import Row, Session, Transaction
+from penstock.store.database import Session, Transaction
+
+
+@dataclass(slots=True)
+class Outlook:
+    """`seconds` until the next call is due (negative: it is late; None: there is none), and whether a call runs."""
+
+    seconds: float | None
+    running: bool
+
 
 LOOK = """
 select extract(epoch from (select min(next_due) from poll where running is null and enabled) - statement_timestamp())::float8
@@ -15,9 +26,18 @@ select extract(epoch from (select min(next_due) from poll where running is null 
 """
 
 
-async def look(session: Session) -> Row:
-    """Seconds until the next call is due (negative: it is late; None: there is none), and whether one is under way."""
-    return (await session.fetch(LOOK))[0]
+async def look(session: Session) -> Outlook:
+    """When the next call is due, and whether one is under way."""
+    [row] = await session.fetch(LOOK)
+    return Outlook(row["seconds"], row["running"])
+
+
+@dataclass(slots=True)
+class DuePoll:
+    """A poll trigger that is due; `now` is the database's instant."""
+
+    trigger: str
+    now: datetime
 
 
 # A replica that stops between this and its commit loses the rows after ten seconds.
@@ -28,9 +48,9 @@ order by next_due limit $1 for update skip locked
 """
 
 
-async def take(tx: Transaction, limit: int) -> list[Row]:
+async def take(tx: Transaction, limit: int) -> list[DuePoll]:
     """Lock poll triggers that are due, the latest first, without waiting for those that others hold."""
-    return await tx.fetch(TAKE, limit)
+    return [DuePoll(row["trigger"], row["now"]) for row in await tx.fetch(TAKE, limit)]
 
 
 START = "select start_polls($1::text[], $2::uuid[]) as messages"
@@ -41,6 +61,24 @@ async def start(tx: Transaction, triggers: Sequence[str], ids: Sequence[UUID]) -
     await tx.stage(START, list(triggers), list(ids))
 
 
+@dataclass(slots=True)
+class CallEnd:
+    """How a call ended; `result` and `error` are JSON."""
+
+    status: str
+    result: str | None
+    error: str | None
+
+
+@dataclass(slots=True)
+class EndedCall:
+    """A poll trigger and the execution that was its call. `end` is None where that is neither open nor finished."""
+
+    trigger: str
+    execution_id: UUID
+    end: CallEnd | None
+
+
 ENDED = """
 select p.trigger, p.running, e.id is null as gone, e.status, r.result::text as result, r.error::text as error,
     set_config('idle_in_transaction_session_timeout', '10000', true)
@@ -48,20 +86,24 @@ from poll p left join execution e on e.id = p.running left join result r on r.ex
 where p.running is not null and (e.id is null or e.finished_at is not null)
 order by p.trigger limit 1 for update of p skip locked
 """
+
+
+async def ended(tx: Transaction) -> EndedCall | None:
+    """Lock a poll trigger whose call has ended. None where there is none."""
+    for row in await tx.fetch(ENDED):
+        end = None if row["gone"] else CallEnd(row["status"], row["result"], row["error"])
+        return EndedCall(row["trigger"], row["running"], end)
+    return None
+
+
 ARCHIVED = "select status, result::text as result, error::text as error from archive where id = $1"
 
 
-async def ended(tx: Transaction) -> Row | None:
-    """Lock a poll trigger whose call has ended: `trigger`, `running`, and the status, result and error of the call; or
-    `gone`, if it is neither open nor finished. None where there is none."""
-    rows = await tx.fetch(ENDED)
-    return rows[0] if rows else None
-
-
-async def archived(tx: Transaction, id: UUID) -> Row | None:
-    """How a call ended that is not among the open and finished ones any more."""
-    rows = await tx.fetch(ARCHIVED, id)
-    return rows[0] if rows else None
+async def archived(tx: Transaction, execution: UUID) -> CallEnd | None:
+    """How a call ended that is not among the open and finished executions any more."""
+    for row in await tx.fetch(ARCHIVED, execution):
+        return CallEnd(row["status"], row["result"], row["error"])
+    return None
 
 
 SETTLE = """
@@ -103,10 +145,31 @@ async def put(tx: Transaction, polled: Sequence[Polled]) -> None:
         await tx.fetch(PUT, *(list(column) for column in zip(*polled, strict=True)))
 
 
+REMOVE = "delete from poll where trigger = any($1::text[])"
+
+
 async def remove(tx: Transaction, triggers: Sequence[str]) -> None:
     """These do not poll any more."""
     if triggers:
-        await tx.fetch("delete from poll where trigger = any($1::text[])", list(triggers))
+        await tx.fetch(REMOVE, list(triggers))
+
+
+@dataclass(slots=True)
+class Poll:
+    """A poll trigger. `running` is the execution that is its call, `call` that one's status, `found` how many events all
+    calls have found, `failures` how many calls have failed since the last that did not; `state` is JSON."""
+
+    trigger: str
+    every: float
+    enabled: bool
+    next_due: datetime
+    running: UUID | None
+    call: str | None
+    called_at: datetime | None
+    found: int
+    failures: int
+    error: str | None
+    state: str
 
 
 LIST = """
@@ -116,9 +179,9 @@ from poll p left join execution e on e.id = p.running order by p.trigger
 """
 
 
-async def listed(session: Session) -> list[Row]:
+async def listed(session: Session) -> list[Poll]:
     """Every poll trigger, with how its last call ended."""
-    return await session.fetch(LIST)
+    return [Poll(*row) for row in await session.fetch(LIST)]
 
 
 ENABLE = """

@@ -3,8 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
 
-from penstock.store.database import Row, Session
+from penstock.store.database import Session, Transaction
+
+
+@dataclass(slots=True)
+class Process:
+    """An executor or a worker. `age` is how long ago it beat, `held` how many attempts it named then, `labels` JSON."""
+
+    id: UUID
+    kind: str
+    name: str
+    state: str
+    routes: list[str]
+    actions: list[str]
+    labels: str
+    concurrency: int
+    started_at: datetime
+    beat_at: datetime
+    age: timedelta
+    held: int
+
 
 LIST = """
 select p.id, p.kind, p.name, p.state, p.routes, p.actions, p.labels::text as labels, p.concurrency, p.started_at, p.beat_at,
@@ -13,9 +35,9 @@ from process p where ($1::text is null or p.kind = $1) order by p.kind, p.name
 """
 
 
-async def all(session: Session, kind: str | None = None) -> list[Row]:
+async def all(session: Session, kind: str | None = None) -> list[Process]:
     """Every process, of one kind if given."""
-    return await session.fetch(LIST, kind)
+    return [Process(*row) for row in await session.fetch(LIST, kind)]
 
 
 CORDON = "update process set state = $2 where name = any($1::text[]) and kind = 'worker' and state = $3 returning name"
@@ -29,3 +51,30 @@ async def cordon(session: Session, names: Sequence[str]) -> list[str]:
 async def uncordon(session: Session, names: Sequence[str]) -> list[str]:
     """These workers take work again. Returns the names found cordoned."""
     return [row["name"] for row in await session.fetch(CORDON, list(names), "active", "cordoned")]
+
+
+@dataclass(slots=True)
+class LostWorker:
+    """A worker that did not beat for `age`, and how many of its attempts were taken from it."""
+
+    id: UUID
+    name: str
+    age: timedelta
+    recovered: int
+
+
+SWEEP = "select worker, name, age, moved, messages from sweep(make_interval(secs => $1), $2)"
+
+
+async def sweep(tx: Transaction, stale: float, limit: int) -> list[LostWorker]:
+    """Take everything away from workers that did not beat for `stale` seconds, a few of them at a time."""
+    rows = await tx.stage(SWEEP, stale, limit)
+    return [LostWorker(row["worker"], row["name"], row["age"], len(row["moved"])) for row in rows]
+
+
+FORGET_DEAD = "delete from process where state = 'dead' and beat_at < clock_timestamp() - interval '1 day'"
+
+
+async def forget_dead(tx: Transaction) -> None:
+    """Forget processes that are dead for a day."""
+    await tx.fetch(FORGET_DEAD)

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from penstock.store.database import Row, Session
+import orjson
 
-TASKS = """
+from penstock.language.workflows.progress import SentCommand, StoredTask, TaskExecutions
+from penstock.store.database import Session
+
+EXECUTIONS = """
 select e.task, n.action, e.status, count(*) as count, (array_agg(e.id order by e.item))[1] as first,
     min(e.created_at) as begun, max(e.finished_at) as ended
 from execution e join namespace n on n.id = e.namespace_id where e.parent = $1 group by 1, 2, 3
@@ -18,12 +21,15 @@ order by begun, ended
 """
 
 
-async def tasks(session: Session, id: UUID) -> list[Row]:
-    """The executions of its tasks, those of one task that are in the same status as one row."""
-    return await session.fetch(TASKS, id)
+async def executions(session: Session, id: UUID) -> list[TaskExecutions]:
+    """The executions of its tasks, those of one task that are in the same status together."""
+    return [
+        TaskExecutions(row["task"], row["status"], row["count"], row["first"], row["begun"], row["ended"])
+        for row in await session.fetch(EXECUTIONS, id)
+    ]
 
 
-RECORDS = """
+TASKS = """
 select task, record ->> 'status' as status, coalesce((record ->> 'given')::boolean, false) as given,
     (record #>> '{fan,total}')::integer as items
 from workflow_task where execution_id = $1
@@ -34,10 +40,12 @@ from archive a cross join jsonb_each(a.state -> 'tasks') x where a.id = $1
 """
 
 
-async def records(session: Session, id: UUID) -> dict[int, Row]:
-    """How its tasks stand, by their index in the graph: status (none: pending), whether the executor itself gave the
-    result, how many items there are. Tasks of which nothing is known yet are not in it."""
-    return {row["task"]: row for row in await session.fetch(RECORDS, id)}
+async def tasks(session: Session, id: UUID) -> dict[int, StoredTask]:
+    """How its tasks stand, by their index in the graph. Tasks of which nothing is known yet are not in it."""
+    return {
+        row["task"]: StoredTask(row["status"], row["given"], row["items"])
+        for row in await session.fetch(TASKS, id)
+    }
 
 
 COMMANDS = """
@@ -46,9 +54,21 @@ from workflow_command where execution_id = $1 order by id
 """
 
 
-async def commands(session: Session, id: UUID) -> list[Row]:
+async def commands(session: Session, id: UUID) -> list[SentCommand]:
     """What people told it, in order, and what became of that."""
-    return await session.fetch(COMMANDS, id)
+    return [
+        SentCommand(
+            row["kind"],
+            row["task"],
+            None if row["value"] is None else orjson.loads(row["value"]),
+            row["by"],
+            row["reason"],
+            row["created_at"],
+            row["obeyed_at"],
+            row["error"],
+        )
+        for row in await session.fetch(COMMANDS, id)
+    ]
 
 
 PAUSED = "select from paused_workflow where execution_id = $1"

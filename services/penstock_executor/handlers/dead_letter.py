@@ -14,13 +14,8 @@ from penstock.messaging import dead_letters, messages
 from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import Delivery
 from penstock.moves import FAILED, SCHEDULED
-from penstock.store import executions, queues
+from penstock.store import executions, lost_messages, queues
 from penstock.store.database import Transaction
-
-STILL_SCHEDULED = """
-select id from execution where id = any($1::uuid[]) and status = 'scheduled' order by id for no key update
-"""
-STAGE = "select stage($1, $2::uuid[], 1) as messages"
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
@@ -42,16 +37,17 @@ async def _single_out(tx: Transaction, delivery: Delivery, queue: str) -> list[U
     except Undecodable:
         return []
     if len(ids) > 1:
-        still = [row["id"] for row in await tx.fetch(STILL_SCHEDULED, ids)]
-        if still:
-            await tx.stage(STAGE, queue, still)
+        scheduled = await executions.lock_scheduled(tx, ids)
+        if scheduled:
+            await lost_messages.stage_singly(tx, queue, scheduled)
         return []
     return ids
 
 
 async def _fail(tx: Transaction, lost: Mapping[str, set[UUID]]) -> None:
-    """All rows are locked, in order, before the first key is."""
-    await tx.fetch(STILL_SCHEDULED, sorted(set().union(*lost.values())))
+    # Each end locks rows and then the keys of their limits. All rows are locked first, in order: two of these transactions
+    # could else wait for each other, one for a row and the other for a key.
+    await executions.lock_scheduled(tx, sorted(set().union(*lost.values())))
     for reason, ids in lost.items():
         error = orjson.dumps({"type": "DeadLetter", "message": reason}).decode()
         await executions.end(tx, sorted(ids), [SCHEDULED], FAILED, f"dead letter: {reason}", error)

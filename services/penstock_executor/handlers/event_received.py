@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
 
 import orjson
 
@@ -26,28 +25,28 @@ DEFAULT_TENANT = "public"
 
 async def handle(batch: Batch, tx: Transaction) -> None:
     triggers = await _schemas(tx, {d.routing_key or "" for d in batch.deliveries})
-    columns: list[list[Any]] = [[] for _ in range(7)]
-    for delivery in batch.deliveries:
-        payload = _checked(delivery, triggers)
-        values = (
-            new_id(),
-            delivery.routing_key,
-            str(delivery.headers.get("tenant") or DEFAULT_TENANT),
-            payload.decode(),
-            delivery.app_id,
-            delivery.id,
-            hashlib.sha256(payload).hexdigest() if delivery.id else None,
-        )
-        for column, value in zip(columns, values, strict=True):
-            column.append(value)
-    row = await events.store(tx, *columns, matched=True)
-    for conflict in row["conflicts"]:
+    new = [_event(delivery, triggers) for delivery in batch.deliveries]
+    answer = await events.store(tx, new, matched=True)
+    for event in answer.conflicts.values():
         raise Conflict(
-            f"message id already used by event {conflict['kept']} with another payload",
+            f"message id already used by event {event} with another payload",
             hint="A message id names one event; give a different event a different id.",
         )
-    if row["stored"]:
-        await rule_matching.match(tx, await events.read(tx, row["stored"]))
+    if answer.stored:
+        await rule_matching.match(tx, await events.read(tx, answer.stored))
+
+
+def _event(delivery: Delivery, triggers: Mapping[str, Schema]) -> events.NewEvent:
+    payload = _checked(delivery, triggers)
+    return events.NewEvent(
+        id=new_id(),
+        trigger=delivery.routing_key or "",
+        tenant=str(delivery.headers.get("tenant") or DEFAULT_TENANT),
+        payload=payload.decode(),
+        source=delivery.app_id,
+        message_id=delivery.id,
+        digest=hashlib.sha256(payload).hexdigest() if delivery.id else None,
+    )
 
 
 def _checked(delivery: Delivery, triggers: Mapping[str, Schema]) -> bytes:

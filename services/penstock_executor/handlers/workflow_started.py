@@ -1,14 +1,14 @@
-"""workflow.started -> its first tasks; or, for one that has begun, whatever is due (more to start, a stop)."""
+"""workflow.started -> its first tasks; or, for one that has begun, whatever is due (more to start, a command, a stop)."""
 
 from __future__ import annotations
 
 from penstock.messaging.consumer import Batch
 from penstock.store.database import Transaction
-from penstock_executor.workflow.lock import begun, decide
-from penstock_executor.workflow.write import carry_out
+from penstock_executor.workflow.advance import advance
+from penstock_executor.workflow.open_workflows import open_workflows
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
-    runs = await begun(tx, batch.ids)
-    if runs:
-        await carry_out(tx, await decide(tx, runs, {}))
+    workflows = await open_workflows(tx, batch.ids)
+    if workflows:
+        await advance(tx, workflows)

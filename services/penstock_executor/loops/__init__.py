@@ -1,4 +1,4 @@
-"""What every executor replica does again and again: one file a loop, all of them named here.
+"""What every executor replica does again and again: one file a loop, of its name, all of them in `LOOPS`.
 
 Each takes a bounded batch with SKIP LOCKED or a guarded UPDATE and acts only on the rows that it really moved, so any
 number of replicas may run it at the same time.
@@ -6,6 +6,7 @@ number of replicas may run it at the same time.
 
 from __future__ import annotations
 
+from penstock_executor.loop_runner import Loop
 from penstock_executor.loops import (
     announce_moves,
     archive_finished,
@@ -21,7 +22,6 @@ from penstock_executor.loops import (
     return_unclaimed,
     run_polls,
 )
-from penstock_executor.loops.loop import Loop
 
 LOOPS: tuple[Loop, ...] = (
     fire_timers.LOOP,

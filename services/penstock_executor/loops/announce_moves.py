@@ -8,7 +8,7 @@ from penstock.messaging.transports import MOVED
 from penstock.service.assembly import Parts
 from penstock.store.announcements import announced
 from penstock.store.database import Session
-from penstock_executor.loops.loop import Loop
+from penstock_executor.loop_runner import Loop
 
 PAUSE = 0.5
 """Seconds between two looks, where something is announced."""
@@ -22,4 +22,4 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     return PAUSE if await announced(session) else RECHECK
 
 
-LOOP = Loop("announce", lambda settings: RECHECK, turn)
+LOOP = Loop("announce_moves", lambda settings: RECHECK, turn)

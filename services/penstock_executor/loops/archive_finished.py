@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from penstock.service.assembly import Parts
+from penstock.store import archive
 from penstock.store.database import Session
 from penstock.store.scan_start import scan_start
-from penstock_executor.loops.loop import Loop
+from penstock_executor.loop_runner import Loop
 
-ARCHIVE = "select moved, last from archive_finished(make_interval(secs => $1), 20, $2)"
+BATCH = 20
+"""Notes of finished trees that one turn looks at. A note has the trees that one transaction finished."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:
-    begin = scan_start(session, "archive", 0)
-    [(moved, last)] = await session.fetch(ARCHIVE, parts.settings.archive_after, begin.place)
-    if last is not None:
-        begin.move_to(last)
-    return bool(moved)
+    start = scan_start(session, "archive", 0)
+    archived = await archive.archive_finished(session, parts.settings.archive_after, BATCH, start.place)
+    if archived.last is not None:
+        start.move_to(archived.last)
+    return bool(archived.moved)
 
 
-LOOP = Loop("archive", lambda settings: min(30.0, max(1.0, settings.archive_after / 4)), turn)
+LOOP = Loop("archive_finished", lambda settings: min(30.0, max(1.0, settings.archive_after / 4)), turn)

@@ -2,7 +2,7 @@
 
 Every replica does it. A schedule's row is taken by one at a time, with SKIP LOCKED, for one transaction; so a replica
 that dies leaves it due, and another fires it. In between the loop sleeps until the next schedule is due, or until it
-is woken because schedules were changed; and looks every few seconds anyway, as it may not have been told.
+is woken because schedules were changed; and looks every few seconds anyway, as that broadcast may be missed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import structlog
 
 from penstock.messaging import broadcast
 from penstock.service.assembly import Parts
-from penstock.store.database import Session, Transaction, is_transient
+from penstock.store.database import Session, is_transient
 from penstock.store.schedules import firing, lost_fires, statements
-from penstock_executor.loops.loop import Loop
+from penstock_executor.loop_runner import Loop
 from penstock_executor.schedule_metrics import tally
 
 log = structlog.get_logger()
@@ -24,7 +24,7 @@ log = structlog.get_logger()
 BATCH = 500
 """Schedules of one transaction."""
 RECHECK = 10.0
-"""Seconds at the most until the loop looks again: so late does a replica notice a new schedule that nobody told of."""
+"""Seconds at the most until the loop looks again: so late does a replica notice a new schedule whose broadcast was missed."""
 WAITING = 0.5
 """The same while fires wait for the run before them."""
 SETTLE = 5.0
@@ -43,7 +43,7 @@ async def turn(parts: Parts, session: Session) -> bool | float:
         return await fire(parts, session) or HELD
     if more:
         return True
-    # A little later than due, and not all replicas at once: whoever comes first has it done.
+    # A little later than due, and not all replicas at once: the first one leaves nothing to the others.
     due = RECHECK if seconds is None else seconds + random.uniform(0.001, 0.02)
     return min(due, WAITING if seen["waiting"] else RECHECK * random.uniform(0.8, 1.2))
 
@@ -57,7 +57,7 @@ async def fire(parts: Parts, session: Session, ref: str | None = None) -> bool:
         if is_transient(error):
             raise
         if ref is not None:
-            log.exception("schedules.put_aside", schedule=ref)
+            log.exception("fire_schedules.put_aside", schedule=ref)
             async with session.transaction() as tx:
                 await statements.put_aside(tx, ref, f"{type(error).__name__}: {error}"[:500], firing.ASIDE)
             return True
@@ -69,7 +69,7 @@ async def fire(parts: Parts, session: Session, ref: str | None = None) -> bool:
     parts.publisher.publish(tx.staged)
     tally(parts).add(fired)
     if fired.missed:
-        log.warning("schedules.missed", fires=fired.missed, **fired.counts)
+        log.warning("fire_schedules.missed", fires=fired.missed, **fired.counts)
     return bool(fired.schedules)
 
 
@@ -77,15 +77,11 @@ async def start_waiting(parts: Parts, session: Session) -> None:
     """Ask runs to end that are to be replaced; start what waited for a run that has ended."""
     async with session.transaction() as tx:
         await statements.cancel_replaced(tx)
-    await _tell(parts, tx)
+    parts.publisher.publish(tx.staged)
+    await broadcast.tell_cancelled(parts.transport, tx.canceling)
     async with session.transaction() as tx:
         await statements.start_waiting(tx, BATCH)
     parts.publisher.publish(tx.staged)
-
-
-async def _tell(parts: Parts, tx: Transaction) -> None:
-    parts.publisher.publish(tx.staged)
-    await broadcast.tell_cancelled(parts.transport, tx.canceling)
 
 
 async def settle(parts: Parts, session: Session) -> bool:
@@ -97,11 +93,11 @@ async def settle(parts: Parts, session: Session) -> bool:
     parts.publisher.publish(tx.staged)
     if recovered:
         tally(parts).recoveries += recovered
-        log.warning("schedules.recovered", fires=recovered)
+        log.warning("fire_schedules.recovered", fires=recovered)
     more = settled == 2 * BATCH
     pause = 0.0 if more else SETTLE * random.uniform(0.8, 1.2)
     session.cache["schedules.settle"] = time.monotonic() + pause
     return more
 
 
-LOOP = Loop("schedules", lambda settings: 1.0, turn)
+LOOP = Loop("fire_schedules", lambda settings: 1.0, turn)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from penstock.service.assembly import Parts
+from penstock.store import partitions
 from penstock.store.database import Session
-from penstock_executor.loops.loop import Loop
+from penstock_executor.loop_runner import Loop
+
+AHEAD = 7
+"""Days."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:
     async with session.transaction() as tx:
-        await tx.execute("set local lock_timeout = '2s'")
-        await tx.fetch("select make_partitions(7)")
+        await partitions.make(tx, AHEAD)
     return False
 
 
-LOOP = Loop("partitions", lambda settings: 3600.0, turn)
+LOOP = Loop("make_partitions", lambda settings: 3600.0, turn)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from penstock.service.assembly import Parts
 from penstock.store.database import Session
-from penstock.store.schedules import figures as figures
-from penstock.store.schedules import health
-from penstock_executor.loops.loop import Loop
+from penstock.store.schedules import figures, health
+from penstock_executor.loop_runner import Loop
 from penstock_executor.schedule_metrics import tally
 
 WINDOW = 300.0
@@ -20,4 +19,4 @@ async def turn(parts: Parts, session: Session) -> bool:
     return False
 
 
-LOOP = Loop("schedule_figures", lambda settings: 45.0, turn)
+LOOP = Loop("measure_schedules", lambda settings: 45.0, turn)

@@ -5,30 +5,31 @@ from __future__ import annotations
 import structlog
 
 from penstock.service.assembly import Parts
+from penstock.store import processes
 from penstock.store.database import Session
-from penstock_executor.loops.loop import Loop
+from penstock_executor.loop_runner import Loop
 
 log = structlog.get_logger()
 
-SWEEP = "select worker, name, age, moved, messages from sweep(make_interval(secs => $1), 5)"
-FORGET = "delete from process where state = 'dead' and beat_at < clock_timestamp() - interval '1 day'"
+BATCH = 5
+"""Workers of one transaction, each of which may have held hundreds of attempts."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:
     async with session.transaction() as tx:
-        rows = await tx.stage(SWEEP, parts.settings.stale_threshold)
-        if rows:
-            await tx.fetch(FORGET)
+        lost = await processes.sweep(tx, parts.settings.stale_threshold, BATCH)
+        if lost:
+            await processes.forget_dead(tx)
     parts.publisher.publish(tx.staged)
-    for row in rows:
+    for worker in lost:
         log.warning(
-            "sweep.worker_lost",
-            worker=str(row["worker"]),
-            name=row["name"],
-            age_seconds=row["age"].total_seconds(),
-            recovered=len(row["moved"]),
+            "reap_workers.worker_lost",
+            worker=str(worker.id),
+            name=worker.name,
+            age_seconds=worker.age.total_seconds(),
+            recovered=worker.recovered,
         )
-    return bool(rows)
+    return bool(lost)
 
 
-LOOP = Loop("sweep", lambda settings: settings.sweep_interval, turn)
+LOOP = Loop("reap_workers", lambda settings: settings.sweep_interval, turn)

@@ -1,5 +1,5 @@
-"""Stages lost work again: requested or scheduled for a while, with no message of it anywhere; events whose rules
-nobody has looked at; ends that nobody has told those who follow; and workflows that wait for a message of their own.
+"""Stages anew what waits for a message that is nowhere: executions that are requested or scheduled for a while, workflows
+that wait for a message of their own, events whose rules nobody has looked at, ends that those who follow have not heard of.
 
 A message can only be lost with the broker itself (its disk, a purged queue). So only queues that are empty are looked
 at, oldest executions first, a bounded step each turn.
@@ -7,64 +7,66 @@ at, oldest executions first, a bounded step each turn.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 import structlog
 
 from penstock.service.assembly import Parts
-from penstock.store.database import Session
+from penstock.store import lost_messages
+from penstock.store.database import Session, Transaction
 from penstock.store.queues import EVENT_CREATED, EXECUTION_COMPLETED, EXECUTION_REQUESTED, WORKFLOW_STARTED
-from penstock_executor.loops.loop import Loop
+from penstock_executor.loop_runner import Loop
 
 log = structlog.get_logger()
 
-QUEUES = "select distinct queue from namespace where kind = 'action'"
-WORKFLOWS = "select restage_workflows(make_interval(secs => $1), $2, 1000) as messages"
-RESTAGE = "select messages, next from restage_lost(make_interval(secs => $1), $2, 1000, $3::text[])"
-UNSEEN = (
-    (
-        EVENT_CREATED,
-        "select from unmatched limit 1",
-        "select restage_events(make_interval(secs => $1), 1000) as messages",
-    ),
-    (
-        EXECUTION_COMPLETED,
-        "select from untold limit 1",
-        "select restage_ends(make_interval(secs => $1), 1000) as messages",
-    ),
-)
-"""Queues whose messages are noted down until they are handled: whether there is any, and what stages the lost again."""
-NOBODY = UUID(int=0)
+BATCH = 1000
+START = UUID(int=0)
+"""Before the oldest execution."""
+Restage = Callable[[Transaction, float, int], Awaitable[None]]
 
 
 async def turn(parts: Parts, session: Session) -> bool:
-    for queue, some, restage in UNSEEN:
-        if await session.fetch(some) and await parts.transport.depth(queue) == 0:
-            await _unseen(parts, session, queue, restage)
-    after = session.cache.get(("restage", "after"), NOBODY)
-    if after == NOBODY and not await session.fetch("select from live limit 1"):
+    if await lost_messages.any_unmatched_event(session):
+        await _restage_noted(parts, session, EVENT_CREATED, lost_messages.restage_events)
+    if await lost_messages.any_untold_end(session):
+        await _restage_noted(parts, session, EXECUTION_COMPLETED, lost_messages.restage_ends)
+    after = session.cache.get(("recover_messages", "after"), START)
+    if after == START and not await lost_messages.any_open_execution(session):
         return False
-    queues = [EXECUTION_REQUESTED, *(row["queue"] for row in await session.fetch(QUEUES))]
+    following = await _restage_open(parts, session, after)
+    session.cache["recover_messages", "after"] = following or START
+    return following is not None
+
+
+async def _restage_noted(parts: Parts, session: Session, queue: str, restage: Restage) -> None:
+    """Messages of this queue are noted down until they are handled. If none waits there, those that are noted are lost."""
+    if await parts.transport.depth(queue):
+        return
+    async with session.transaction() as tx:
+        await restage(tx, parts.settings.restage_age, BATCH)
+    parts.publisher.publish(tx.staged)
+    _tell(tx, queue)
+
+
+async def _restage_open(parts: Parts, session: Session, after: UUID) -> UUID | None:
+    """Go over the next open executions, and the workflows among them. Returns the id to go on after; None at the end."""
+    queues = [EXECUTION_REQUESTED, *await lost_messages.queues_of_work(session)]
     empty = [queue for queue in queues if await parts.transport.depth(queue) == 0]
     age = parts.settings.restage_age
     async with session.transaction() as tx:
         if await parts.transport.depth(WORKFLOW_STARTED) == 0:
-            await tx.stage(WORKFLOWS, age, after)
-        [row] = await tx.stage(RESTAGE, age, after, empty)
+            await lost_messages.restage_workflows(tx, age, after, BATCH)
+        following = await lost_messages.restage_executions(tx, age, after, BATCH, empty)
     parts.publisher.publish(tx.staged)
-    count = sum(len(one.ids) for one in tx.staged)
+    _tell(tx)
+    return following
+
+
+def _tell(tx: Transaction, queue: str | None = None) -> None:
+    count = sum(len(message.ids) for message in tx.staged)
     if count:
-        log.warning("restage.lost_messages", executions=count)
-    session.cache["restage", "after"] = row["next"] or NOBODY
-    return row["next"] is not None
+        log.warning("recover_messages.restaged", queue=queue, ids=count)
 
 
-async def _unseen(parts: Parts, session: Session, queue: str, restage: str) -> None:
-    async with session.transaction() as tx:
-        await tx.stage_alone(restage, parts.settings.restage_age)
-    parts.publisher.publish(tx.staged)
-    if tx.staged:
-        log.warning("restage.lost_messages", queue=queue, ids=sum(len(one.ids) for one in tx.staged))
-
-
-LOOP = Loop("restage", lambda settings: settings.restage_age / 2, turn)
+LOOP = Loop("recover_messages", lambda settings: settings.restage_age / 2, turn)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from penstock.messaging.relay import relay
 from penstock.service.assembly import Parts
 from penstock.store.database import Session
-from penstock_executor.loops.loop import Loop
+from penstock_executor.loop_runner import Loop
 
 
 async def turn(parts: Parts, session: Session) -> bool:
     return await relay(parts.transport, session, parts.settings.relay_age) > 0
 
 
-IDLE = 6
-"""Times as long between two turns where the outbox is the queue: then there is nothing to publish, only to clear."""
+WITHOUT_BROKER = 6
+"""Times as long between two turns where the outbox is the queue: there is nothing to publish then, only to clear."""
 LOOP = Loop(
-    "relay",
-    lambda settings: settings.relay_interval * (IDLE if settings.transport == "postgres" else 1),
+    "relay_outbox",
+    lambda settings: settings.relay_interval * (WITHOUT_BROKER if settings.transport == "postgres" else 1),
     turn,
 )

@@ -4,19 +4,19 @@ under the same limit can run. They wait at their old place until a worker comes.
 from __future__ import annotations
 
 from penstock.service.assembly import Parts
-from penstock.store import namespaces
+from penstock.store import unclaimed
 from penstock.store.database import Session
-from penstock_executor.loops.loop import Loop
+from penstock_executor.loop_runner import Loop
 
-RETURN = "select return_unclaimed(make_interval(secs => $1), 500) as messages"
+BATCH = 500
 
 
 async def turn(parts: Parts, session: Session) -> bool:
-    await session.fetch(namespaces.NOTICE)
+    await unclaimed.notice_workers(session)
     async with session.transaction() as tx:
-        await tx.stage_alone(RETURN, parts.settings.stale_threshold)
+        await unclaimed.return_unclaimed(tx, parts.settings.stale_threshold, BATCH)
     parts.publisher.publish(tx.staged)
     return bool(tx.staged)
 
 
-LOOP = Loop("unclaimed", lambda settings: settings.sweep_interval, turn)
+LOOP = Loop("return_unclaimed", lambda settings: settings.sweep_interval, turn)

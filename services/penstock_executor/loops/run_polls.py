@@ -15,7 +15,7 @@ from penstock.store import polls
 from penstock.store.database import Session, is_transient
 from penstock.store.schedules.firing import ids_at
 from penstock_executor import poll_results
-from penstock_executor.loops.loop import Loop
+from penstock_executor.loop_runner import Loop
 
 log = structlog.get_logger()
 
@@ -30,15 +30,15 @@ HELD = 0.1
 
 
 async def turn(parts: Parts, session: Session) -> bool | float:
-    seen = await polls.look(session)
-    if seen["running"]:
+    outlook = await polls.look(session)
+    if outlook.running:
         while await settle(parts, session):
             pass
-    seconds = seen["seconds"]
+    seconds = outlook.seconds
     if seconds is not None and seconds <= 0:
         return await begin(parts, session) or HELD
-    most = UNDER_WAY if seen["running"] else RECHECK
-    # A little later than due, and not all replicas at once: whoever comes first has it done.
+    most = UNDER_WAY if outlook.running else RECHECK
+    # A little later than due, and not all replicas at once: the first one leaves nothing to the others.
     due = most if seconds is None else seconds + random.uniform(0.001, 0.02)
     return min(due, most * random.uniform(0.8, 1.2))
 
@@ -48,8 +48,8 @@ async def begin(parts: Parts, session: Session) -> bool:
     async with session.transaction() as tx:
         due = await polls.take(tx, BATCH)
         if due:
-            ids = ids_at(due[0]["now"])
-            await polls.start(tx, [row["trigger"] for row in due], [next(ids) for _ in due])
+            ids = ids_at(due[0].now)
+            await polls.start(tx, [poll.trigger for poll in due], [next(ids) for _ in due])
     parts.publisher.publish(tx.staged)
     return bool(due)
 
@@ -57,25 +57,25 @@ async def begin(parts: Parts, session: Session) -> bool:
 async def settle(parts: Parts, session: Session) -> bool:
     """Take in a call that has ended, in a transaction of its own. Says whether there was one. What the database refuses
     of one is written down with its trigger, and the others go on."""
-    row = None
+    call = None
     try:
         async with session.transaction() as tx:
-            row = await polls.ended(tx)
-            if row is None:
+            call = await polls.ended(tx)
+            if call is None:
                 return False
-            found = await poll_results.settle(tx, row)
+            found = await poll_results.settle(tx, call)
     except Exception as error:
-        if row is None or is_transient(error):
+        if call is None or is_transient(error):
             raise
-        log.exception("polls.refused", trigger=row["trigger"])
+        log.exception("run_polls.refused", trigger=call.trigger)
         async with session.transaction() as tx:
             said = f"{type(error).__name__}: {error}"[:1000]
-            await polls.settle(tx, row["trigger"], row["running"], None, 0, said)
+            await polls.settle(tx, call.trigger, call.execution_id, None, 0, said)
         return True
     parts.publisher.publish(tx.staged)
     if found.error:
-        log.warning("polls.failed", trigger=row["trigger"], error=found.error)
+        log.warning("run_polls.failed", trigger=call.trigger, error=found.error)
     return True
 
 
-LOOP = Loop("polls", lambda settings: RECHECK, turn)
+LOOP = Loop("run_polls", lambda settings: RECHECK, turn)

@@ -1,2 +1,3 @@
-"""Workflows in the database: lock and open them (`lock`), read what the engine asks for (`read`), write what it decided
-(`write`). What is decided is `penstock.engine`."""
+"""Workflows advance: locked and opened (`open_workflows`), what the engine asks for is read (`read_facts`), it decides
+(`penstock.engine`), and what it decided is written (`write`). `advance` is that line. SQL is in `penstock.store.workflows`.
+"""

@@ -19,7 +19,7 @@ from penstock_worker.executors.program_result import failure
 _BOOT = """\
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
-from penstock_worker.executors.child import main
+from penstock_worker.executors.child_main import main
 main(int(sys.argv[2]), int(sys.argv[3]))
 """
 _FRAME_SLACK = 1024 * 1024

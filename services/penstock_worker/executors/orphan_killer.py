@@ -1,4 +1,5 @@
-"""Kills the worker's child processes when the worker is gone. A program of its own, started by `watch.py`.
+"""Kills the worker's child processes when the worker is gone. A program of its own, started by
+`orphan_registry.py`.
 
 It reads `+PGID` and `-PGID` lines and remembers which process groups are alive. When its input ends, the
 worker has died (even by SIGKILL) or stopped, and every group that is left is killed, grandchildren included.

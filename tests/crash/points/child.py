@@ -19,7 +19,7 @@ import asyncpg
 from pydantic import SecretStr
 
 from penstock.client.client import Client
-from penstock.language.definitions import Definitions
+from penstock.language.loading import Definitions
 from penstock.operate import invariants
 from penstock.service.assembly import assembled, configure_logging
 from penstock.settings import Settings

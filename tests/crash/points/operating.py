@@ -12,7 +12,7 @@ from penstock import Limit, cli
 from penstock.client import dead_letters
 from penstock.client.limits import Limits
 from penstock.errors import Conflict, NotFound
-from penstock.language.definitions import Definitions
+from penstock.language.loading import Definitions
 from penstock.messaging import messages
 from penstock.messaging.relay import RETURNS, relay
 from penstock.messaging.transports import Message

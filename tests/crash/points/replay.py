@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from penstock.language.definitions import Definitions
+from penstock.language.loading import Definitions
 from penstock.operate.apply import register
 from penstock.settings import Settings
 from penstock.store.database import Database

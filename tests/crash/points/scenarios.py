@@ -258,7 +258,7 @@ SCENARIOS = {
             operating.nothing_was_lost,
             settings={"archive_after": 0.2, "database_pooler": True},
             before=operating.OLD,
-            only="restage.py:_unseen",
+            only="recover_messages.py:_restage_noted",
         ),
         Scenario("left behind", operating.left_behind, operating.it_went_out_or_was_kept, only="relay"),
     )

@@ -35,7 +35,7 @@ def test_nothing_talks_to_a_server_around_the_points() -> None:
                 )
                 settles = node.func.attr in ("basic_ack", "basic_nack", "basic_reject", "basic_publish")
                 if (sql or settles) and not name.startswith(
-                    ("common/penstock/cli", "common/penstock/doctor")
+                    ("common/penstock/cli/", "common/penstock/operate/doctor/")
                 ):
                     around.add(name)
     assert around == AROUND.keys()
@@ -44,9 +44,9 @@ def test_nothing_talks_to_a_server_around_the_points() -> None:
 def test_the_sites_are_those_that_the_source_has() -> None:
     known = {str(site) for site in sites()}
     for one in (
-        "services/penstock_worker/claims.py:Claims._call#1 (commit)",
-        "services/penstock_worker/report.py:Reports._finish#1 (commit)",
-        "services/penstock_worker/runner.py:Runner._take#2 (ack)",
+        "common/penstock/store/attempts.py:claim#1 (commit)",
+        "common/penstock/store/attempts.py:finish#1 (commit)",
+        "services/penstock_worker/route_consumer.py:RouteConsumer._take#2 (ack)",
         "common/penstock/messaging/consumer.py:Consumer._transact#1 (commit)",
         "common/penstock/messaging/consumer.py:Consumer._handle#1 (ack)",
         "common/penstock/messaging/outbox.py:Publisher._publish#1 (publish)",
@@ -65,7 +65,9 @@ async def test_killed_at_some_of_its_points_it_is_done_all_the_same(
         some = [point for point in points if SCENARIOS[name].only in point]
         await scenario.each(some[1 :: max(1, len(some) // SHORT[name])], uncut=("",))
         decisive = next(
-            point for point in points if "handle" in point or "_finish#1 (commit) committed" in point
+            point
+            for point in points
+            if "handle" in point or "attempts.py:finish#1 (commit) committed" in point
         )
         if " committed " in decisive:
             await scenario.cut(decisive)
@@ -82,7 +84,7 @@ async def test_the_order_of_the_points_is_that_of_the_promises(
     def first(words: str) -> int:
         return next(n for n, point in enumerate(points) if words in point)
 
-    assert first("Claims._call#1 (commit) committed") < first("Runner._take#2 (ack) acking")
+    assert first("attempts.py:claim#1 (commit) committed") < first("RouteConsumer._take#2 (ack) acking")
     assert first("Consumer._transact#1 (commit) committed @ consume event") < first("acking @ consume event")
 
 

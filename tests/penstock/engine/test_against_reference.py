@@ -24,15 +24,15 @@ End = tuple[Key, str, Any]
 
 def seen(world: World) -> dict[str, Any]:
     names = [node.name for node in world.plan.graph.nodes]
-    records = {world.plan.graph[task].name: record for task, record in world.records.items()}
+    records = {world.plan.graph[task].name: task_state for task, task_state in world.tasks.items()}
     return {
         "inputs": {key: start.body for key, start in world.started.items()},
-        "ended": {name: record.status for name, record in records.items() if record.final},
+        "ended": {name: task_state.status for name, task_state in records.items() if task_state.final},
         "variables": sorted(
             ("" if writer < 0 else names[writer], name, repr(value))
             for writer, name, value in world.variables
         ),
-        "unhandled": (world.head.unhandled, len(world.head.faults)),
+        "unhandled": (world.state.unhandled, len(world.state.faults)),
         "final": None if world.final is None else (world.final.status, world.final.output),
     }
 
@@ -131,7 +131,7 @@ def test_what_an_operator_decides_is_decided(workflow: Workflow, data: st.DataOb
         waiting = sorted(
             node.name
             for node in world.plan.graph.nodes
-            if not ((record := world.records.get(node.index)) and record.final)
+            if not ((task_state := world.tasks.get(node.index)) and task_state.final)
         )
         name = data.draw(st.sampled_from(waiting))
         if data.draw(st.booleans()):
@@ -141,7 +141,7 @@ def test_what_an_operator_decides_is_decided(workflow: Workflow, data: st.DataOb
             world.set_result(name, 7)
             assert world.statuses[name] in ("completed", "failed")  # failed: what it publishes is in error
     assert not world.open
-    assert all(record.final for record in world.records.values())
+    assert all(task_state.final for task_state in world.tasks.values())
 
 
 @RANDOM

@@ -169,7 +169,7 @@ def test_an_allowed_failure_is_a_success_for_those_after_it_and_says_so_to_expre
     )
     world.finish(("a", "failed", None))
     assert world.input("b") == {"how": "failed", "got": None}
-    assert world.records[0].handled
+    assert world.tasks[0].handled
     world.finish(("b", 1))
     assert world.final is not None
     assert world.final.status == "completed"
@@ -269,10 +269,10 @@ def test_of_exclusive_branches_one_is_enough_and_of_parallel_ones_join_waits_for
 
 def test_an_end_that_is_told_twice_changes_nothing() -> None:
     world = run(FAN_IN % "input: {}").finish(("a", 1), ("a", 1))
-    before = (dict(world.statuses), list(world.variables), world.head)
+    before = (dict(world.statuses), list(world.variables), world.state)
     world.finish(("a", 1))
-    assert (dict(world.statuses), list(world.variables), world.head) == before
-    assert not world.decision.records
+    assert (dict(world.statuses), list(world.variables), world.state) == before
+    assert not world.decision.tasks
 
 
 def test_noop_gives_its_input_back_and_fail_fails_without_any_execution() -> None:

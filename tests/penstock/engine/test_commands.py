@@ -151,7 +151,7 @@ def again(world: World, kept: dict[int, object]) -> World:
 def test_a_rerun_from_failed_keeps_what_succeeded_and_its_variables() -> None:
     world = run(CHAIN).finish(("a", 1)).finish(("b", "failed", None))
     assert world.final is not None
-    rerun = again(world, from_failed(world.plan, world.records, {}))  # type: ignore[arg-type]
+    rerun = again(world, from_failed(world.plan, world.tasks, {}))  # type: ignore[arg-type]
     assert names(rerun) == ["b"]
     assert rerun.input("b") == {"x": 1}
     rerun.finish(("b", 2)).finish(("c", 3))
@@ -162,7 +162,7 @@ def test_a_rerun_from_failed_keeps_what_succeeded_and_its_variables() -> None:
 def test_a_rerun_from_failed_keeps_nothing_that_comes_after_a_failure() -> None:
     world = run(CHAIN + "    d: {action: t.d, needs: b, when: always}\n    e: {action: t.e, needs: a}\n")
     world.finish(("a", 1)).finish(("b", "failed", None), ("e", 1)).finish(("d", 1))
-    rerun = again(world, from_failed(world.plan, world.records, {}))  # type: ignore[arg-type]
+    rerun = again(world, from_failed(world.plan, world.tasks, {}))  # type: ignore[arg-type]
     assert names(rerun) == ["b"]
     assert rerun.statuses["e"] == "completed"
     assert names(rerun.finish(("b", 1))) == ["c", "d"]
@@ -177,7 +177,7 @@ def test_a_rerun_from_failed_keeps_failures_that_were_handled() -> None:
         """
     )
     world.finish(("a", "failed", None)).finish(("h", 1)).finish(("b", "failed", None))
-    rerun = again(world, from_failed(world.plan, world.records, {}))  # type: ignore[arg-type]
+    rerun = again(world, from_failed(world.plan, world.tasks, {}))  # type: ignore[arg-type]
     assert names(rerun) == ["b"]
     rerun.finish(("b", 1))
     assert rerun.final is not None
@@ -192,12 +192,12 @@ def test_a_rerun_of_a_fan_out_keeps_the_items_that_completed_if_the_list_is_the_
     """
     world = run(tasks).finish(("l", [1, 2, 3]))
     world.finish((("f", 0), "A"), (("f", 1), "failed", None), (("f", 2), "C"))
-    kept = from_failed(world.plan, world.records, {1: bytes([0b101])})
+    kept = from_failed(world.plan, world.tasks, {1: bytes([0b101])})
     rerun = again(world, kept)  # type: ignore[arg-type]
     assert names(rerun) == ["f1"]
     assert rerun.finish((("f", 1), "B")).input("g") == {"all": ["A", "B", "C"]}
 
-    kept = from_task(world.plan, world.records, world.plan.index("l")) | {1: kept[1]}
+    kept = from_task(world.plan, world.tasks, world.plan.index("l")) | {1: kept[1]}
     rerun = again(world, kept).finish(("l", [1, 2, 4]))  # type: ignore[arg-type]
     assert names(rerun) == ["f0", "f1", "f2"]
 
@@ -205,7 +205,7 @@ def test_a_rerun_of_a_fan_out_keeps_the_items_that_completed_if_the_list_is_the_
 def test_a_rerun_from_a_task_decides_that_and_all_after_it_anew() -> None:
     world = run(CHAIN).finish(("a", 1)).finish(("b", 2)).finish(("c", 3))
     assert world.final is not None
-    rerun = again(world, from_task(world.plan, world.records, world.plan.index("b")))  # type: ignore[arg-type]
+    rerun = again(world, from_task(world.plan, world.tasks, world.plan.index("b")))  # type: ignore[arg-type]
     assert names(rerun) == ["b"]
 
 
@@ -215,7 +215,7 @@ def test_what_was_decided_by_hand_stays_so_in_a_rerun() -> None:
     world.set_result("z", 9)
     world.skip("b")
     world.finish(("a", 1)).finish(("y", "failed", None))
-    rerun = again(world, from_failed(world.plan, world.records, {}))  # type: ignore[arg-type]
+    rerun = again(world, from_failed(world.plan, world.tasks, {}))  # type: ignore[arg-type]
     assert names(rerun) == ["y"]
     assert rerun.statuses["b"] == "skipped"
     rerun.finish(("y", 1))

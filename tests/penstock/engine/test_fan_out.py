@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.decision import Change
+from penstock.engine.decision import ChildEnded
 from penstock.engine.facts import Facts
 from tests.penstock.engine.world import World
 from tests.penstock.engine.written import names, run
@@ -131,13 +131,13 @@ def test_a_skipped_item_is_no_failure() -> None:
 def test_a_decision_starts_no_more_than_its_budget_and_asks_to_go_on() -> None:
     world = World(fan().plan.workflow, {"items": list(range(10))}, budget=4)
     starts: list[int] = []
-    original = world._carry_out
+    original = world._decide
 
     def counting(steps: Any, facts: Facts) -> None:
         original(steps, facts)
         starts.append(len(world.decision.starts))
 
-    world._carry_out = counting  # type: ignore[method-assign]
+    world._decide = counting  # type: ignore[method-assign]
     world.begin()
     assert starts == [4, 4, 2]
     assert len(world.open) == 10
@@ -163,7 +163,9 @@ def test_many_items_in_one_batch_are_one_look_at_the_items_to_come() -> None:
 
 def test_a_change_of_an_item_that_never_was_is_ignored() -> None:
     world = fan("concurrency: 1")
-    world.change([Change(0, "completed", 3), Change(0, "completed", 900), Change(0, "completed")])
+    world.advance(
+        [ChildEnded(0, "completed", 3), ChildEnded(0, "completed", 900), ChildEnded(0, "completed")]
+    )
     assert names(world) == ["f0"]
-    assert world.records[0].fan is not None
-    assert world.records[0].fan.ended == 0
+    assert world.tasks[0].fan is not None
+    assert world.tasks[0].fan.ended == 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine.decision import Start
-from penstock.engine.state import Record
-from penstock.engine.task_input import matches
+from penstock.engine.event_filter import matches
+from penstock.engine.state import TaskState
 from penstock.errors import ExpressionError
 from tests.penstock.engine.world import World
 from tests.penstock.engine.written import run
@@ -105,6 +105,6 @@ def test_a_sub_workflow_is_started_with_its_input() -> None:
 
 def test_of_tasks_that_have_not_begun_nothing_is_kept() -> None:
     world = run("a: {action: t.a}\nb: {action: t.b, needs: a}\nc: {action: t.c, needs: b}")
-    assert set(world.records) == {0}
+    assert set(world.tasks) == {0}
     world.finish(("a", 1))
-    assert {task for task, record in world.records.items() if record != Record()} == {0, 1}
+    assert {task for task, record in world.tasks.items() if record != TaskState()} == {0, 1}

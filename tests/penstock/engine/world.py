@@ -1,23 +1,42 @@
-"""Drives the evaluator as the executor does, with dictionaries for tables. Nothing but what a decision said
+"""Drives the engine as the executor does, with dictionaries for tables. Nothing but what a decision said
 to keep survives from one decision to the next."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from penstock.engine.advance import advance, begin
-from penstock.engine.commands import pause, resume, set_result, skip, stop
-from penstock.engine.decision import Change, Decision, Final, Start
-from penstock.engine.facts import WORKFLOW, Ended, Facts, Needed
-from penstock.engine.kept import Kept
-from penstock.engine.plan import Plan
-from penstock.engine.scope import Steps
-from penstock.engine.state import OPEN, Head, Record
+from penstock.engine import (
+    WORKFLOW,
+    Asking,
+    ChildEnded,
+    Decision,
+    Facts,
+    Final,
+    Inbox,
+    KeptTask,
+    Needed,
+    Plan,
+    Start,
+    TaskResult,
+    TaskState,
+    Turn,
+    WorkflowState,
+    advance,
+    begin,
+    pause,
+    resume,
+    set_result,
+    skip,
+    stop,
+    take_turn,
+)
+from penstock.engine.state import OPEN
 from penstock.language.workflows.model import Workflow
 from penstock.moves import COMPLETED
 
+T = TypeVar("T")
 Key = tuple[str, int | None]
 System = Mapping[str, Any]
 
@@ -31,7 +50,7 @@ class World:
         parameters: Mapping[str, Any] | None = None,
         *,
         budget: int = 1_000,
-        kept: Mapping[int, Kept] | None = None,
+        kept: Mapping[int, KeptTask] | None = None,
         before: World | None = None,
     ) -> None:
         self.plan = Plan(workflow)
@@ -39,8 +58,8 @@ class World:
         self.budget = budget
         self.kept = kept
         self.before = before
-        self.head: Head
-        self.records: dict[int, Record] = {}
+        self.state: WorkflowState
+        self.tasks: dict[int, TaskState] = {}
         self.started: dict[Key, Start] = {}
         self.ended: dict[Key, tuple[str, Any, Any]] = {}
         self.variables: list[tuple[int, str, Any]] = []
@@ -54,45 +73,52 @@ class World:
 
     def begin(self) -> World:
         facts = Facts()
-        self._carry_out(begin(self.plan, facts, self.system, kept=self.kept, budget=self.budget), facts)
+        self._decide(begin(self.plan, facts, self.system, kept=self.kept, budget=self.budget), facts)
         return self._go_on()
 
     def finish(self, *ends: tuple[Any, ...]) -> World:
         """End executions, in one batch: (task or (task, item), result) or (task, status, result or error)."""
-        changes = []
+        ended = []
         for key, *rest in ends:
             task, item = key if isinstance(key, tuple) else (key, None)
             status, value = rest if len(rest) == 2 else (COMPLETED, rest[0] if rest else None)
             result, error = (value, None) if status == COMPLETED else (None, value)
             self.ended.setdefault((task, item), (status, result, error))
-            changes.append(Change(self.plan.index(task), self.ended[task, item][0], item))
-        return self.change(changes)
+            ended.append(ChildEnded(self.plan.index(task), self.ended[task, item][0], item))
+        return self.advance(ended)
 
-    def change(self, changes: Iterable[Change]) -> World:
+    def advance(self, ended: Iterable[ChildEnded]) -> World:
         self._with(
-            lambda facts: advance(self.plan, self.head, changes, facts, self.system, budget=self.budget)
+            lambda facts: advance(self.plan, self.state, ended, facts, self.system, budget=self.budget)
         )
         return self._go_on()
 
     def pause(self) -> bool:
-        return pause(self.head)
+        return pause(self.state)
 
     def resume(self) -> World:
-        self._with(lambda facts: resume(self.plan, self.head, facts, self.system, budget=self.budget))
+        self._with(lambda facts: resume(self.plan, self.state, facts, self.system, budget=self.budget))
         return self._go_on()
 
     def stop(self, status: str, error: Any = None) -> World:
-        self._with(lambda facts: stop(self.plan, self.head, facts, self.system, status, error))
+        self._with(lambda facts: stop(self.plan, self.state, facts, self.system, status, error))
         return self._go_on()
 
     def skip(self, task: str) -> World:
-        self._with(lambda facts: skip(self.plan, self.head, facts, self.system, self.plan.index(task)))
+        self._with(lambda facts: skip(self.plan, self.state, facts, self.system, self.plan.index(task)))
         return self._go_on()
 
     def set_result(self, task: str, result: Any) -> World:
         index = self.plan.index(task)
-        self._with(lambda facts: set_result(self.plan, self.head, facts, self.system, index, result))
+        self._with(lambda facts: set_result(self.plan, self.state, facts, self.system, index, result))
         return self._go_on()
+
+    def take_turn(self, inbox: Inbox) -> Turn:
+        facts, state = Facts(), getattr(self, "state", None)
+        turn = self._run(take_turn(self.plan, state, facts, self.system, inbox, kept=self.kept), facts)
+        for decision in turn.decisions:
+            self._write(decision)
+        return turn
 
     # What can be seen
 
@@ -105,25 +131,29 @@ class World:
         return [key for key in self.started if key not in self.ended and self._is_open(key)]
 
     def _is_open(self, key: Key) -> bool:
-        record = self.records[self.plan.index(key[0])]
-        if record.status != OPEN:
+        task_state = self.tasks[self.plan.index(key[0])]
+        if task_state.status != OPEN:
             return False
-        return record.fan is None or not record.fan.settled[key[1] >> 3] & 1 << (key[1] & 7)  # type: ignore[operator]
+        return task_state.fan is None or not task_state.fan.settled[key[1] >> 3] & 1 << (key[1] & 7)  # type: ignore[operator]
 
     @property
     def statuses(self) -> dict[str, str]:
-        return {self.plan.graph[task].name: record.status for task, record in self.records.items()}
+        return {self.plan.graph[task].name: task_state.status for task, task_state in self.tasks.items()}
 
     def input(self, task: str, item: int | None = None) -> dict[str, Any]:
         return self.started[task, item].body
 
     # The tables
 
-    def _with(self, steps: Callable[[Facts], Steps[Decision]]) -> None:
+    def _with(self, steps: Callable[[Facts], Asking[Decision]]) -> None:
         facts = Facts()
-        self._carry_out(steps(facts), facts)
+        self._decide(steps(facts), facts)
 
-    def _carry_out(self, steps: Steps[Decision], facts: Facts) -> None:
+    def _decide(self, steps: Asking[Decision], facts: Facts) -> None:
+        self._write(self._run(steps, facts))
+
+    def _run(self, steps: Asking[T], facts: Facts) -> T:
+        """Answer what is asked until there is a result."""
         try:
             while True:
                 needed = next(steps)
@@ -131,12 +161,15 @@ class World:
                 self.rounds.append(needed)
                 self._answer(needed, facts)
         except StopIteration as end:
-            decision: Decision = end.value
+            result: T = end.value
+            return result
+
+    def _write(self, decision: Decision) -> None:
         self.decisions += 1
-        self.head = copy.deepcopy(decision.head)
-        self.records.update(copy.deepcopy(decision.records))
+        self.state = copy.deepcopy(decision.state)
+        self.tasks.update(copy.deepcopy(decision.tasks))
         self.variables += copy.deepcopy([tuple(p) for p in decision.published])  # type: ignore[misc]
-        self.items.update(copy.deepcopy(decision.keep_items))
+        self.items.update(copy.deepcopy(decision.store_items))
         for start in decision.starts:
             assert (start.name, start.item) not in self.started, "started twice"
             self.started[start.name, start.item] = copy.deepcopy(start)
@@ -147,19 +180,19 @@ class World:
 
     def _go_on(self) -> World:
         turns = 0
-        while self.decision.again:
+        while self.decision.more_due:
             turns += 1
             assert turns < 1_000
             self._with(
-                lambda facts: advance(self.plan, self.head, [], facts, self.system, budget=self.budget)
+                lambda facts: advance(self.plan, self.state, [], facts, self.system, budget=self.budget)
             )
         return self
 
     def _answer(self, needed: Needed, facts: Facts) -> None:
-        for task in needed.records:
-            facts.records[task] = copy.deepcopy(self.records.get(task))
+        for task in needed.tasks:
+            facts.tasks[task] = copy.deepcopy(self.tasks.get(task))
         for task in needed.results:
-            facts.results[task] = self.result_of(task, facts.records.get(task) or self.records.get(task))
+            facts.results[task] = self.result_of(task, facts.tasks.get(task) or self.tasks.get(task))
         for reader, wanted in needed.variables.items():
             found: dict[str, tuple[int, Any]] = {}
             for writer, name, value in self.variables:
@@ -179,19 +212,19 @@ class World:
         if needed.parameters:
             facts.parameters = copy.deepcopy(self.plan.parameters(self.parameters))
         if needed.failures:
-            failing = {t: r for t, r in sorted(self.records.items()) if r.final and not r.handled}
+            failing = {t: r for t, r in sorted(self.tasks.items()) if r.final and not r.handled}
             facts.failures = copy.deepcopy(
                 {t: r for t, r in failing.items() if r.status not in ("completed", "skipped")}
             )
 
-    def result_of(self, task: int, record: Record | None) -> Ended:
+    def result_of(self, task: int, task_state: TaskState | None) -> TaskResult:
         """The result of a task as its executions left it; of a fan-out, of its items in order."""
         name = self.plan.graph[task].name
-        if record is not None and record.fan is not None:
-            return Ended([self._one(name, item).result for item in range(record.fan.total)])
+        if task_state is not None and task_state.fan is not None:
+            return TaskResult([self._one(name, item).result for item in range(task_state.fan.total)])
         return self._one(name, None)
 
-    def _one(self, name: str, item: int | None) -> Ended:
+    def _one(self, name: str, item: int | None) -> TaskResult:
         if (name, item) not in self.ended and self.before is not None:
             return self.before._one(name, item)
-        return Ended(*copy.deepcopy(self.ended.get((name, item), ("", None, None))[1:]))
+        return TaskResult(*copy.deepcopy(self.ended.get((name, item), ("", None, None))[1:]))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.errors import ClaimLost
+from penstock.errors import Conflict
 from penstock.run.outcomes import MESSAGE_LIMIT, TRACEBACK_LIMIT, Outcome, TaskError
 from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry
 
@@ -24,12 +24,12 @@ def test_an_error_names_its_class_and_all_its_bases() -> None:
         "Exception",
         "BaseException",
     )
-    assert TaskError.of(ClaimLost("gone")).type == "ClaimLost"
-    assert TaskError.of(Unprintable()).type.endswith("test_attempts.Unprintable")
+    assert TaskError.of(Conflict("gone")).type == "Conflict"
+    assert TaskError.of(Unprintable()).type.endswith("test_outcomes.Unprintable")
 
 
 def test_the_hint_of_an_error_is_kept_with_it() -> None:
-    assert TaskError.of(ClaimLost("it is gone", hint="Look again.")).message == "it is gone. Look again."
+    assert TaskError.of(Conflict("it is gone", hint="Look again.")).message == "it is gone. Look again."
 
 
 def test_an_error_that_cannot_be_printed_does_no_harm() -> None:

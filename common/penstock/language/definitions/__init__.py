@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from penstock.language.definitions.action import Action, ActionOptions
-from penstock.language.definitions.collection import Definitions
 from penstock.language.definitions.decorator import action
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.limit import Limit
-from penstock.language.definitions.loading import load, load_all
 from penstock.language.definitions.programs import command_action, http_action, kubernetes_action
 from penstock.language.definitions.refs import Pack
 from penstock.language.definitions.route import Route
@@ -18,7 +16,6 @@ from penstock.language.definitions.trigger import Trigger, trigger
 __all__ = [
     "Action",
     "ActionOptions",
-    "Definitions",
     "Document",
     "Limit",
     "MissedFires",
@@ -32,8 +29,6 @@ __all__ = [
     "command_action",
     "http_action",
     "kubernetes_action",
-    "load",
-    "load_all",
     "schedule",
     "trigger",
 ]

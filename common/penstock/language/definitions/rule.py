@@ -9,8 +9,8 @@ from pydantic import Field, StrictBool
 
 from penstock.language.definitions.declared import Declared
 from penstock.language.definitions.refs import Ref
-from penstock.language.definitions.templates import Condition, Templates
 from penstock.language.durations import PositiveDuration
+from penstock.language.expressions.template_checks import Condition, Templates
 
 Priority = Annotated[int, Field(strict=True, ge=-1000, le=1000)]
 """Of an execution that waits for a slot: higher goes first. 0 is ordinary."""

@@ -13,8 +13,8 @@ from penstock.errors import DefinitionError
 from penstock.language.definitions.declared import Declared, declare
 from penstock.language.definitions.refs import Ref
 from penstock.language.definitions.rule import Tenant
-from penstock.language.definitions.templates import Templates
 from penstock.language.durations import Duration, PositiveDuration, positive_seconds
+from penstock.language.expressions.template_checks import Templates
 from penstock.language.options import Count, Options, Wrong, did_you_mean
 from penstock.language.policies import RetryPolicy
 from penstock.language.schedules import Spec, find_zone

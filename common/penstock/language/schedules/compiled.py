@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from penstock.language.definitions.templates import is_template
 from penstock.language.expressions import compile_template
+from penstock.language.expressions.template_checks import is_template
 from penstock.language.schedules import FirePolicy, Plan, Spec, find_zone, plan
 from penstock.language.schedules.elapsed import EPOCH
 from penstock.language.schedules.missed import Fire, jitter_of

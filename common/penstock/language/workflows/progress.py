@@ -12,11 +12,45 @@ from penstock.language.workflows.critical import Span, critical_path
 from penstock.language.workflows.graph import Graph, Node
 from penstock.moves import COMPLETED, FINAL, RUNNING, SKIPPED
 
-Row = Any
-
 NOT_STARTED = "not started"
 PAUSED = "paused"
 """It will run, once the workflow is resumed."""
+
+
+@dataclass(slots=True)
+class StoredTask:
+    """What is stored of a task of a run. `status` is None while it is pending. `given`: its result is not an
+    execution's, the executor itself gave it. `items` is how many it has, if it is a fan-out."""
+
+    status: str | None
+    given: bool
+    items: int | None
+
+
+@dataclass(slots=True)
+class TaskExecutions:
+    """The executions of a task that are in the same status: how many, the first of them, and their times."""
+
+    task: str
+    status: str
+    count: int
+    first: UUID
+    begun: datetime
+    ended: datetime | None
+
+
+@dataclass(slots=True)
+class SentCommand:
+    """What somebody told a run. `obeyed_at` is None until it was followed, or refused with this `error`."""
+
+    kind: str
+    task: str | None
+    value: Any
+    by: str
+    reason: str | None
+    created_at: datetime
+    obeyed_at: datetime | None
+    error: str | None
 
 
 @dataclass(slots=True)
@@ -43,15 +77,19 @@ class TaskProgress:
 
 
 def progress(
-    graph: Graph, records: Mapping[int, Row], executions: Sequence[Row], now: datetime, paused: bool = False
+    graph: Graph,
+    stored: Mapping[int, StoredTask],
+    executions: Sequence[TaskExecutions],
+    now: datetime,
+    paused: bool = False,
 ) -> list[TaskProgress]:
-    """The tasks of a run in the workflow's order. `records` and `executions` as `penstock.store.workflow_runs` gives them."""
-    by_task: dict[str, list[Row]] = {}
-    for row in executions:
-        by_task.setdefault(row["task"], []).append(row)
+    """The tasks of a run in the workflow's order. `stored` is by index in the graph; tasks of which nothing is stored yet
+    are not in it."""
+    by_task: dict[str, list[TaskExecutions]] = {}
+    for group in executions:
+        by_task.setdefault(group.task, []).append(group)
     found = [
-        _task(graph, node, records.get(node.index), by_task.get(node.name, []), paused)
-        for node in _all(graph)
+        _task(graph, node, stored.get(node.index), by_task.get(node.name, []), paused) for node in _all(graph)
     ]
     spans = {
         index: Span(task.begun, task.ended or now)
@@ -70,28 +108,30 @@ def _all(graph: Graph) -> list[Node]:
     return [*graph.nodes, *([graph.exit] if graph.exit is not None else [])]
 
 
-def _task(graph: Graph, node: Node, record: Row | None, rows: Sequence[Row], paused: bool) -> TaskProgress:
+def _task(
+    graph: Graph, node: Node, stored: StoredTask | None, executions: Sequence[TaskExecutions], paused: bool
+) -> TaskProgress:
     step = node.step
     does = step.action or step.workflow or ("wait_for_event" if step.wait_for_event else "inquiry")
     found = TaskProgress(node.name, does, [graph[source].name for source in node.sources], NOT_STARTED)
-    status = None if record is None else record["status"]
-    if record is not None:
-        found.items = record["items"]
+    status = None if stored is None else stored.status
+    if stored is not None:
+        found.items = stored.items
     if status in FINAL:
         found.status = str(status)
     elif status == "due":
         found.status = PAUSED if paused else "due"
     elif status == "open":
         found.status = RUNNING
-    for row in rows:
-        found.executions[row["status"]] = found.executions.get(row["status"], 0) + row["count"]
-        found.execution = found.execution or row["first"]
-    if rows:
-        found.begun = min(row["begun"] for row in rows)
+    for group in executions:
+        found.executions[group.status] = found.executions.get(group.status, 0) + group.count
+        found.execution = found.execution or group.first
+    if executions:
+        found.begun = min(group.begun for group in executions)
         if status in FINAL:
-            found.ended = max((row["ended"] for row in rows if row["ended"] is not None), default=None)
+            found.ended = max((group.ended for group in executions if group.ended is not None), default=None)
         elif found.items is None:
-            found.status = rows[0]["status"]
+            found.status = executions[0].status
     # What completed in this run has an execution, or the executor itself gave the result.
-    found.kept = bool(status == COMPLETED and not rows and record and not record["given"])
+    found.kept = bool(status == COMPLETED and not executions and stored and not stored.given)
     return found

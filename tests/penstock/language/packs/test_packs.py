@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import DefinitionError
-from penstock.language.definitions import Definitions, load
+from penstock.language.loading import Definitions, load
 
 
 def write(path: Path, text: str) -> Path:
@@ -244,7 +244,7 @@ def test_loading_a_pack_declares_nothing_in_the_module_that_loads_it(tmp_path: P
     script = write(
         tmp_path / "loader_script.py",
         f"""
-        from penstock.language.definitions import load
+        from penstock.language.loading import load
         loaded = load({str(tmp_path / "shop")!r}).documents()
         """,
     )

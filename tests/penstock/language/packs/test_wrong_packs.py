@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import DefinitionError
-from penstock.language.definitions import load
+from penstock.language.loading import load
 from penstock.language.packs.files import FILE_CAP
 
 CODE = "async def charge(customer: str, amount: int = 1) -> None: ...\n"

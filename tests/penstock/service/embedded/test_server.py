@@ -23,7 +23,7 @@ from tests.servers.process import new_folder, remove
 USER = """
 import sys
 from pathlib import Path
-from penstock import embedded
+from penstock.service import embedded
 server = embedded.start(Path(sys.argv[1]))
 print(server.dsn, flush=True)
 sys.stdin.read()

@@ -11,7 +11,7 @@ import orjson
 
 from penstock import Limit, action
 from penstock.ids import new_id
-from penstock.language.definitions import Definitions
+from penstock.language.loading import Definitions
 from penstock.operate import invariants
 from penstock.operate.apply import apply
 from penstock.store import namespaces

@@ -9,8 +9,9 @@ from pathlib import Path
 import typer
 
 from penstock.cli import app
-from penstock.language.definitions import Schedule, load
+from penstock.language.definitions import Schedule
 from penstock.language.definitions.schedule import MissedFires
+from penstock.language.loading import load
 from penstock.language.schedules.compiled import compile_schedule
 from penstock.language.schedules.reserved import RESERVED
 from penstock.store.schedules.firing import context_of

@@ -7,7 +7,6 @@ from typing import Any
 
 from penstock.errors import DefinitionError
 from penstock.language.definitions.action import Action
-from penstock.language.definitions.checks import check_references
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.refs import Pack
@@ -15,6 +14,7 @@ from penstock.language.definitions.route import Route
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.trigger import Trigger
+from penstock.language.loading.checks import check_references
 from penstock.language.sources import Source
 
 _RUNNABLE = ("action", "workflow")

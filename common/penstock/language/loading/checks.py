@@ -8,7 +8,7 @@ from typing import Any
 from penstock.errors import DefinitionError, InvalidInput
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
-from penstock.language.definitions.templates import is_template
+from penstock.language.expressions.template_checks import is_template
 from penstock.language.options import Problem, did_you_mean
 from penstock.language.schemas import Schema
 from penstock.language.sources import Location

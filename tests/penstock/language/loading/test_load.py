@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import DefinitionError
-from penstock.language.definitions import Definitions, load, load_all
+from penstock.language.loading import Definitions, load, load_all
 
 SHOP = """
     from penstock.language.definitions import Limit, Pack, Route, Rule, Trigger, action

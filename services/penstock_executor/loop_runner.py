@@ -1,4 +1,4 @@
-"""How a loop runs: with jitter, again at once while there is more to do, and slower while it fails."""
+"""Runs a loop: with jitter, again at once while there is more to do, and slower while it fails."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ LONGEST = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`turn` does one bounded batch and says whether there is more, or in how many seconds there will be. `every`, in
-    seconds, is for those that do not know."""
+    """`name` is that of its module, and stands in logs and metrics. `turn` does one bounded batch and says whether there is
+    more (True), that there is none (False: the next turn is after about `every` seconds), or in how many seconds there
+    will be."""
 
     name: str
     every: Callable[[Settings], float]
     turn: Callable[[Parts, Session], Awaitable[bool | float]]
 
 
-async def run(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio.Event | None = None) -> None:
-    """Until stopped. Whoever sets `woken` has it look at once. A turn that fails is logged and tried again, later and
-    later up to a minute."""
+async def run_loop(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio.Event | None = None) -> None:
+    """Take turns until stopped. When `woken` is set, the next turn is at once. A turn that fails is logged and tried
+    again, later and later up to a minute."""
     session = parts.database.session(most=LONGEST)
     seconds = parts.metrics.loop_seconds.labels(loop.name)
     failed = parts.metrics.loop_failures.labels(loop.name)
@@ -40,7 +41,7 @@ async def run(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio.Even
     wait = random.uniform(0, min(interval, 5))
     while True:
         if wait:
-            await _rest(wait, stop, woken)
+            await _sleep(wait, stop, woken)
         if stop.is_set():
             return
         if woken is not None:
@@ -59,8 +60,8 @@ async def run(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio.Even
             wait = random.uniform(0.5, 1) * min(60.0, max(interval, 0.5) * 2 ** min(failures, 6))
 
 
-async def _rest(seconds: float, *ends: asyncio.Event | None) -> None:
-    """Until so much has passed, or one of these is set."""
+async def _sleep(seconds: float, *ends: asyncio.Event | None) -> None:
+    """Return after so many seconds, or as soon as one of these is set."""
     waits = [asyncio.ensure_future(end.wait()) for end in ends if end is not None]
     try:
         await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

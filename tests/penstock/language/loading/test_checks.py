@@ -6,18 +6,8 @@ from typing import Annotated
 import pytest
 
 from penstock.errors import DefinitionError
-from penstock.language.definitions import (
-    Definitions,
-    Document,
-    Limit,
-    Pack,
-    Route,
-    Rule,
-    Schedule,
-    Trigger,
-    action,
-    load,
-)
+from penstock.language.definitions import Document, Limit, Pack, Route, Rule, Schedule, Trigger, action
+from penstock.language.loading import Definitions, load
 from penstock.language.schemas import Secret
 
 pack = Pack("shop")

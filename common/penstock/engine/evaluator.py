@@ -1,0 +1,101 @@
+"""From the state of a workflow and what has ended to its new state and what is to be done.
+
+Ends are taken one after the other, each to its last consequence, so that it makes no difference in which
+batches they come. The cost is that of what ended and of what comes right after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from penstock.engine.arrivals import deliver_arrivals, run_or_skip
+from penstock.engine.decision import ChildEnded, Decision, Published
+from penstock.engine.draft import BUDGET, Draft
+from penstock.engine.facts import WORKFLOW, Asking, Facts, Needed
+from penstock.engine.fan_out import end_item
+from penstock.engine.plan import Plan
+from penstock.engine.prefetch import prefetch
+from penstock.engine.starts import end_as_before, start_due
+from penstock.engine.state import OPEN, KeptTask, WorkflowState
+from penstock.engine.task_end import end_if_all_tasks_ended, end_task, run_exit_task_or_end
+from penstock.engine.task_errors import describe_error
+from penstock.errors import ExpressionError
+from penstock.moves import FAILED
+
+
+def begin(
+    plan: Plan,
+    facts: Facts,
+    system: Mapping[str, Any],
+    *,
+    kept: Mapping[int, KeptTask] | None = None,
+    budget: int = BUDGET,
+) -> Asking[Decision]:
+    """The first decision of a run. Of a re-run, `kept` are the tasks that ended in the run before and stay
+    so."""
+    draft = Draft(plan, WorkflowState(len(plan.graph)), facts, system, budget)
+    facts.tasks = dict.fromkeys(range(len(plan.graph) + 1))
+    for task, before in (kept or {}).items():
+        task_state = yield from draft.to_change(task)
+        task_state.kept = before
+    try:
+        if plan.workflow.vars:
+            yield from draft.scope.load(Needed(parameters=plan.vars_read.parameters))
+            values = plan.vars({"parameters": facts.parameters or {}, "system": system})
+            draft.decision.published.extend(
+                Published(WORKFLOW, name, value) for name, value in values.items()
+            )
+    except ExpressionError as error:
+        yield from run_exit_task_or_end(draft, FAILED, describe_error(error))
+    else:
+        for task, before in (kept or {}).items():
+            if before.by_hand:
+                yield from end_as_before(draft, task, before)
+        for node in plan.graph.entries:
+            task_state = yield from draft.to_change(node.index)
+            if task_state.undecided:
+                yield from run_or_skip(draft, plan[node.index], task_state)
+        yield from deliver_arrivals(draft)
+        yield from end_if_all_tasks_ended(draft)
+    yield from start_due(draft)
+    return draft.decision
+
+
+def advance(
+    plan: Plan,
+    state: WorkflowState,
+    ended: Iterable[ChildEnded],
+    facts: Facts,
+    system: Mapping[str, Any],
+    *,
+    budget: int = BUDGET,
+) -> Asking[Decision]:
+    """What follows from the executions that `ended`; with none, from what is due. An end that is known already
+    changes nothing.
+
+    A generator: each time it yields, `facts` lack what the yielded `Needed` names; add that and go on. It
+    returns the decision. `state` and the states of tasks in `facts` are changed in place. `system` is what
+    expressions see of that name."""
+    ended = list(ended)
+    draft = Draft(plan, state, facts, system, budget)
+    if state.phase == "ended":
+        return draft.decision
+    yield from prefetch(draft, ended)
+    yield from start_due(draft)
+    for child in ended:
+        yield from _apply(draft, child)
+        yield from start_due(draft)
+    return draft.decision
+
+
+def _apply(draft: Draft, child: ChildEnded) -> Asking[None]:
+    if child.task not in draft.facts.tasks:
+        yield Needed(tasks={child.task})
+    task_state = draft.facts.tasks[child.task]
+    if task_state is None or task_state.status != OPEN:
+        return  # not of this run, or known already
+    if task_state.fan is not None:
+        yield from end_item(draft, child, task_state)
+    elif child.item is None:
+        yield from end_task(draft, child.task, child.status)

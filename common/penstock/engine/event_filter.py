@@ -1,0 +1,35 @@
+"""The filter of a task that waits for an event: what is stored of it when the wait begins, and whether an event fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.language.expressions import condition, equality
+
+
+def bind_filter(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
+    """The filter with the values that its names have now (`bound`): it is evaluated when an event comes. Where it asks
+    that something of the event (at `path`) equals a text or a number, the `key` of that is what events are compared by
+    first. Raises ExpressionError."""
+    bound: dict[str, Any] = {}
+    if filter is None:
+        return {"filter": filter, "bound": bound}
+    used = condition(filter).names
+    for root in used.roots & names.keys():
+        whole = used.whole(root) or not isinstance(names[root], Mapping)
+        bound[root] = (
+            names[root]
+            if whole
+            else {key: names[root][key] for key in used.under(root) if key in names[root]}
+        )
+    same = equality(filter, "event")
+    key = None if same is None else same.key(names)
+    if same is not None and key is not None:
+        return {"filter": filter, "bound": bound, "path": list(same.path), "key": key}
+    return {"filter": filter, "bound": bound}
+
+
+def matches(filter: str | None, bound: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
+    """Whether an event is one that a task with this filter waits for. Raises ExpressionError."""
+    return filter is None or condition(filter)({**bound, "event": event})

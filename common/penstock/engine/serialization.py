@@ -1,0 +1,70 @@
+"""The state of a run as it is stored: to JSON text, and back."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import orjson
+
+from penstock.engine.state import FanOut, KeptTask, TaskState, WorkflowState
+
+_FIELDS = {field.name: field for field in fields(TaskState)}
+_DEFAULT = TaskState()
+
+
+def dump_workflow_state(state: WorkflowState) -> str:
+    return orjson.dumps(
+        {
+            "left": state.left,
+            "open": state.open,
+            "unhandled": state.unhandled,
+            "phase": state.phase,
+            "paused": state.paused,
+            "due": list(state.due),
+            "faults": state.faults,
+            "outcome": state.outcome,
+            "stops": state.stops,
+        }
+    ).decode()
+
+
+def load_workflow_state(text: str) -> WorkflowState:
+    given = orjson.loads(text)
+    outcome = given.pop("outcome")
+    return WorkflowState(
+        **{**given, "due": deque(given["due"])}, outcome=None if outcome is None else (outcome[0], outcome[1])
+    )
+
+
+def dump_task_state(task: TaskState) -> str:
+    """What has its default value is left out: most are small."""
+    written: dict[str, Any] = {}
+    for name in _FIELDS:
+        value = getattr(task, name)
+        if value == getattr(_DEFAULT, name):
+            continue
+        if name == "fan":
+            value = {field.name: getattr(value, field.name) for field in fields(FanOut)}
+            value["settled"] = bytes(value["settled"]).hex()
+        elif name == "kept":
+            value = {field.name: getattr(value, field.name) for field in fields(KeptTask)}
+            value["items"] = bytes(value["items"]).hex()
+        elif name == "named":
+            value = [[source, outcome] for source, outcome in value.items()]
+        written[name] = value
+    return orjson.dumps(written).decode()
+
+
+def load_task_state(text: str) -> TaskState:
+    given: Mapping[str, Any] = orjson.loads(text)
+    read = dict(given)
+    if "fan" in read:
+        read["fan"] = FanOut(**{**read["fan"], "settled": bytearray.fromhex(read["fan"]["settled"])})
+    if "kept" in read:
+        read["kept"] = KeptTask(**{**read["kept"], "items": bytes.fromhex(read["kept"]["items"])})
+    if "named" in read:
+        read["named"] = dict(read["named"])
+    return TaskState(**read)

@@ -1,0 +1,121 @@
+"""A workflow's turn: all that came for it since it was advanced last, taken in order, and all that follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.engine.commands import Command, apply_command, stop
+from penstock.engine.decision import ChildEnded, Decision, Final, Start
+from penstock.engine.evaluator import advance, begin
+from penstock.engine.facts import Asking, Facts
+from penstock.engine.plan import Plan
+from penstock.engine.state import KeptTask, TaskState, WorkflowState
+from penstock.errors import PenstockError
+
+
+@dataclass(slots=True)
+class Inbox:
+    """What came for a workflow. It was asked to stop `stops` times since it began, as `stop_status`."""
+
+    ended: Sequence[ChildEnded] = ()
+    commands: Sequence[Command] = ()
+    stops: int = 0
+    stop_status: str | None = None
+    stop_reason: str | None = None
+
+
+@dataclass(slots=True)
+class Turn:
+    """The decisions of one turn, in order, and why commands were refused (by their ids). Write all of them in one
+    transaction; where two say something of the same, the later one counts."""
+
+    commands: Sequence[Command] = ()
+    decisions: list[Decision] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def state(self) -> WorkflowState:
+        return self.decisions[-1].state
+
+    @property
+    def tasks(self) -> dict[int, TaskState]:
+        return {task: state for decision in self.decisions for task, state in decision.tasks.items()}
+
+    @property
+    def published(self) -> dict[tuple[int, str], Any]:
+        """Values of variables, by writer and name."""
+        return {(p.writer, p.name): p.value for decision in self.decisions for p in decision.published}
+
+    @property
+    def more_due(self) -> bool:
+        return self.decisions[-1].more_due
+
+    @property
+    def final(self) -> Final | None:
+        return next((d.final for d in self.decisions if d.final is not None), None)
+
+    @property
+    def paused(self) -> bool | None:
+        """Whether it is paused from now on, if somebody paused or resumed it."""
+        if not self.commands or all(c.kind not in ("pause", "resume") for c in self.commands):
+            return None
+        return self.state.paused
+
+    @property
+    def starts(self) -> tuple[list[Start], list[Start]]:
+        """What starts, before and after what is cancelled: what a turn starts and then cancels has to be there to be
+        cancelled, and to end."""
+        if not self.cancels:
+            return [], [start for decision in self.decisions for start in decision.starts]
+        before: list[Start] = []
+        after: list[Start] = []
+        last = max(n for n, d in enumerate(self.decisions) if d.cancel_all or d.cancel)
+        for number, decision in enumerate(self.decisions):
+            for start in decision.starts:
+                (before if number < last or start.task in decision.cancel else after).append(start)
+        return before, after
+
+    @property
+    def cancels(self) -> list[set[int] | None]:
+        """Of which tasks the open executions are cancelled (None: of all), decision by decision."""
+        return [None if d.cancel_all else d.cancel for d in self.decisions if d.cancel_all or d.cancel]
+
+    @property
+    def only_starts(self) -> bool:
+        """Nothing is to be written between the new state and the executions that start, as in most turns."""
+        return not self.commands and not any(
+            d.cancel_all or d.cancel or d.forget_kept or d.store_items for d in self.decisions
+        )
+
+
+def take_turn(
+    plan: Plan,
+    state: WorkflowState | None,
+    facts: Facts,
+    system: Mapping[str, Any],
+    inbox: Inbox,
+    *,
+    kept: Mapping[int, KeptTask] | None = None,
+) -> Asking[Turn]:
+    """Take in what ended, follow the commands, stop if that was asked for: in this order. A workflow without a state
+    begins; of a re-run, `kept` are then the tasks that ended in the run before and stay so."""
+    turn = Turn(inbox.commands)
+    if state is None:
+        decision = yield from begin(plan, facts, system, kept=kept)
+        state = decision.state
+    else:
+        decision = yield from advance(plan, state, inbox.ended, facts, system)
+    turn.decisions.append(decision)
+    for command in inbox.commands:
+        try:
+            turn.decisions.append((yield from apply_command(plan, state, facts, system, command)))
+        except PenstockError as refusal:
+            turn.refused[command.id] = refusal.message
+    while state.stops < inbox.stops:
+        state.stops += 1
+        assert inbox.stop_status is not None
+        why = {"type": inbox.stop_status, "message": inbox.stop_reason}
+        turn.decisions.append((yield from stop(plan, state, facts, system, inbox.stop_status, why)))
+    return turn

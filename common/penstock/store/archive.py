@@ -1,0 +1,23 @@
+"""Finished trees of executions, moved out of the hot tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.store.database import Session
+
+ARCHIVE = "select moved, last from archive_finished(make_interval(secs => $1), $2, $3)"
+
+
+@dataclass(slots=True)
+class Archived:
+    """How many executions were `moved`, and the `last` place that was looked at; None where there was nothing."""
+
+    moved: int
+    last: int | None
+
+
+async def archive_finished(session: Session, age: float, limit: int, after: int) -> Archived:
+    """Archive what finished more than `age` seconds ago: the next `limit` notes of finished trees after the place `after`."""
+    [row] = await session.fetch(ARCHIVE, age, limit, after)
+    return Archived(row["moved"], row["last"])

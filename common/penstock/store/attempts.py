@@ -1,0 +1,161 @@
+"""Attempts: claimed by a worker, written down at their end, and taken from a worker that does not end them.
+
+The fence (I2): what a worker writes names the attempt and the claim. What another worker owns by then is not moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.store.database import Session, Transaction
+from penstock.store.staged_messages import StagedMessage, staged_in
+
+
+@dataclass(slots=True)
+class ClaimedAttempt:
+    """An attempt that a worker has claimed. `params` and `options` are JSON; `waited` is in seconds since it was ready, on
+    the database's clock; `failures` counts the attempts of its execution that failed before."""
+
+    execution_id: UUID
+    attempt: int
+    failures: int
+    namespace: str
+    definition_id: int
+    waited: float
+    params: str
+    options: str | None
+
+
+@dataclass(slots=True)
+class ClaimAnswer:
+    """`unknown_definitions`: the worker has to look these up and claim again. `staged`: what it did not take, on its way
+    to others."""
+
+    attempts: list[ClaimedAttempt] = field(default_factory=list)
+    unknown_definitions: list[int] = field(default_factory=list)
+    staged: list[StagedMessage] = field(default_factory=list)
+
+
+CLAIM = """
+select claimed, unknown, messages
+from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[])
+"""
+
+
+async def claim(
+    session: Session,
+    *,
+    worker: UUID,
+    claim: UUID,
+    ids: Sequence[UUID],
+    most: int,
+    queue: str,
+    known: Sequence[int],
+    lacking: Sequence[int],
+) -> ClaimAnswer:
+    """Claim at most `most` of `ids`, as far as they are scheduled on `queue` and of a definition that the worker knows to
+    have the code for (`known`). Definitions that it has no code for are `lacking`. The whole transaction, in one round
+    trip."""
+    [row] = await session.fetch(CLAIM, worker, claim, ids, most, queue, known, lacking)
+    return ClaimAnswer([ClaimedAttempt(*one) for one in row["claimed"]], row["unknown"], staged_in([row]))
+
+
+CARRIED = """
+select distinct on (execution_id) execution_id, error::text as carry from attempt
+where execution_id = any($1::uuid[]) and outcome = 'requested' and error ? 'carry'
+order by execution_id, attempt desc
+"""
+
+
+async def carried_over(session: Session, ids: Sequence[UUID]) -> dict[UUID, Mapping[str, Any]]:
+    """What the attempts before, which put themselves off, carried over to the next one."""
+    rows = await session.fetch(CARRIED, ids)
+    return {row["execution_id"]: orjson.loads(row["carry"])["carry"] for row in rows}
+
+
+@dataclass(slots=True)
+class AttemptEnd:
+    """The end of an attempt, and the status that its execution has then. `result` and `error` are JSON. The next attempt
+    begins `delay` seconds later, or at `until`. `followed`: actions may follow the end of the execution."""
+
+    execution_id: UUID
+    attempt: int
+    status: str
+    result: str | None
+    error: str | None
+    delay: float
+    until: datetime | None
+    reason: str | None
+    followed: bool
+
+
+@dataclass(slots=True)
+class Finished:
+    """`moved`: the executions whose attempts were written down. The others' are not the worker's any more."""
+
+    moved: set[UUID]
+    staged: list[StagedMessage]
+
+
+FINISH = """
+select messages, moved from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::text[],
+    $7::float8[], $8::timestamptz[], $9::text[], $10::uuid[], $11::uuid[])
+"""
+
+
+async def finish(
+    session: Session, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]
+) -> Finished:
+    """Write down the ends of attempts, in the order of their executions' ids, and forget `claims`, which have no attempt
+    left. The whole transaction, in one round trip."""
+    [row] = await session.fetch(
+        FINISH,
+        worker,
+        [end.execution_id for end in ends],
+        [end.attempt for end in ends],
+        [end.status for end in ends],
+        [end.result for end in ends],
+        [end.error for end in ends],
+        [end.delay for end in ends],
+        [end.until for end in ends],
+        [end.reason for end in ends],
+        [end.execution_id for end in ends if end.followed],
+        claims,
+    )
+    return Finished(set(row["moved"]), staged_in([row]))
+
+
+ENDED_BY = """
+select id from execution where id = any($1::uuid[]) and claim = $2 and finished_at is not null
+"""
+
+
+async def ended_by(session: Session, worker: UUID, ids: Sequence[UUID]) -> set[UUID]:
+    """Those of these executions that this worker has ended."""
+    return {row["id"] for row in await session.fetch(ENDED_BY, ids, worker)}
+
+
+OVERDUE = """
+select e.id
+from claim c
+cross join lateral unnest(c.executions) x
+join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 'canceling')
+join definition d on d.id = e.definition_id
+left join payload p on p.execution_id = e.id
+where c.claimed_at < clock_timestamp() - make_interval(secs => $1)
+    and c.claimed_at < clock_timestamp() - make_interval(secs => $1 + coalesce(
+        (p.options #>> '{timeouts,attempt}')::double precision,
+        (d.body #>> '{timeouts,attempt}')::double precision, 300))
+order by e.id limit $2
+"""
+
+
+async def overdue(tx: Transaction, longer: float, limit: int) -> list[UUID]:
+    """Executions whose attempt runs for `longer` seconds more than it may."""
+    return [row["id"] for row in await tx.fetch(OVERDUE, longer, limit)]

@@ -1,0 +1,51 @@
+"""Executions that have ended and that other actions follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.moves import COMPLETED
+from penstock.store.database import Transaction
+
+
+@dataclass(slots=True)
+class FollowedExecution:
+    """An execution that has ended, and the refs of the actions that follow an end like that."""
+
+    id: UUID
+    status: str
+    tenant: str
+    callbacks: list[str]
+    result: Any
+    error: Any
+
+
+FOLLOWED = """
+select e.id, e.status, split_part(n.name, '::', 1) as tenant, r.result::text as result, r.error::text as error,
+    d.body -> case when e.status = $2 then 'on_success' else 'on_failure' end as callbacks
+from execution e
+join namespace n on n.id = e.namespace_id
+join definition d on d.id = e.definition_id
+left join result r on r.execution_id = e.id
+where e.id = any($1::uuid[])
+"""
+
+
+async def read_followed(tx: Transaction, ids: Sequence[UUID]) -> list[FollowedExecution]:
+    """What these gave, and what is to follow."""
+    return [
+        FollowedExecution(
+            row["id"],
+            row["status"],
+            row["tenant"],
+            list(orjson.loads(row["callbacks"])) if row["callbacks"] else [],
+            orjson.loads(row["result"]) if row["result"] else None,
+            orjson.loads(row["error"]) if row["error"] else None,
+        )
+        for row in await tx.fetch(FOLLOWED, ids, COMPLETED)
+    ]

@@ -1,0 +1,95 @@
+"""Messages that came to nothing (the broker lost them, refused them, or could not hand them over): staged anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from penstock.store.database import Session, Transaction
+
+QUEUES_OF_WORK = "select distinct queue from namespace where kind = 'action'"
+
+
+async def queues_of_work(session: Session) -> list[str]:
+    """The queues that executions are scheduled on."""
+    return [row["queue"] for row in await session.fetch(QUEUES_OF_WORK)]
+
+
+ANY_OPEN = "select from live limit 1"
+
+
+async def any_open_execution(session: Session) -> bool:
+    """Whether an execution has not ended."""
+    return bool(await session.fetch(ANY_OPEN))
+
+
+ANY_EVENT = "select from unmatched limit 1"
+
+
+async def any_unmatched_event(session: Session) -> bool:
+    """Whether there is an event whose rules nobody has looked at."""
+    return bool(await session.fetch(ANY_EVENT))
+
+
+RESTAGE_EVENTS = "select restage_events(make_interval(secs => $1), $2) as messages"
+
+
+async def restage_events(tx: Transaction, age: float, limit: int) -> None:
+    """Stage events whose rules nobody has looked at for `age` seconds. The whole transaction, in one round trip."""
+    await tx.stage_alone(RESTAGE_EVENTS, age, limit)
+
+
+ANY_END = "select from untold limit 1"
+
+
+async def any_untold_end(session: Session) -> bool:
+    """Whether an execution has ended and those who follow it have not heard of it."""
+    return bool(await session.fetch(ANY_END))
+
+
+RESTAGE_ENDS = "select restage_ends(make_interval(secs => $1), $2) as messages"
+
+
+async def restage_ends(tx: Transaction, age: float, limit: int) -> None:
+    """Stage ends that those who follow have not heard of for `age` seconds. The whole transaction, in one round trip."""
+    await tx.stage_alone(RESTAGE_ENDS, age, limit)
+
+
+RESTAGE_WORKFLOWS = "select restage_workflows(make_interval(secs => $1), $2, $3) as messages"
+
+
+async def restage_workflows(tx: Transaction, age: float, after: UUID, limit: int) -> None:
+    """Stage workflows that wait for a message of their own for `age` seconds: of the next `limit` open executions after the
+    id `after`."""
+    await tx.stage(RESTAGE_WORKFLOWS, age, after, limit)
+
+
+RESTAGE_EXECUTIONS = "select messages, next from restage_lost(make_interval(secs => $1), $2, $3, $4::text[])"
+
+
+async def restage_executions(
+    tx: Transaction, age: float, after: UUID, limit: int, queues: Sequence[str]
+) -> UUID | None:
+    """Stage executions that wait on one of these queues for `age` seconds: of the next `limit` open ones after the id
+    `after`. Returns the id to go on after; None at the end."""
+    [row] = await tx.stage(RESTAGE_EXECUTIONS, age, after, limit, list(queues))
+    onward: UUID | None = row["next"]
+    return onward
+
+
+STAGE_SINGLY = "select stage($1, $2::uuid[], 1) as messages"
+
+
+async def stage_singly(tx: Transaction, queue: str, ids: Sequence[UUID]) -> None:
+    """Stage a message for each of these ids."""
+    await tx.stage(STAGE_SINGLY, queue, ids)
+
+
+OFFER_AGAIN = """
+update outbox set due_at = clock_timestamp() where queue = $1 and error = 'the broker did not take it'
+"""
+
+
+async def offer_again(session: Session, queue: str) -> None:
+    """Let what the broker gave back, because nobody consumed this queue, go out again at once."""
+    await session.fetch(OFFER_AGAIN, queue)

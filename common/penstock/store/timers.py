@@ -1,0 +1,23 @@
+"""What is due at an instant: timers, keys whose waiters may start, lines whose limits changed, unanswered inquiries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.store.database import Transaction
+
+FIRE = "select messages, canceling, did, next_in from fire_due($1)"
+
+
+@dataclass(slots=True)
+class FireDue:
+    """`fired`: something was due. `next_in`: seconds until something else is; None where nobody knows of anything."""
+
+    fired: bool
+    next_in: float | None
+
+
+async def fire_due(tx: Transaction, limit: int) -> FireDue:
+    """Do what is due, at most `limit` of one kind. The whole transaction, in one round trip."""
+    [row] = await tx.stage_alone(FIRE, limit)
+    return FireDue(row["did"], row["next_in"])

@@ -1,0 +1,37 @@
+"""What people told workflows, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import orjson
+
+from penstock.engine.commands import Command
+from penstock.store.database import Transaction
+
+PENDING = """
+select id, execution_id, kind, task, value::text as value from workflow_command
+where execution_id = any($1::uuid[]) and obeyed_at is null order by id
+"""
+
+
+async def read_pending(tx: Transaction, workflows: Sequence[UUID]) -> dict[UUID, list[Command]]:
+    """The commands that these workflows have not followed yet, in order."""
+    found: dict[UUID, list[Command]] = {}
+    for row in await tx.fetch(PENDING, workflows):
+        value = None if row["value"] is None else orjson.loads(row["value"])
+        command = Command(row["id"], row["kind"], row["task"], value)
+        found.setdefault(row["execution_id"], []).append(command)
+    return found
+
+
+MARK_FOLLOWED = """
+update workflow_command c set obeyed_at = clock_timestamp(), error = x.error
+from unnest($1::bigint[], $2::text[]) as x (id, error) where c.id = x.id
+"""
+
+
+async def mark_followed(tx: Transaction, commands: Sequence[tuple[int, str | None]]) -> None:
+    """These commands (by id) were followed, or refused for that reason."""
+    await tx.fetch(MARK_FOLLOWED, [id for id, _ in commands], [refusal for _, refusal in commands])

@@ -1,0 +1,189 @@
+"""What decisions on workflows ask for. The caller holds the locks of the workflows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.engine.facts import TaskResult
+from penstock.engine.serialization import load_task_state
+from penstock.engine.state import TaskState
+from penstock.store.database import Row, Transaction
+
+
+@dataclass(slots=True)
+class StoredTask:
+    workflow: UUID
+    task: int
+    state: TaskState
+
+
+TASKS = "select * from task_records($1::uuid[], $2::integer[])"
+
+
+async def read_tasks(tx: Transaction, wanted: Sequence[tuple[UUID, int]]) -> list[StoredTask]:
+    """The states of tasks (workflow, task), if there are any."""
+    rows = await tx.fetch(TASKS, [id for id, _ in wanted], [task for _, task in wanted])
+    return [StoredTask(row["execution_id"], row["task"], load_task_state(row["record"])) for row in rows]
+
+
+@dataclass(slots=True)
+class StoredResult:
+    """The result of a task, or of one of its items."""
+
+    workflow: UUID
+    task: int
+    item: int | None
+    result: TaskResult
+
+
+RESULTS = """
+select e.parent as execution_id, x.task, e.item, r.result::text as result, r.error::text as error
+from unnest($1::uuid[], $2::integer[], $3::text[]) as x (parent, task, name)
+join execution e on e.parent = x.parent and e.task = x.name
+join result r on r.execution_id = e.id
+"""
+
+
+async def read_results(tx: Transaction, wanted: Sequence[tuple[UUID, int, str]]) -> list[StoredResult]:
+    """What the executions of tasks (workflow, task, its name) gave."""
+    rows = await tx.fetch(
+        RESULTS, [id for id, _, _ in wanted], [task for _, task, _ in wanted], [name for _, _, name in wanted]
+    )
+    return [_result(row) for row in rows]
+
+
+KEPT_RESULTS = """
+select k.execution_id, k.task, k.item, k.result::text as result, k.error::text as error
+from unnest($1::uuid[], $2::integer[]) as x (execution_id, task) join workflow_kept k using (execution_id, task)
+"""
+
+
+async def read_kept_results(tx: Transaction, wanted: Sequence[tuple[UUID, int]]) -> list[StoredResult]:
+    """What re-runs kept of their tasks' results in the run before."""
+    rows = await tx.fetch(KEPT_RESULTS, [id for id, _ in wanted], [task for _, task in wanted])
+    return [_result(row) for row in rows]
+
+
+def _result(row: Row) -> StoredResult:
+    result, error = row["result"], row["error"]
+    return StoredResult(
+        row["execution_id"],
+        row["task"],
+        None if row["item"] < 0 else row["item"],
+        TaskResult(
+            None if result is None else orjson.loads(result), None if error is None else orjson.loads(error)
+        ),
+    )
+
+
+@dataclass(slots=True)
+class StoredVariable:
+    """`value` is JSON: of several values only the one that counts needs to be parsed."""
+
+    workflow: UUID
+    writer: int
+    name: str
+    value: str
+
+
+VARIABLES = """
+select execution_id, writer, name, value::text as value from workflow_variable
+where execution_id = any($1::uuid[]) and ($2::text[] is null or name = any($2::text[]))
+"""
+
+
+async def read_variables(
+    tx: Transaction, workflows: Sequence[UUID], names: Sequence[str] | None
+) -> list[StoredVariable]:
+    """The variables of these workflows that have one of these names (None: any), from all writers."""
+    rows = await tx.fetch(VARIABLES, workflows, names)
+    return [StoredVariable(row["execution_id"], row["writer"], row["name"], row["value"]) for row in rows]
+
+
+@dataclass(slots=True)
+class StoredItem:
+    workflow: UUID
+    task: int
+    item: int
+    value: Any
+
+
+ITEMS = """
+select i.execution_id, i.task, i.item, i.value::text as value
+from unnest($1::uuid[], $2::integer[], $3::integer[], $4::integer[]) as x (execution_id, task, first, last)
+join workflow_item i on i.execution_id = x.execution_id and i.task = x.task and i.item >= x.first and i.item < x.last
+"""
+
+
+async def read_items(tx: Transaction, ranges: Sequence[tuple[UUID, int, int, int]]) -> list[StoredItem]:
+    """The items in these ranges: workflow, task, first item, the one after the last."""
+    rows = await tx.fetch(ITEMS, *(list(column) for column in zip(*ranges, strict=True)))
+    return [
+        StoredItem(row["execution_id"], row["task"], row["item"], orjson.loads(row["value"])) for row in rows
+    ]
+
+
+STORE_ITEMS = """
+insert into workflow_item (execution_id, task, item, value)
+select x.id, x.task, x.item, x.value::jsonb
+from unnest($1::uuid[], $2::integer[], $3::integer[], $4::text[]) as x (id, task, item, value)
+on conflict do nothing
+"""
+
+
+async def store_items(tx: Transaction, new: Sequence[StoredItem]) -> None:
+    """Store items that start later."""
+    await tx.fetch(
+        STORE_ITEMS,
+        [item.workflow for item in new],
+        [item.task for item in new],
+        [item.item for item in new],
+        [orjson.dumps(item.value).decode() for item in new],
+    )
+
+
+@dataclass(slots=True)
+class StoredParameters:
+    """What a run was started with."""
+
+    workflow: UUID
+    parameters: Mapping[str, Any]
+    context: Mapping[str, Any] | None
+
+
+PARAMETERS = """
+select execution_id, params::text as params, (options -> 'context')::text as context
+from payload where execution_id = any($1::uuid[])
+"""
+
+
+async def read_parameters(tx: Transaction, workflows: Sequence[UUID]) -> list[StoredParameters]:
+    """What these runs were started with."""
+    rows = await tx.fetch(PARAMETERS, workflows)
+    return [
+        StoredParameters(
+            row["execution_id"],
+            orjson.loads(row["params"]),
+            None if row["context"] is None else orjson.loads(row["context"]),
+        )
+        for row in rows
+    ]
+
+
+FAILURES = """
+select x.execution_id, t.task, t.record::text as record
+from unnest($1::uuid[]) as x (execution_id)
+cross join lateral (
+    select task, record from workflow_task where execution_id = x.execution_id and failing order by task limit 10) t
+"""
+
+
+async def read_failures(tx: Transaction, workflows: Sequence[UUID]) -> list[StoredTask]:
+    """Up to ten tasks of each of these that failed and whose failure nobody handled."""
+    rows = await tx.fetch(FAILURES, workflows)
+    return [StoredTask(row["execution_id"], row["task"], load_task_state(row["record"])) for row in rows]

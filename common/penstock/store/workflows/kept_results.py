@@ -1,0 +1,68 @@
+"""What a re-run keeps of the run before. That is in the hot tables or, once it was archived, there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from penstock.engine.serialization import load_task_state
+from penstock.engine.state import TaskState
+from penstock.store.database import Transaction
+
+TASKS = """
+select task, record::text as record from workflow_task where execution_id = $1
+union all
+select x.key::integer, x.value::text from archive a cross join jsonb_each(a.state -> 'tasks') x where a.id = $1
+"""
+
+
+async def read_tasks(tx: Transaction, run: UUID) -> dict[int, TaskState]:
+    """The states of the tasks of a run that has ended."""
+    return {row["task"]: load_task_state(row["record"]) for row in await tx.fetch(TASKS, run)}
+
+
+COMPLETED_ITEMS = """
+select task, item from execution where parent = $1 and item >= 0 and status = 'completed' and task = any($2::text[])
+union all
+select task, item from archive
+where parent = $1 and root = (select root from archive where id = $1 limit 1)
+    and item >= 0 and status = 'completed' and task = any($2::text[])
+"""
+
+
+async def read_completed_items(tx: Transaction, run: UUID, tasks: Sequence[str]) -> list[tuple[str, int]]:
+    """The items of these tasks that completed in a run: the task's name, and the item's number."""
+    return [(row["task"], row["item"]) for row in await tx.fetch(COMPLETED_ITEMS, run, tasks)]
+
+
+KEPT_ITEMS = """
+select task, item from workflow_kept where execution_id = $1 and item >= 0 and task = any($2::integer[]) and error is null
+union all
+select k.task, k.item
+from archive a cross join jsonb_to_recordset(a.state -> 'kept') as k (task integer, item integer, error jsonb)
+where a.id = $1 and k.item >= 0 and k.task = any($2::integer[]) and k.error is null
+"""
+
+
+async def read_kept_items(tx: Transaction, run: UUID, tasks: Sequence[int]) -> list[tuple[int, int]]:
+    """The items of these tasks that a run, itself a re-run, kept: the task's index, and the item's number."""
+    return [(row["task"], row["item"]) for row in await tx.fetch(KEPT_ITEMS, run, tasks)]
+
+
+COPY = "select keep_results($1, $2, $3::integer[], $4::text[])"
+
+
+async def copy(tx: Transaction, run: UUID, before: UUID, tasks: Sequence[int], names: Sequence[str]) -> None:
+    """Copy the results of these tasks (indexes, and their names) from the run before."""
+    await tx.fetch(COPY, run, before, tasks, names)
+
+
+FORGET = """
+delete from workflow_kept k using unnest($1::uuid[], $2::integer[]) as x (execution_id, task)
+where k.execution_id = x.execution_id and k.task = x.task
+"""
+
+
+async def forget(tx: Transaction, tasks: Sequence[tuple[UUID, int]]) -> None:
+    """Delete what re-runs kept of these tasks (re-run, task)."""
+    await tx.fetch(FORGET, [id for id, _ in tasks], [task for _, task in tasks])

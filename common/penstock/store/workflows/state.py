@@ -1,0 +1,173 @@
+"""The state of workflows: locked and read, and written when it was decided how they go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.engine.serialization import dump_task_state, dump_workflow_state, load_workflow_state
+from penstock.engine.state import TaskState, WorkflowState
+from penstock.store.database import Row, Transaction
+from penstock.store.queues import WORKFLOW_STARTED
+
+
+@dataclass(slots=True)
+class StoredWorkflow:
+    """A workflow that runs, as it is stored. `state` is None until it begins. `rerun` says of which run it is a re-run,
+    and from where. It was asked to stop `stops` times. `parameters` and `context` are None where they are large: then
+    they are read when they are needed."""
+
+    id: UUID
+    definition: int
+    depth: int
+    tenant: str
+    state: WorkflowState | None
+    rerun: Mapping[str, Any] | None
+    stops: int
+    stop_status: str | None
+    stop_reason: str | None
+    created_at: datetime
+    parameters: Mapping[str, Any] | None
+    context: Mapping[str, Any] | None
+
+
+@dataclass(slots=True)
+class EndedExecution:
+    """An execution that has ended. `parent`, `task` and `item` are of a workflow's task (`item` is None but for those of
+    a fan-out). `followed`: actions follow its end, and nobody was told of it before."""
+
+    id: UUID
+    status: str
+    parent: UUID | None
+    task: str | None
+    item: int | None
+    followed: bool
+
+
+OPEN_PARENTS = "select * from open_parents($1::uuid[])"
+
+
+async def open_parents(
+    tx: Transaction, ids: Sequence[UUID]
+) -> tuple[list[EndedExecution], list[StoredWorkflow]]:
+    """Those of these executions that have ended and are children, or are followed by something; and the workflows of the
+    children, if they run: locked until the transaction ends, and read after that. In one round trip."""
+    ended: list[EndedExecution] = []
+    workflows: list[StoredWorkflow] = []
+    for row in await tx.fetch(OPEN_PARENTS, ids):
+        if row["execution_id"] is not None:
+            workflows.append(_stored(row))
+        else:
+            item = row["item"]
+            ended.append(
+                EndedExecution(
+                    row["id"],
+                    row["status"],
+                    row["parent"],
+                    row["task"],
+                    None if item is None or item < 0 else item,
+                    row["followed"],
+                )
+            )
+    return ended, workflows
+
+
+OPEN_WORKFLOWS = "select * from open_workflows($1::uuid[], true)"
+
+
+async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[StoredWorkflow]:
+    """Those of these workflows that run, locked until the transaction ends. Those that just start get their row."""
+    return [_stored(row) for row in await tx.fetch(OPEN_WORKFLOWS, ids)]
+
+
+def _stored(row: Row) -> StoredWorkflow:
+    state, rerun, parameters, context = row["head"], row["rerun"], row["params"], row["context"]
+    return StoredWorkflow(
+        row["execution_id"],
+        row["definition_id"],
+        row["depth"],
+        row["tenant"],
+        None if state is None else load_workflow_state(state),
+        None if rerun is None else orjson.loads(rerun),
+        row["stops"],
+        row["stop_status"],
+        row["stop_reason"],
+        row["created_at"],
+        None if parameters is None else orjson.loads(parameters),
+        None if context is None else orjson.loads(context),
+    )
+
+
+@dataclass(slots=True)
+class NewState:
+    """What is written of workflows, by their ids: their states, those of tasks (by task), and the values of variables
+    (by writer and name)."""
+
+    workflows: Mapping[UUID, WorkflowState]
+    tasks: Mapping[tuple[UUID, int], TaskState]
+    variables: Mapping[tuple[UUID, int, str], Any]
+
+    def columns(self) -> list[list[Any]]:
+        """The arguments of `write_workflows`."""
+        return [
+            list(self.workflows),
+            [dump_workflow_state(state) for state in self.workflows.values()],
+            [id for id, _ in self.tasks],
+            [task for _, task in self.tasks],
+            [state.failing for state in self.tasks.values()],
+            [dump_task_state(state) for state in self.tasks.values()],
+            [id for id, _, _ in self.variables],
+            [writer for _, writer, _ in self.variables],
+            [name for _, _, name in self.variables],
+            [orjson.dumps(value).decode() for value in self.variables.values()],
+        ]
+
+
+WRITE = """
+select write_workflows($1::uuid[], $2::text[], $3::uuid[], $4::integer[], $5::boolean[], $6::text[],
+    $7::uuid[], $8::integer[], $9::text[], $10::text[])
+"""
+
+
+async def write(tx: Transaction, new: NewState) -> None:
+    """Write this. The caller holds the locks of the workflows."""
+    await tx.fetch(WRITE, *new.columns())
+
+
+@dataclass(slots=True)
+class EndedWorkflow:
+    """How a workflow ends. `error` is None only if `status` is completed."""
+
+    id: UUID
+    status: str
+    output: Any
+    error: Mapping[str, Any] | None
+    reason: str | None
+
+
+FINISH = "select finish_workflows($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[]) as messages"
+
+
+async def finish(tx: Transaction, ends: Sequence[EndedWorkflow]) -> None:
+    """End workflows: with their results, their slots released, and the workflows around them told."""
+    await tx.stage(
+        FINISH,
+        [end.id for end in ends],
+        [end.status for end in ends],
+        [orjson.dumps(end.output).decode() for end in ends],
+        [None if end.error is None else orjson.dumps(end.error).decode() for end in ends],
+        [end.reason for end in ends],
+    )
+
+
+STAGE = "select stage($1, $2::uuid[], 1) as messages"
+
+
+async def advance_soon(tx: Transaction, ids: Sequence[UUID]) -> None:
+    """Send a message by which each of these is advanced again, on its own."""
+    await tx.stage(STAGE, WORKFLOW_STARTED, ids)

@@ -1,0 +1,115 @@
+"""Tasks that wait for events: which of them an event may fit, and their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from penstock.store.database import Transaction
+
+
+class WaitKind(NamedTuple):
+    """Waits for events of one trigger in one tenant; with `path` and `key`, only those whose filter asks that what is at
+    this path of the event (as JSON) equals this key."""
+
+    trigger: str
+    tenant: str
+    path: str | None = None
+    key: str | None = None
+
+
+@dataclass(slots=True)
+class EventWait:
+    """A task that waits since this instant. `filter` is evaluated with what it uses beside the event (`bound`)."""
+
+    execution: UUID
+    kind: WaitKind
+    since: datetime
+    filter: str | None
+    bound: Mapping[str, Any]
+
+
+PATHS = "select trigger, path::text as path from event_path where trigger = any($1::text[])"
+
+
+async def read_paths(tx: Transaction, triggers: Sequence[str]) -> dict[str, list[str]]:
+    """By trigger, where in an event filters have looked for a key, as JSON."""
+    found: dict[str, list[str]] = {}
+    for row in await tx.fetch(PATHS, triggers):
+        found.setdefault(row["trigger"], []).append(row["path"])
+    return found
+
+
+OPEN = """
+select w.execution_id, w.tenant, w.trigger, w.path::text as path, w.key, w.since, p.params::text as params
+from (
+    select w.* from unnest($1::text[], $2::text[]) as x (trigger, tenant)
+    join event_wait w on w.trigger = x.trigger and w.tenant = x.tenant and w.key is null
+    union all
+    select w.* from unnest($3::text[], $4::text[], $5::text[], $6::text[]) as x (trigger, tenant, path, key)
+    join event_wait w on w.trigger = x.trigger and w.tenant = x.tenant and w.key = x.key and w.path = x.path::jsonb
+) w
+join payload p on p.execution_id = w.execution_id
+order by w.execution_id
+"""
+
+
+async def read_open(tx: Transaction, kinds: Iterable[WaitKind]) -> list[EventWait]:
+    """The waits of these kinds."""
+    kinds = list(kinds)
+    plain = [kind for kind in kinds if kind.key is None]
+    keyed = [kind for kind in kinds if kind.key is not None]
+    rows = await tx.fetch(
+        OPEN,
+        [kind.trigger for kind in plain],
+        [kind.tenant for kind in plain],
+        [kind.trigger for kind in keyed],
+        [kind.tenant for kind in keyed],
+        [kind.path for kind in keyed],
+        [kind.key for kind in keyed],
+    )
+    found = []
+    for row in rows:
+        wanted = orjson.loads(row["params"])
+        kind = WaitKind(row["trigger"], row["tenant"], row["path"], row["key"])
+        found.append(EventWait(row["execution_id"], kind, row["since"], wanted["filter"], wanted["bound"]))
+    return found
+
+
+@dataclass(slots=True)
+class CompletedWait:
+    """A wait that ends with this result (JSON)."""
+
+    execution: UUID
+    result: str
+    reason: str
+
+
+COMPLETE = "select messages from complete_waits($1::uuid[], $2::text[], $3::text[])"
+
+
+async def complete(tx: Transaction, waits: Sequence[CompletedWait]) -> None:
+    """End those of these that still wait: a timeout, a cancellation or another replica may have ended them."""
+    await tx.stage(
+        COMPLETE,
+        [wait.execution for wait in waits],
+        [wait.result for wait in waits],
+        [wait.reason for wait in waits],
+    )
+
+
+NOTE = """
+update execution e set reason = x.reason from unnest($1::uuid[], $2::text[]) as x (id, reason)
+where e.id = x.id and e.status = 'waiting'
+"""
+
+
+async def note_reasons(tx: Transaction, reasons: Mapping[UUID, str]) -> None:
+    """Write why these still wait."""
+    ids = sorted(reasons)
+    await tx.fetch(NOTE, ids, [reasons[id] for id in ids])

@@ -1,0 +1,45 @@
+"""Advances workflows that are locked and open: the engine decides, and what it decided is written. A batch of
+completions advances each workflow once, and all of them together cost a few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from penstock.engine import Asking, Inbox, Turn, take_turn
+from penstock.store.database import Transaction
+from penstock_executor.workflow.open_workflows import OpenWorkflow
+from penstock_executor.workflow.read_facts import Request, read_facts
+from penstock_executor.workflow.write import write
+
+
+async def advance(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> None:
+    """Advance these by all that came for them. Call it in the transaction that holds their locks."""
+    turns = await _take_turns(tx, workflows)
+    await write(tx, [(workflow, turns[workflow.id]) for workflow in workflows])
+
+
+async def _take_turns(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> dict[UUID, Turn]:
+    """All workflows in lock step: what they ask for is read together."""
+    asking = [(workflow, _turn_of(workflow)) for workflow in workflows]
+    turns: dict[UUID, Turn] = {}
+    while asking:
+        going_on: list[tuple[OpenWorkflow, Asking[Turn]]] = []
+        requests: dict[UUID, Request] = {}
+        for workflow, turn in asking:
+            try:
+                requests[workflow.id] = Request(workflow.plan, next(turn), workflow.facts)
+            except StopIteration as taken:
+                turns[workflow.id] = taken.value
+            else:
+                going_on.append((workflow, turn))
+        if requests:
+            await read_facts(tx, requests)
+        asking = going_on
+    return turns
+
+
+def _turn_of(workflow: OpenWorkflow) -> Asking[Turn]:
+    stored = workflow.stored
+    inbox = Inbox(workflow.ended, workflow.commands, stored.stops, stored.stop_status, stored.stop_reason)
+    return take_turn(workflow.plan, stored.state, workflow.facts, workflow.system, inbox, kept=workflow.kept)

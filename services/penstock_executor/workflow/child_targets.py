@@ -1,0 +1,43 @@
+"""What tasks run, looked up: the current versions of actions and workflows, from memory where that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from penstock.engine.children import Target
+from penstock.language.waits import WAITS
+from penstock.store import catalog
+from penstock.store.database import Transaction
+from penstock.store.workflows import children
+
+
+async def known_targets(tx: Transaction, refs: Collection[str]) -> dict[str, Target]:
+    """Those of `refs` that there are; from memory, if all of them were looked up before. Whoever starts them has the
+    database check those that are `remembered`."""
+    found = {ref: target for ref in refs if (target := tx.cache.get(("target", ref))) is not None}
+    return found if len(found) == len(refs) else await current_targets(tx, refs)
+
+
+def remembered(targets: Mapping[str, Target]) -> dict[str, int]:
+    """The definitions of those that may have changed."""
+    return {
+        ref: target.definition for ref, target in targets.items() if target.enabled and target.kind != "wait"
+    }
+
+
+async def current_targets(tx: Transaction, refs: Collection[str]) -> dict[str, Target]:
+    """Those of `refs` that there are, looked up."""
+    rows = await catalog.current(tx, ["action", "workflow"], refs)
+    found = {row["ref"]: Target(row["definition_id"], row["kind"], row["enabled"]) for row in rows}
+    for ref in refs:
+        target = found.get(ref)
+        if target is not None and target.enabled:
+            tx.cache["target", ref] = target
+        else:
+            tx.cache.pop(("target", ref), None)
+    if not WAITS.isdisjoint(refs):
+        if "waits" not in tx.cache:
+            waits = await children.read_wait_definitions(tx)
+            tx.cache["waits"] = {ref: Target(id, "wait") for ref, id in waits.items()}
+        found |= {ref: target for ref, target in tx.cache["waits"].items() if ref in refs}
+    return found

@@ -1,0 +1,95 @@
+"""Opens workflows: locked until the transaction ends, with what came for them, ready to be advanced."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from penstock.engine import ChildEnded, Command, Facts, KeptTask, Plan
+from penstock.language.workflows.model import Workflow
+from penstock.store import catalog
+from penstock.store.database import Transaction
+from penstock.store.workflows import commands, state
+from penstock.store.workflows.state import EndedExecution, StoredWorkflow
+from penstock_executor.workflow.read_previous_run import keep_results
+
+
+@dataclass(slots=True)
+class OpenWorkflow:
+    """A workflow that is locked, and what came for it: executions that `ended`, and `commands`. `kept` is what a re-run
+    that begins keeps of the run before."""
+
+    stored: StoredWorkflow
+    plan: Plan
+    facts: Facts
+    ended: list[ChildEnded] = field(default_factory=list)
+    commands: Sequence[Command] = ()
+    kept: Mapping[int, KeptTask] = field(default_factory=dict)
+
+    @property
+    def id(self) -> UUID:
+        return self.stored.id
+
+    @property
+    def system(self) -> dict[str, Any]:
+        """What expressions see as `system`."""
+        return {
+            "id": str(self.stored.id),
+            "workflow": self.plan.workflow.ref,
+            "depth": self.stored.depth,
+            "tenant": self.stored.tenant,
+            "created_at": self.stored.created_at.isoformat(),
+        }
+
+
+async def open_parents(
+    tx: Transaction, ids: Sequence[UUID]
+) -> tuple[list[EndedExecution], list[OpenWorkflow]]:
+    """Of these executions those that have ended and are children or are followed by something; and the workflows of the
+    children that run, with those ends."""
+    ended, stored = await state.open_parents(tx, ids)
+    workflows = {workflow.id: workflow for workflow in await _opened(tx, stored)}
+    for execution in ended:
+        if execution.parent in workflows:
+            assert execution.parent is not None
+            assert execution.task is not None
+            workflow = workflows[execution.parent]
+            task = workflow.plan.index(execution.task)
+            workflow.ended.append(ChildEnded(task, execution.status, execution.item))
+    return ended, list(workflows.values())
+
+
+async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[OpenWorkflow]:
+    """These workflows, if they run, with what people told them. Those that just start get their state."""
+    workflows = await _opened(tx, await state.open_workflows(tx, ids))
+    pending = await commands.read_pending(tx, [workflow.id for workflow in workflows])
+    for workflow in workflows:
+        workflow.commands = pending.get(workflow.id, ())
+        if workflow.stored.rerun is not None and workflow.stored.state is None:
+            workflow.kept = await keep_results(tx, workflow.id, workflow.plan, workflow.stored.rerun)
+    return workflows
+
+
+async def _opened(tx: Transaction, stored: Sequence[StoredWorkflow]) -> list[OpenWorkflow]:
+    plans = await _read_plans(tx, {workflow.definition for workflow in stored})
+    return [_open(workflow, plans[workflow.definition]) for workflow in stored]
+
+
+async def _read_plans(tx: Transaction, definitions: Collection[int]) -> dict[int, Plan]:
+    """Compiled once for each definition: they never change."""
+    missing = [id for id in definitions if ("plan", id) not in tx.cache]
+    if missing:
+        for id, body in (await catalog.bodies(tx, missing)).items():
+            document = {key: value for key, value in body.items() if key != "kind"}
+            tx.cache["plan", id] = Plan(Workflow.model_validate(document))
+    return {id: tx.cache["plan", id] for id in definitions}
+
+
+def _open(stored: StoredWorkflow, plan: Plan) -> OpenWorkflow:
+    facts = Facts(rerun=stored.rerun is not None)
+    if stored.parameters is not None:
+        facts.parameters = plan.parameters(stored.parameters)
+        facts.context = dict(stored.context or {})
+    return OpenWorkflow(stored, plan, facts)

@@ -1,0 +1,155 @@
+"""Reads what the engine asks for: of all workflows that are advanced together, in a few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from penstock.engine import Facts, Needed, Plan, TaskResult, VariablesRequest
+from penstock.store.database import Transaction
+from penstock.store.workflows import facts as stored
+from penstock.store.workflows.facts import StoredVariable
+
+
+class Request(NamedTuple):
+    """What a workflow needs to know, and where to put it."""
+
+    plan: Plan
+    needed: Needed
+    facts: Facts
+
+
+Requests = Mapping[UUID, Request]
+
+
+async def read_facts(tx: Transaction, requests: Requests) -> None:
+    """Fill in what each of these workflows asks for."""
+    await _read_tasks(tx, requests)
+    await _read_results(tx, requests)
+    await _read_variables(tx, requests)
+    await _read_items(tx, requests)
+    await _read_parameters(tx, requests)
+    await _read_failures(tx, requests)
+
+
+async def _read_tasks(tx: Transaction, requests: Requests) -> None:
+    wanted = [(id, task) for id, request in requests.items() for task in request.needed.tasks]
+    if not wanted:
+        return
+    for id, task in wanted:
+        requests[id].facts.tasks[task] = None
+    for found in await stored.read_tasks(tx, wanted):
+        requests[found.workflow].facts.tasks[found.task] = found.state
+
+
+async def _read_results(tx: Transaction, requests: Requests) -> None:
+    wanted = [
+        (id, task, request.plan.graph[task].name)
+        for id, request in requests.items()
+        for task in request.needed.results
+    ]
+    if not wanted:
+        return
+    rows = await stored.read_results(tx, wanted)
+    kept = [(id, task) for id, task, _ in wanted if requests[id].facts.rerun]
+    if kept:  # first, so that what the run did itself goes over it
+        rows = await stored.read_kept_results(tx, kept) + rows
+    found: dict[tuple[UUID, int], dict[int | None, TaskResult]] = {}
+    for row in rows:
+        found.setdefault((row.workflow, row.task), {})[row.item] = row.result
+    totals = await _read_totals(tx, requests, [(id, task) for id, task, _ in wanted])
+    for id, task, _ in wanted:
+        items, total = found.get((id, task), {}), totals.get((id, task))
+        if total is None:
+            result = items.get(None, TaskResult())
+        else:
+            result = TaskResult([items[n].result if n in items else None for n in range(total)])
+        requests[id].facts.results[task] = result
+
+
+async def _read_totals(
+    tx: Transaction, requests: Requests, tasks: Iterable[tuple[UUID, int]]
+) -> dict[tuple[UUID, int], int]:
+    """How many items those of these tasks have that are fan-outs."""
+    states = {}
+    unknown = []
+    for id, task in tasks:
+        if task in requests[id].facts.tasks:
+            states[id, task] = requests[id].facts.tasks[task]
+        else:
+            unknown.append((id, task))
+    if unknown:
+        states |= {(row.workflow, row.task): row.state for row in await stored.read_tasks(tx, unknown)}
+    return {key: state.fan.total for key, state in states.items() if state is not None and state.fan}
+
+
+async def _read_variables(tx: Transaction, requests: Requests) -> None:
+    asking = [id for id, request in requests.items() if request.needed.variables]
+    if not asking:
+        return
+    by_workflow: dict[UUID, list[StoredVariable]] = {}
+    for variable in await stored.read_variables(tx, asking, _names(requests[id].needed for id in asking)):
+        by_workflow.setdefault(variable.workflow, []).append(variable)
+    for id in asking:
+        _, needed, facts = requests[id]
+        for reader, request in needed.variables.items():
+            facts.variables[reader] = (request.names, _visible(request, by_workflow.get(id, ())))
+
+
+def _visible(request: VariablesRequest, variables: Iterable[StoredVariable]) -> dict[str, tuple[int, Any]]:
+    """By name, the value that counts for the reader, and who wrote it."""
+    found: dict[str, StoredVariable] = {}
+    for variable in variables:
+        if not request.sees(variable.writer, variable.name):
+            continue
+        if variable.name not in found or variable.writer >= found[variable.name].writer:
+            found[variable.name] = variable
+    return {name: (variable.writer, orjson.loads(variable.value)) for name, variable in found.items()}
+
+
+def _names(needed: Iterable[Needed]) -> list[str] | None:
+    """The names that are asked for; None for all."""
+    names: set[str] = set()
+    for request in (variables for one in needed for variables in one.variables.values()):
+        if request.names is None:
+            return None
+        names |= request.names
+    return sorted(names)
+
+
+async def _read_items(tx: Transaction, requests: Requests) -> None:
+    ranges = [
+        (id, task, first, end)
+        for id, request in requests.items()
+        for task, (first, end) in request.needed.items.items()
+    ]
+    if not ranges:
+        return
+    for found in await stored.read_items(tx, ranges):
+        requests[found.workflow].facts.items.setdefault(found.task, {})[found.item] = found.value
+
+
+async def _read_parameters(tx: Transaction, requests: Requests) -> None:
+    wanted = [id for id, request in requests.items() if request.needed.parameters]
+    if not wanted:
+        return
+    for found in await stored.read_parameters(tx, wanted):
+        plan, _, facts = requests[found.workflow]
+        facts.parameters = plan.parameters(found.parameters)
+        if found.context is not None:
+            facts.context = dict(found.context)
+
+
+async def _read_failures(tx: Transaction, requests: Requests) -> None:
+    failures = {id: request.facts for id, request in requests.items() if request.needed.failures}
+    if not failures:
+        return
+    for facts in failures.values():
+        facts.failures = {}
+    for found in await stored.read_failures(tx, list(failures)):
+        of_workflow = failures[found.workflow].failures
+        assert of_workflow is not None
+        of_workflow[found.task] = found.state

@@ -1,0 +1,53 @@
+"""What a re-run keeps of the run before: read, and the results copied to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from penstock.engine import KeptTask, Plan, TaskState
+from penstock.engine.rerun import from_failed, from_task
+from penstock.errors import NotFound
+from penstock.moves import COMPLETED
+from penstock.store.database import Transaction
+from penstock.store.workflows import kept_results
+
+
+async def keep_results(
+    tx: Transaction, id: UUID, plan: Plan, rerun: Mapping[str, Any]
+) -> dict[int, KeptTask]:
+    """What the re-run `id` keeps. `rerun` says of which run, and whether `from_failed` or `from_task`; with neither
+    of them nothing is kept. Raises NotFound if the run before is gone."""
+    before = UUID(rerun["rerun_of"])
+    if not rerun.get("from_failed") and not rerun.get("from_task"):
+        return {}
+    tasks = await kept_results.read_tasks(tx, before)
+    if not tasks:
+        raise NotFound(f"nothing is known any more of run {before}", hint="Run it again as a whole.")
+    if rerun.get("from_task"):
+        kept = from_task(plan, tasks, plan.index(rerun["from_task"]))
+    else:
+        kept = from_failed(plan, tasks, await _read_completed_items(tx, before, plan, tasks))
+    copied = [task for task, one in kept.items() if not one.given]
+    if copied:
+        await kept_results.copy(tx, id, before, copied, [plan.graph[task].name for task in copied])
+    return kept
+
+
+async def _read_completed_items(
+    tx: Transaction, before: UUID, plan: Plan, tasks: Mapping[int, TaskState]
+) -> dict[int, bytes]:
+    """Of the fan-outs that did not complete, a bit for each item that did."""
+    fans = {task: state.fan for task, state in tasks.items() if state.fan and state.status != COMPLETED}
+    if not fans:
+        return {}
+    names = [plan.graph[task].name for task in fans]
+    bits = {task: bytearray((fan.total + 7) // 8) for task, fan in fans.items()}
+    completed = [
+        (plan.index(name), item) for name, item in await kept_results.read_completed_items(tx, before, names)
+    ]
+    completed += await kept_results.read_kept_items(tx, before, list(fans))
+    for task, item in completed:
+        bits[task][item >> 3] |= 1 << (item & 7)
+    return {task: bytes(found) for task, found in bits.items()}

@@ -1,0 +1,136 @@
+"""Starts the executions of tasks: looked up, placed, checked, and created in one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+import orjson
+
+from penstock.engine import Plan, Start
+from penstock.engine.children import Target, child_namespace, child_parameters, target_ref
+from penstock.ids import new_id
+from penstock.language.workflows.graph import Node
+from penstock.language.workflows.model import policies_of
+from penstock.moves import FAILED, REQUESTED
+from penstock.store import catalog, executions, namespaces
+from penstock.store.database import Transaction
+from penstock.store.workflows import children
+from penstock.store.workflows.children import NewChild
+from penstock.store.workflows.state import NewState
+from penstock_executor.workflow.child_targets import current_targets, known_targets, remembered
+from penstock_executor.workflow.open_workflows import OpenWorkflow
+
+NEVER = datetime.fromisoformat("9000-01-01T00:00:00+00:00")
+PLACED_AHEAD = 200
+"""Tasks after one that is placed for the first time which are placed with it: six round trips for all, not for each."""
+
+
+class ChildStart(NamedTuple):
+    """A start, the workflow whose task it is, and the namespace of that task."""
+
+    workflow: OpenWorkflow
+    start: Start
+    namespace: str
+
+    @classmethod
+    def of(cls, workflow: OpenWorkflow, start: Start) -> ChildStart:
+        ref = workflow.plan.workflow.ref
+        return cls(workflow, start, child_namespace(workflow.stored.tenant, ref, start.name, start.route))
+
+
+def are_placed(tx: Transaction, starts: Sequence[ChildStart]) -> bool:
+    """Whether the namespaces of all of these are known from memory."""
+    return all(("namespace", start.namespace) in tx.cache for start in starts)
+
+
+async def start_children(tx: Transaction, starts: Sequence[ChildStart], new: NewState | None = None) -> None:
+    """Start these; and write this state before that, in the same round trip."""
+    if not starts:
+        return
+    refs = sorted({target_ref(start.step) for _, start, _ in starts})
+    targets = await known_targets(tx, refs)
+    if not await _start_as(tx, starts, targets, remembered(targets), new):
+        # The state is written by now.
+        await _start_as(tx, starts, await current_targets(tx, refs), {}, None)
+
+
+async def _start_as(
+    tx: Transaction,
+    starts: Sequence[ChildStart],
+    targets: Mapping[str, Target],
+    remembered: Mapping[str, int],
+    new: NewState | None,
+) -> bool:
+    """Create the executions, as these targets. False, and none created, if one that was `remembered` has changed."""
+    created, errors = await _new_children(tx, starts, targets)
+    if new is None:
+        started = await children.start(tx, created, remembered)
+    else:
+        started = await children.write_and_start(tx, new, created, remembered)
+    if not started:
+        return False
+    for error, ids in errors.items():
+        await executions.end(tx, ids, [REQUESTED], FAILED, orjson.loads(error)["message"], error)
+    return True
+
+
+async def _new_children(
+    tx: Transaction, starts: Sequence[ChildStart], targets: Mapping[str, Target]
+) -> tuple[list[NewChild], dict[str, list[UUID]]]:
+    """The executions to create, and those of them that fail at once, by error (JSON)."""
+    schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
+    ids = await _place(tx, starts)
+    now = await children.read_clock(tx) if any(start.delay for _, start, _ in starts) else None
+    origins = {workflow.id: _origin(workflow) for workflow, _, _ in starts}
+    created: list[NewChild] = []
+    errors: dict[str, list[UUID]] = {}
+    for workflow, start, namespace in starts:
+        id, target, options = new_id(), targets.get(target_ref(start.step)), policies_of(start.step)
+        parameters, error = child_parameters(
+            start, target, schemas, workflow.stored.depth + 2, tx.settings.max_workflow_depth
+        )
+        not_before = now + timedelta(seconds=start.delay) if now and start.delay else None
+        if error is not None:
+            errors.setdefault(orjson.dumps(error).decode(), []).append(id)
+            not_before = NEVER  # it must not start before it is ended
+        created.append(
+            NewChild(
+                id,
+                ids[namespace],
+                target.definition if target is not None else workflow.stored.definition,
+                parameters,
+                orjson.dumps(options).decode() if options else None,
+                origins[workflow.id],
+                not_before,
+                workflow.id,
+                start.name,
+                start.item,
+            )
+        )
+    return created, errors
+
+
+def _origin(workflow: OpenWorkflow) -> str:
+    return orjson.dumps({"workflow": str(workflow.id), "depth": workflow.stored.depth + 1}).decode()
+
+
+async def _place(tx: Transaction, starts: Sequence[ChildStart]) -> dict[str, int]:
+    """The ids of the namespaces of what starts, by name."""
+    names: dict[str, str] = {}
+    for workflow, start, namespace in starts:
+        if namespace in names:
+            continue
+        names[namespace] = target_ref(start.step)
+        if ("namespace", namespace) not in tx.cache:
+            for node in _nodes_ahead(workflow.plan, start.task):
+                if node.step.route is None:  # others may be known only once they start
+                    name = child_namespace(workflow.stored.tenant, workflow.plan.workflow.ref, node.name)
+                    names.setdefault(name, target_ref(node.step))
+    return await namespaces.places(tx, names)
+
+
+def _nodes_ahead(plan: Plan, first: int) -> list[Node]:
+    return [plan.graph[task] for task in range(first, min(first + PLACED_AHEAD, len(plan.graph)))]

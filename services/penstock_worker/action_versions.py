@@ -1,0 +1,94 @@
+"""Which versions of actions this worker has the code for, and what their definitions say about running them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from penstock.language import labels
+from penstock.language.policies import RetryPolicy
+from penstock.language.schemas import Schema
+from penstock.run.task_executors import RunnableAction
+from penstock.service.heartbeat import Identity
+from penstock.store import catalog
+from penstock.store.database import Session
+
+log = structlog.get_logger()
+
+DEFAULT_TIMEOUT = 300.0
+"""Seconds an attempt may take where its action says nothing (the field's usual five minutes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionVersion:
+    """A version of an action. `timeout` is of an attempt, in seconds; `followed`: other actions follow its end."""
+
+    action: RunnableAction
+    retry: RetryPolicy
+    timeout: float | None
+    followed: bool
+    parameters: Schema
+
+    def with_options(self, options: Mapping[str, Any]) -> ActionVersion:
+        """This version with what one execution (or its task in a workflow) says otherwise."""
+        retry, timeouts = options.get("retry"), options.get("timeouts") or {}
+        return ActionVersion(
+            action=self.action,
+            retry=RetryPolicy.model_validate(retry) if retry else self.retry,
+            timeout=timeouts.get("attempt", self.timeout),
+            followed=self.followed,
+            parameters=self.parameters,
+        )
+
+
+class ActionVersions:
+    """The versions that this worker has met, by their definitions. Each is looked up once: a definition never changes."""
+
+    def __init__(
+        self, session: Session, worker: Identity, actions: Callable[[str], RunnableAction | None]
+    ) -> None:
+        self._session = session
+        self._labels = worker.labels
+        self._actions = actions
+        self._found: dict[int, ActionVersion] = {}
+        self._lacking: set[int] = set()
+        self.known: list[int] = []
+        """Those that this worker can run."""
+
+    @property
+    def lacking(self) -> list[int]:
+        """Those that it cannot."""
+        return list(self._lacking)
+
+    def __getitem__(self, definition: int) -> ActionVersion:
+        return self._found[definition]
+
+    async def look_up(self, definitions: Sequence[int]) -> None:
+        """Find out which of these this worker has the code and the labels for."""
+        bodies = await catalog.bodies(self._session, definitions)
+        for definition in definitions:
+            body = bodies.get(definition)
+            action = self._actions(body["ref"]) if body and self._has_labels(body) else None
+            if body is None or action is None:
+                self._lacking.add(definition)
+                log.warning("worker.lacks_action", definition=definition, action=body and body.get("ref"))
+            else:
+                self._found[definition] = _version(action, body)
+        self.known = sorted(self._found)
+
+    def _has_labels(self, body: Mapping[str, Any]) -> bool:
+        return labels.carried(body.get("labels") or {}, self._labels)
+
+
+def _version(action: RunnableAction, body: Mapping[str, Any]) -> ActionVersion:
+    timeouts = body.get("timeouts") or {}
+    return ActionVersion(
+        action=action,
+        retry=RetryPolicy.model_validate(body.get("retry") or {}),
+        timeout=timeouts.get("attempt", DEFAULT_TIMEOUT),
+        followed=bool(body.get("on_success") or body.get("on_failure")),
+        parameters=Schema(body.get("parameters")),
+    )

@@ -1,0 +1,176 @@
+"""Reporting: attempts that have ended are written down together, as many as ended meanwhile, in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import orjson
+import structlog
+
+from penstock.messaging.broadcast import Teller
+from penstock.moves import FAILED, REQUESTED, WAITING
+from penstock.store import attempts
+from penstock.store.attempts import AttemptEnd, Finished
+from penstock.store.database import Session, retried
+from penstock.store.staged_messages import StagedMessage
+from penstock_worker.after_attempt import Ending
+from penstock_worker.claims import OwnedAttempt
+from penstock_worker.open_claims import OpenClaims
+
+log = structlog.get_logger()
+
+REFUSED = "the database refused its result"
+
+
+@dataclass(slots=True)
+class Report:
+    """An attempt, and how it is to be written down."""
+
+    attempt: OwnedAttempt
+    ending: Ending
+
+    @property
+    def execution_id(self) -> UUID:
+        return self.attempt.event.execution_id
+
+    def as_end(self) -> AttemptEnd:
+        event, ending = self.attempt.event, self.ending
+        return AttemptEnd(
+            execution_id=event.execution_id,
+            attempt=event.attempt,
+            status=ending.status,
+            result=ending.result,
+            error=ending.error,
+            delay=ending.delay,
+            until=ending.until,
+            reason=ending.reason,
+            followed=self.attempt.version.followed,
+        )
+
+
+class Reports:
+    """Takes reports and writes them. `settled` is called with each attempt once it is written or known to be lost; then
+    `staged` with the messages that the ends brought about, and how many ends these were."""
+
+    def __init__(
+        self,
+        session: Session,
+        worker: UUID,
+        timers: Teller,
+        settled: Callable[[OwnedAttempt], None],
+        staged: Callable[[list[StagedMessage], int], None],
+        *,
+        batch: int = 500,
+    ) -> None:
+        self._session = session
+        self._worker = worker
+        self._timers = timers
+        self._settled = settled
+        self._staged = staged
+        self._batch = batch
+        self._pending: deque[Report] = deque()
+        self._arrived = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._deletable: list[UUID] = []
+        self.claims = OpenClaims()
+        self.lost = 0
+        """Attempts that were taken away, and whose result was refused or not even reported."""
+
+    def add(self, attempt: OwnedAttempt, ending: Ending) -> None:
+        """Report this as soon as may be."""
+        self._pending.append(Report(attempt, ending))
+        self._empty.clear()
+        self._arrived.set()
+
+    def discard(self, attempt: OwnedAttempt, *, known_to_be_lost: bool) -> None:
+        """The attempt is not ours any more, so nothing is reported. If that is only feared, the database may think that it
+        still is ours: then the row of its claim stays, as that is where the attempt is found and taken back."""
+        self.lost += 1
+        if not known_to_be_lost:
+            self.claims.keep(attempt.claim)
+        claim = self.claims.count_down(attempt.claim)
+        if claim is not None:
+            self._deletable.append(claim)  # with the next report
+        self._settled(attempt)
+
+    async def run(self) -> None:
+        while True:
+            await self._arrived.wait()
+            batch = [self._pending.popleft() for _ in range(min(self._batch, len(self._pending)))]
+            if not self._pending:
+                self._arrived.clear()
+            if not batch:
+                continue
+            batch.sort(key=lambda report: report.execution_id)  # the order in which everybody locks rows
+            claims, self._deletable = self._deletable, []
+            counted = (self.claims.count_down(report.attempt.claim) for report in batch)
+            claims += [claim for claim in counted if claim is not None]
+            await self._write(batch, claims)
+            if not self._pending:
+                self._empty.set()
+
+    async def drained(self) -> None:
+        """Wait until nothing is left to write."""
+        await self._empty.wait()
+
+    async def _write(self, batch: Sequence[Report], claims: Sequence[UUID]) -> None:
+        tries = 0
+
+        async def finish() -> Finished:
+            nonlocal tries
+            tries += 1
+            ends = [report.as_end() for report in batch]
+            return await attempts.finish(self._session, self._worker, ends, claims)
+
+        try:
+            finished = await retried(finish)
+        except Exception as error:
+            await self._split(batch, claims, error)
+            return
+        if any(report.ending.status in (REQUESTED, WAITING) for report in batch):
+            self._timers.tell()  # of when they are tried again, or are over if nobody answers
+        if len(finished.moved) < len(batch):
+            left = [report.attempt for report in batch if report.execution_id not in finished.moved]
+            await self._count_lost(left, first_try=tries == 1)
+        for report in batch:
+            self._settled(report.attempt)
+        self._staged(finished.staged, len(batch))
+
+    async def _split(self, batch: Sequence[Report], claims: Sequence[UUID], error: Exception) -> None:
+        """The database refused the batch: halve it until the culprit stands alone, which then fails."""
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            await self._write(batch[:middle], [])
+            await self._write(batch[middle:], claims)
+            return
+        [report] = batch
+        attempt, ending = report.attempt, report.ending
+        log.error("worker.result_refused", execution=str(report.execution_id), error=str(error))
+        if ending.error is not None and ending.result is None and ending.reason == REFUSED:
+            # Even its failure was refused. No heartbeat names the attempt from now on, so it is taken back as missing.
+            self._settled(attempt)
+            return
+        why = {"type": "ResultNotStorable", "message": str(error)[:500].replace(chr(0), "")}
+        failed = Ending(FAILED, error=orjson.dumps(why).decode(), reason=REFUSED)
+        await self._write([Report(attempt, failed)], claims)
+
+    async def _count_lost(self, left: Sequence[OwnedAttempt], *, first_try: bool) -> None:
+        """The claims of these attempts are lost, and their results with them (I2). After a commit of unknown outcome some
+        may have been ended by that commit, which is success."""
+        ours: set[UUID] = set()
+        if not first_try:
+            ids = [attempt.event.execution_id for attempt in left]
+            ours = await attempts.ended_by(self._session, self._worker, ids)
+        for attempt in left:
+            if attempt.event.execution_id not in ours:
+                self.lost += 1
+                log.warning(
+                    "worker.claim_lost",
+                    execution=str(attempt.event.execution_id),
+                    attempt=attempt.event.attempt,
+                )

@@ -1,0 +1,67 @@
+"""The slots of a worker: which attempts it holds, and how many more it may take."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from uuid import UUID
+
+
+class Slots:
+    """So many attempts at a time. A cordoned worker has no free slot."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._held: dict[UUID, int] = {}
+        self._cordoned = False
+        self._free = asyncio.Event()
+        self._free.set()
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    @property
+    def free(self) -> int:
+        return 0 if self._cordoned else max(0, self.count - len(self._held))
+
+    @property
+    def cordoned(self) -> bool:
+        return self._cordoned
+
+    def held(self) -> Mapping[UUID, int]:
+        """Attempt numbers by execution, from its claim until it is reported: a copy, made in one step, as the heartbeat's
+        thread asks for it."""
+        return self._held.copy()
+
+    def take(self, execution: UUID, attempt: int) -> None:
+        self._held[execution] = attempt
+        self._empty.clear()
+        self._tell()
+
+    def give_back(self, execution: UUID) -> None:
+        self._held.pop(execution, None)
+        if not self._held:
+            self._empty.set()
+        self._tell()
+
+    def cordon(self, cordoned: bool) -> None:
+        """Have no free slot, or have them again."""
+        self._cordoned = cordoned
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.free:
+            self._free.set()
+        else:
+            self._free.clear()
+
+    async def any_free(self, seconds: float) -> bool:
+        """Wait so long at the most for a free slot; says whether there is one."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._free.wait()
+        return self.free > 0
+
+    async def all_free(self) -> None:
+        """Wait until nothing is held."""
+        await self._empty.wait()

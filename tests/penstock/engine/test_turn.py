@@ -1,0 +1,71 @@
+"""What comes for a workflow at one time is taken in order, and all that follows is written together."""
+
+from __future__ import annotations
+
+from penstock.engine import ChildEnded, Command, Inbox
+from penstock.language.workflows.reading import from_yaml
+from tests.penstock.engine.world import World
+from tests.penstock.engine.written import names, run
+
+TWO = """
+    a: {action: t.a}
+    b: {action: t.b, needs: a}
+    c: {action: t.c, needs: b}
+"""
+
+
+def test_a_workflow_without_a_state_begins_and_follows_what_it_was_told_meanwhile() -> None:
+    world = World(from_yaml("workflow: t.w\ntasks:\n  a: {action: t.a}\n  b: {action: t.b, needs: a}"))
+    turn = world.take_turn(Inbox(commands=[Command(1, "pause"), Command(2, "skip", "b")]))
+    assert names(world) == ["a"]
+    assert (turn.state.paused, turn.paused, turn.refused) == (True, True, {})
+    assert world.statuses["b"] == "skipped"
+
+
+def test_ends_come_before_commands_and_commands_before_a_stop() -> None:
+    world = run(TWO)
+    inbox = Inbox(
+        [ChildEnded(0, "completed")],
+        [Command(1, "set_result", "b", 7)],
+        stops=1,
+        stop_status="cancelled",
+        stop_reason="enough",
+    )
+    turn = world.take_turn(inbox)
+    assert [[start.name for start in decision.starts] for decision in turn.decisions] == [["b"], ["c"], []]
+    assert turn.cancels == [{1}, None]
+    assert turn.state.stops == 1
+    assert not turn.only_starts
+
+
+def test_what_a_turn_starts_and_then_cancels_starts_before_it_is_cancelled() -> None:
+    world = run(TWO)
+    inbox = Inbox([ChildEnded(0, "completed")], [Command(1, "set_result", "b", 7)])
+    before, after = world.take_turn(inbox).starts
+    assert ([start.name for start in before], [start.name for start in after]) == (["b"], ["c"])
+
+
+def test_a_command_that_is_refused_changes_nothing_and_says_why() -> None:
+    world = run(TWO)
+    turn = world.take_turn(
+        Inbox(commands=[Command(1, "skip", "nobody"), Command(2, "dance", "a"), Command(3, "skip", "a")])
+    )
+    assert turn.refused == {1: "t.w has no task 'nobody'", 2: "a workflow does not understand 'dance'"}
+    assert world.statuses["a"] == "skipped"
+
+
+def test_a_stop_is_followed_once_however_often_the_workflow_is_advanced() -> None:
+    world = run(TWO)
+    inbox = Inbox(stops=1, stop_status="timeout", stop_reason="too long")
+    assert world.take_turn(inbox).cancels == [None]
+    assert world.take_turn(inbox).cancels == []
+    turn = world.take_turn(Inbox([ChildEnded(0, "cancelled")], (), 1, "timeout", "too long"))
+    assert turn.final is not None
+    assert (turn.final.status, turn.final.error) == ("timeout", {"type": "timeout", "message": "too long"})
+
+
+def test_an_ordinary_turn_only_starts() -> None:
+    turn = run(TWO).take_turn(Inbox([ChildEnded(0, "completed")]))
+    assert turn.only_starts
+    assert (turn.paused, turn.final, turn.more_due) == (None, None, False)
+    assert set(turn.tasks) == {0, 1}

@@ -1,0 +1,15 @@
+"""Loops go by the names of their modules, in logs and metrics too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock_executor import loops
+
+
+def test_each_module_of_a_loop_is_run_and_gives_it_its_name() -> None:
+    names = [loop.name for loop in loops.LOOPS]
+    assert names == [loop.turn.__module__.rsplit(".", 1)[-1] for loop in loops.LOOPS]
+    assert sorted(names) == sorted(
+        file.stem for file in Path(loops.__file__).parent.glob("*.py") if file.stem != "__init__"
+    )
