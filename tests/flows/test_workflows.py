@@ -10,7 +10,7 @@ import pytest
 from penstock import Workflow, action
 from penstock.errors import Conflict, ExecutionFailed
 from penstock.language.workflows import from_yaml
-from penstock.store.database import StagedMessage
+from penstock.store.staged_messages import StagedMessage
 from tests.flows.installation import Installation
 
 

@@ -159,9 +159,8 @@ class Client:
         schema = await self._trigger(trigger)
         body = schema.check({} if payload is None else payload, what="payload", cap=self.settings.payload_cap)
         digest = hashlib.sha256(body).hexdigest() if key is not None else None
-        return await self._events.submit(
-            NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest)
-        )
+        event = NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest)
+        return await self._events.submit(event)
 
     async def _trigger(self, ref: str) -> Schema:
         loop = asyncio.get_running_loop()
