@@ -10,7 +10,7 @@ import pytest
 from penstock import AskInquiry, action
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
 from penstock.ids import new_id
-from penstock.messaging import messages
+from penstock.messaging import envelope
 from tests.flows.installation import Installation
 from tests.penstock.messaging.transports.broker import plain_pika
 
@@ -172,7 +172,7 @@ async def test_whoever_asks_is_announced_once(database: str, vhost: str) -> None
                     channel.connection.sleep(0.05)
                     continue
                 assert properties.type == "inquiry.created"
-                told += messages.decode(body).ids
+                told += envelope.decode(body).ids
             assert sorted(told) == sorted(ids)
             assert channel.basic_get(mine)[0] is None
         assert not await house.rows("select 1 from dead_letter")
