@@ -1,6 +1,6 @@
 -- requested or queued -> started, for those of these executions that are due and need no slot. p_under_limits: their
 -- namespaces may have limits, none of which they need a slot of (those of a workflow inside another one, or limits that
--- are gone). Otherwise whoever is in a namespace with limits is left alone. Returns also how many were started.
+-- are gone). Otherwise executions in a namespace with limits are left alone. Returns also how many were started.
 -- The guard on the status makes losers of a race simply not in it: another delivery has started them, or somebody has
 -- cancelled them since they were looked at.
 create or replace function start_executions(

@@ -14,7 +14,7 @@ begin
         return;
     end if;
     for r in
-        -- Who left with work in hand has beaten at -infinity, from which no age can be told.
+        -- A worker that left with work in hand has beaten at -infinity, from which no age can be told.
         select p.id, p.name, p.holding, isfinite(p.beat_at) as silent,
             case when isfinite(p.beat_at) then clock_timestamp() - p.beat_at else interval '0' end as age
         from process p
@@ -41,7 +41,8 @@ begin
         where not exists (select from process p where p.id = c.worker and p.state <> 'dead')
         group by c.worker having max(c.claimed_at) < clock_timestamp() - p_stale limit p_limit
     loop
-        -- Rows first; who waited here for another replica finds nothing left to do.
+        -- Rows are locked before keys. Where another replica was faster, this one waits here, and then finds that the
+        -- executions are not that worker's any more.
         perform from execution where id = any (r.held) order by id for no key update;
         return query
         select r.id, 'that had left', r.age, s.moved, s.messages

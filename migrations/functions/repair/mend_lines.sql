@@ -1,6 +1,6 @@
--- I5w. Who stands in line without being queued leaves it; who is queued and stands nowhere is requested anew, and finds
--- his old place by the instant at which he became ready; and every lane knows again who is first. p_ids are executions
--- and lanes.
+-- I5w. An execution that stands in line without being queued leaves it; one that is queued and stands nowhere is requested
+-- again, and gets its old place by the instant at which it became ready; and each lane notes again which one is its first.
+-- p_ids are executions and lanes.
 create or replace function mend_lines(p_ids text[]) returns message[]
 language plpgsql
 as $$

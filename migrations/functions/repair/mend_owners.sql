@@ -1,4 +1,4 @@
--- I2. Who runs for nobody is lost; who does not run belongs to nobody.
+-- I2. An execution that runs and has no worker is taken back as from a lost one; one that does not run has no worker any more.
 create or replace function mend_owners(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

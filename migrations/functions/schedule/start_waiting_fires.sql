@@ -21,7 +21,7 @@ begin
         return;
     end if;
 
-    -- A later statement: who held the row before may have started a run.
+    -- A later statement: the replica that held the schedule's row before may have started a run.
     with head as materialized (
         select distinct on (w.schedule) w.*
         from waiting_fire w join schedule s on s.ref = w.schedule

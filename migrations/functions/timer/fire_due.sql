@@ -1,6 +1,6 @@
 -- Does what is due, one thing a transaction, since each locks rows first and keys after. `did`: something was due, and
--- there may be more. `next_in`: seconds until there will be more to do; null if nobody knows of anything. While somebody
--- stands in line that is soon: who cannot let the next one in leaves a note in `wake`.
+-- there may be more. `next_in`: seconds until there will be more to do; null where nothing is known to be due. While
+-- executions stand in line that is soon: a transaction that frees a slot and cannot let the next one in writes to `wake`.
 create or replace function fire_due(
     p_limit integer, out messages message[], out canceling uuid[], out did boolean, out next_in double precision
 )

@@ -1,7 +1,8 @@
 -- Takes back what paused workflows asked for and no worker has begun: it is requested again, frees the slots that it had,
 -- and keeps its place in line by the instant at which it became ready. Workflows inside them are paused too. The caller
 -- holds the workflows' locks, in a later transaction than the one that wrote `paused_workflow` (which a resume meanwhile
--- may have undone): whoever schedules a task after that sees the row, and whoever was about to finds `not_before` changed.
+-- may have undone): a transaction that schedules a task after that sees the row, and one that was about to finds
+-- `not_before` changed.
 -- planner: lookups
 create or replace function hold_children(p_ids uuid[], p_reason text) returns message[]
 language plpgsql
