@@ -28,8 +28,6 @@ LONG_FUNCTIONS = frozenset(
         "claim_executions",
         "finish_attempts",
         "fire_schedules",
-        "promote",
-        "promote_shared",
         "recover_executions",
         "request_executions",
         "settle_fires",

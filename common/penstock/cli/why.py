@@ -82,7 +82,7 @@ def queues(
         table(
             ["limit", "for", "held", "of", "waiting", "oldest", "let in a minute"],
             [
-                (r["limit"] or r["key"], _whose(r), r["held"], r["max"], r["waiting"], _age(r["oldest"]), _pace(r))
+                (r["limit"] or r["gate"], _whose(r), r["held"], r["max"], r["waiting"], _age(r["oldest"]), _pace(r))
                 for r in lines
             ],
         )  # fmt: skip
@@ -101,7 +101,7 @@ def _pace(row: Row) -> str:
 def _whose(row: Row) -> Any:
     if row["limit"] is None:
         return f"no live worker runs {row['namespace']}" if row["namespace"] else "limits have changed"
-    return ", ".join(f"{name}={value}" for name, value in (group_of(row["key"], row["by"]) or {}).items())
+    return ", ".join(f"{name}={value}" for name, value in (group_of(row["group_value"], row["by"]) or {}).items())
 
 
 def add_to(app: typer.Typer) -> None:

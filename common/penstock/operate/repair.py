@@ -37,8 +37,8 @@ MENDS: Mapping[str, Mend] = {
         "take back what runs for nobody; it runs again as after a lost worker", "mend_owners($1::uuid[])"
     ),
     "I3s": Mend("free slots that nobody needs, and let the next in line start", "mend_slots($1::uuid[])"),
-    "I5": Mend("look again at gates that are open", "mend_gates($1::text[])"),
-    "I5w": Mend("put back into line who should stand there, at the old place", "mend_lines($1::text[])"),
+    "I5": Mend("look again at gates that are open", "mend_gates($1::uuid[])"),
+    "I5w": Mend("put back into line who should stand there, at the old place", "mend_lines($1::uuid[])"),
     "I7": Mend("start executions of enforcements that never had one", "mend_enforcements($1::uuid[])"),
     "I8": Mend("publish what was staged (with PostgreSQL alone: an executor has to take it)", None),
     "I10a": Mend("show to recovery what is open", "mend_forgotten($1::uuid[])"),

@@ -22,7 +22,7 @@ begin
     )
     select array_agg(id) into v_ids from moved;
     if v_ids is not null then
-        return query select * from leave_limits(v_ids);
+        return query select * from release(v_ids);
         return query select * from stage('execution.requested', v_ids, 50);
     end if;
 end $$;

@@ -13,5 +13,5 @@ begin
     if p_told is not null then
         return query select * from tell_ends(p_told);
     end if;
-    return query select * from leave_limits(p_ids);
+    return query select * from release(p_ids);
 end $$;

@@ -69,7 +69,7 @@ begin
         array_agg(id) filter (where parent is null and status not in ('requested', 'waiting')),
         array_agg(id) filter (where status not in ('requested', 'waiting')
                               and (parent is not null or id = any (p_followed))),
-        (select array_agg((x.id, x.key)::held)
+        (select array_agg((x.id, (x.key).limit_id, (x.key).group_value)::held)
          from (select m.id, unnest(m.keys) as key from moved m where m.status <> 'waiting' or not keeps_slots(m.keys)) x)
     into v_moved, v_final, v_again, v_roots, v_follow, v_held
     from moved;
@@ -102,6 +102,6 @@ begin
         return query select * from stage('execution.requested', v_again, 50);
     end if;
     if v_held is not null then
-        return query select * from free_slots(v_held);
+        return query select * from release_slots(v_held);
     end if;
 end $$;

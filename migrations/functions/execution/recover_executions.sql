@@ -61,5 +61,5 @@ begin
     if v_roots is not null then
         insert into finished (ids) values (v_roots);
     end if;
-    return query select * from leave_limits(v_moved);
+    return query select * from release(v_moved);
 end $$;

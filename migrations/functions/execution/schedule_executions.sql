@@ -20,7 +20,7 @@ begin
                where e.id = p_ids[1] and n.limits <> '{}')
         and not exists (select from execution e join namespace n on n.id = e.namespace_id
                         where e.id = any (p_ids) and n.limits = '{}') then
-        return query select * from admit_due(p_ids);
+        return query select * from request_slots(p_ids);
         return;
     end if;
     for v_queue, v_size, v_moved in
@@ -40,6 +40,6 @@ begin
     end loop;
 
     if v_count < cardinality(p_ids) then
-        return query select * from admit_due(p_ids);
+        return query select * from request_slots(p_ids);
     end if;
 end $$;

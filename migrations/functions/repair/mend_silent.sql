@@ -18,6 +18,6 @@ begin
         delete from inquiry where execution_id = any (v_ids);
         insert into live (execution_id) select unnest(v_ids) on conflict do nothing;
         return query select * from stage('execution.requested', v_ids, 50);
-        return query select * from leave_limits(v_ids);
+        return query select * from release(v_ids);
     end if;
 end $$;

@@ -25,7 +25,7 @@ begin
     select array_agg(id order by id) into v_held from moved;
     if v_held is not null then
         insert into live (execution_id) select unnest(v_held) on conflict do nothing;
-        return query select * from leave_limits(v_held);
+        return query select * from release(v_held);
     end if;
     for v_inside in select w.execution_id from execution e join workflow w on w.execution_id = e.id
                     where e.parent = any (p_ids) and e.status = 'running' order by 1

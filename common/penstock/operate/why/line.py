@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -12,7 +13,7 @@ from penstock.settings import Settings
 from penstock.store.database import Row, Session
 
 PLACE = """
-select w.lane, w.rank, w.turn, w.ready_at, w.fair_group, l.gate, l.keys, l.fair,
+select w.lane, w.rank, w.turn, w.ready_at, w.fair_group, l.gate_kind, l.gate_limit, l.gate_group, l.fair_limit,
     extract(epoch from clock_timestamp() - w.since)::float8 as waited,
     extract(epoch from clock_timestamp() - n.away_since)::float8 as away
 from waiter w join lane l on l.id = w.lane join namespace n on n.id = l.namespace_id
@@ -20,26 +21,29 @@ where w.execution_id = $1
 """
 AHEAD = """
 select count(*) from lane l join waiter w on w.lane = l.id
-where l.gate = $1 and (w.rank, case when l.id = $2 or l.fair = l.gate then w.turn else 0 end, w.ready_at, w.execution_id)
-    < ($3::smallint, case when l.id = $2 or $4::boolean then $5::bigint else 0 end, $6::timestamptz, $7::uuid)
+where l.gate_limit = $1 and l.gate_group = $2
+    and (w.rank, case when l.id = $3 or l.fair_limit = $1 then w.turn else 0 end, w.ready_at, w.execution_id)
+    < ($4::smallint, case when l.id = $3 or $5::boolean then $6::bigint else 0 end, $7::timestamptz, $8::uuid)
 """
 PACE = """
 select sum(admitted)::bigint as admitted,
     sum(admitted)::float8 / greatest(extract(epoch from clock_timestamp() - min(began_at))::float8, 1) as per_second
-from lane where gate = $1
+from lane where gate_limit = $1 and gate_group = $2
 """
 LIMITS = """
-select x.key, l.ref, nullif(l.max, 2147483647) as max, l.by, l.rate_count, l.rate_seconds,
-    (select count(*) from slot s where s.key = x.key) as held,
-    (select extract(epoch from min(w.at) - clock_timestamp())::float8 from wake w where w.key = x.key) as next_look
-from unnest($1::text[]) x (key) join concurrency_limit l on l.id = split_part(x.key, ':', 1)::integer
+select l.id, l.ref, nullif(l.max, 2147483647) as max, l.by, l.rate_count, l.rate_seconds, k.group_value,
+    (select count(*) from slot s where s.limit_id = k.limit_id and s.group_value = k.group_value) as held,
+    (select extract(epoch from min(w.at) - clock_timestamp())::float8 from wake w
+     where w.limit_id = k.limit_id and w.group_value = k.group_value) as next_look
+from lane cross join unnest(keys) k join concurrency_limit l on l.id = k.limit_id
+where lane.id = $1 order by l.id
 """
 HOLDERS = """
 select s.execution_id as id, n.action, e.status, p.name as worker,
     extract(epoch from clock_timestamp() - s.admitted_at)::float8 as seconds
 from slot s join execution e on e.id = s.execution_id join namespace n on n.id = e.namespace_id
 left join process p on p.id = e.claim
-where s.key = $1 order by s.admitted_at, s.execution_id limit 10
+where s.limit_id = $1 and s.group_value = $2 order by s.admitted_at, s.execution_id limit 10
 """
 HISTORY = 3
 """So many must have been let in before a guess is made."""
@@ -50,14 +54,15 @@ async def queued(session: Session, row: Row, settings: Settings) -> Why:
     if not places:
         return why_of(row, "message", "It has just left the line: ask again.")
     place = places[0]
-    gate = place["gate"]
-    facts: dict[str, Any] = {"waited": place["waited"], "keys": place["keys"], "priority": -place["rank"]}
-    if gate == "regroup":
+    limits = await session.fetch(LIMITS, place["lane"])
+    keys = [{"limit": limit["ref"], "group": group_of(limit["group_value"], limit["by"])} for limit in limits]
+    facts: dict[str, Any] = {"waited": place["waited"], "keys": keys, "priority": -place["rank"]}
+    if place["gate_kind"] == "regroup":
         says = "Its limits have changed, and it is being put in line anew, at its old place."
         if not await presence.executors(session, settings):
             return why_of(row, "outage", f"{says} {presence.NO_EXECUTOR}", **facts)
         return why_of(row, "regroup", says, **facts)
-    if gate.startswith("worker:"):
+    if place["gate_kind"] == "worker":
         found = await presence.workers(session, row, settings)
         facts |= {"workers": dict(found), "route": row["queue"]}
         if found["able"]:
@@ -65,21 +70,23 @@ async def queued(session: Session, row: Row, settings: Settings) -> Why:
             return why_of(row, "worker", says, **facts)
         says = f"{presence.missing(row, found)} It lets others pass meanwhile, and keeps its place."
         return why_of(row, "worker", says, **facts)
-    return await _before(session, row, settings, place, facts)
+    return await _before(session, row, settings, place, limits, facts)
 
 
-async def _before(session: Session, row: Row, settings: Settings, place: Row, facts: dict[str, Any]) -> Why:
+async def _before(
+    session: Session, row: Row, settings: Settings, place: Row, limits: Sequence[Row], facts: dict[str, Any]
+) -> Why:
     """It stands before a key that is full, or was a moment ago."""
-    gate = place["gate"]
-    limits = {found["key"]: found for found in await session.fetch(LIMITS, place["keys"])}
-    limit, others = limits[gate], [limits[key]["ref"] for key in place["keys"] if key != gate]
-    holders = [dict(holder) for holder in await session.fetch(HOLDERS, gate)]
-    position = 1 + int((await session.fetch(AHEAD, gate, place["lane"], *_place_of(row, place)))[0][0])
+    gate = place["gate_limit"], place["gate_group"]
+    [limit] = [limit for limit in limits if limit["id"] == place["gate_limit"]]
+    others = [limit["ref"] for limit in limits if limit["id"] != place["gate_limit"]]
+    holders = [dict(holder) for holder in await session.fetch(HOLDERS, *gate)]
+    position = 1 + int((await session.fetch(AHEAD, *gate, place["lane"], *_place_of(row, place)))[0][0])
     seconds = await _guess(session, gate, position)
     facts |= {
         "limit": limit["ref"],
         "max": limit["max"],
-        "group": group_of(gate, limit["by"]),
+        "group": group_of(limit["group_value"], limit["by"]),
         "also_needs": others or None,
         "position": position,
         "held": limit["held"],
@@ -124,26 +131,24 @@ def _held(limit: Row, whose: str, turn: str, holders: list[dict[str, Any]]) -> s
 
 
 def _place_of(row: Row, place: Row) -> tuple[Any, ...]:
-    return place["rank"], place["fair"] == place["gate"], place["turn"], place["ready_at"], row["id"]
+    return place["rank"], place["fair_limit"] == place["gate_limit"], place["turn"], place["ready_at"], row["id"]
 
 
-async def _guess(session: Session, gate: str, position: int) -> float | None:
+async def _guess(session: Session, gate: tuple[int, str], position: int) -> float | None:
     """Seconds until its turn, at the pace since the line formed; None without a history."""
-    [pace] = await session.fetch(PACE, gate)
+    [pace] = await session.fetch(PACE, *gate)
     return position / pace["per_second"] if (pace["admitted"] or 0) >= HISTORY else None
 
 
-def group_of(key: str, by: list[str]) -> dict[str, Any] | None:
+def group_of(values: str, by: list[str]) -> dict[str, Any] | None:
     """The values of the parameters that a limit is grouped by, of one of its keys. None where it is not grouped; long
     values are not known, only a hash of them."""
     if not by:
         return None
-    text = key.split(":", 1)[1]
     try:
-        values = orjson.loads(text)
+        return dict(zip(by, orjson.loads(values), strict=True))
     except orjson.JSONDecodeError:
-        return dict.fromkeys(by, text)
-    return dict(zip(by, values, strict=True))
+        return dict.fromkeys(by, values)
 
 
 def _short(value: Any) -> str:

@@ -10,5 +10,5 @@ begin
         where is_away(limits, queue, action) = (away_since is null)
         returning id, away_since
     )
-    insert into wake (key) select 'worker:' || id from changed where away_since is null;
+    insert into wake (namespace_id) select id from changed where away_since is null;
 end $$;
