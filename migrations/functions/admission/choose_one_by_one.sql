@@ -5,8 +5,8 @@
 -- in hand, nobody overtakes him: his gate is closed to all, and a wake row lets somebody look again.
 -- planner: lookups
 create or replace function choose_one_by_one(
-    p_gates limit_key[], p_locked limit_key[],
-    out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]
+    p_gates limit_key[], p_locked limit_key[], out p_chosen candidate[],
+    out p_rooms room[], out p_again limit_key[]
 )
 language plpgsql
 as $$
@@ -15,6 +15,7 @@ declare
     v_open limit_key[];
     v_stuck limit_key[] := '{}';
     v_lane lane;
+    v_gate limit_key;
     v_late limit_key[];
     v_stop limit_key;
     v_next candidate;
@@ -28,13 +29,13 @@ begin
             order by l.rank, l.place, l.ready_at, l.execution_id limit 1) l
         order by l.rank, l.place, l.ready_at, l.execution_id limit 1;
         exit when not found;
-
+        v_gate := (v_lane.gate_limit, v_lane.gate_group);
         v_late := array(select k from unnest(v_lane.keys) k where not exists (
             select from unnest(p_rooms) m where m.limit_id = k.limit_id and m.group_value = k.group_value));
         if exists (select from unnest(v_late) k
                    where k <> all (p_locked) and not pg_try_advisory_xact_lock(7, key_lock(k))) then
-            insert into wake (limit_id, group_value) values (v_lane.gate_limit, v_lane.gate_group);
-            v_open := array_remove(v_open, (v_lane.gate_limit, v_lane.gate_group)::limit_key);
+            insert into wake (limit_id, group_value) values (v_gate.limit_id, v_gate.group_value);
+            v_open := array_remove(v_open, v_gate);
             continue;
         end if;
         p_rooms := p_rooms || key_room(v_late);
@@ -48,20 +49,19 @@ begin
             perform stand_aside(array[v_lane.id]);
             continue;
         end if;
-
         v_next := take_first(v_lane);
         if v_next.id is null then
-            v_stuck := v_stuck || (v_lane.gate_limit, v_lane.gate_group)::limit_key;
-            v_open := array_remove(v_open, (v_lane.gate_limit, v_lane.gate_group)::limit_key);
+            v_stuck := v_stuck || v_gate;
+            v_open := array_remove(v_open, v_gate);
             continue;
         end if;
         p_chosen := p_chosen || v_next;
         p_rooms := array(
             select (m.limit_id, m.group_value, m.held, m.allowed, m.rated,
-                m.free - (k.limit_id is not null)::integer)::room
-            from unnest(p_rooms) m left join unnest(v_lane.keys) k using (limit_id, group_value));
-        v_open := array(select k from unnest(v_open) k where not exists (
-            select from unnest(p_rooms) m where (m.limit_id, m.group_value) = (k.limit_id, k.group_value) and m.free <= 0));
+                m.free - ((m.limit_id, m.group_value)::limit_key = any (v_lane.keys))::integer)::room
+            from unnest(p_rooms) m);
+        v_open := array(select k from unnest(v_open) k
+                        except select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m where m.free <= 0);
     end loop;
     p_again := array(
         select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m

@@ -1,14 +1,12 @@
--- The first of a lane, locked and out of line. Null where somebody else has its row, perhaps to end it: a wake row is left then,
--- since who has it may die.
+-- The first of a lane, locked and out of line; the lane goes on with the next, or goes. Null where somebody else has its row,
+-- perhaps to end it: a wake row is left then, since who has it may die. The caller holds the locks of the lane's keys.
 -- planner: lookups
 create or replace function take_first(p_lane lane) returns candidate
 language plpgsql
 as $$
 declare
-    v_since timestamptz := (
-        select greatest(w.since, p_lane.moved_at) from waiter w
-        where w.lane = p_lane.id and w.rank = p_lane.rank and w.turn = p_lane.turn and w.ready_at = p_lane.ready_at
-            and w.execution_id = p_lane.execution_id);
+    v_first waiter;
+    v_next waiter;
 begin
     perform from execution where id = p_lane.execution_id and status = 'queued' for no key update skip locked;
     if not found then
@@ -16,9 +14,22 @@ begin
         values (p_lane.gate_limit, p_lane.gate_group, clock_timestamp() + interval '100 milliseconds');
         return null;
     end if;
-    perform leave_line(array[p_lane.execution_id], true);
+    delete from waiter where execution_id = p_lane.execution_id returning * into v_first;
+    insert into live (execution_id) values (v_first.execution_id);
+    select * into v_next from waiter w
+    where w.lane = p_lane.id and (w.rank, w.turn, w.ready_at, w.execution_id)
+        > (p_lane.rank, p_lane.turn, p_lane.ready_at, p_lane.execution_id)
+    order by w.rank, w.turn, w.ready_at, w.execution_id limit 1;
+    if found then
+        update lane set rank = v_next.rank, turn = v_next.turn, ready_at = v_next.ready_at,
+            execution_id = v_next.execution_id, admitted = admitted + 1
+        where id = p_lane.id;
+    else
+        delete from lane where id = p_lane.id;
+    end if;
     return (
-        select (p_lane.execution_id, n.id, n.queue, n.envelope, false, null, p_lane.rank, p_lane.ready_at, p_lane.keys,
-            p_lane.id, p_lane.fair_limit, null, null, p_lane.turn, v_since, p_lane.gate_limit)::candidate
+        select (v_first.execution_id, n.id, n.queue, n.envelope, false, null, v_first.rank, v_first.ready_at, p_lane.keys,
+            p_lane.id, p_lane.fair_limit, null, null, v_first.turn, greatest(v_first.since, p_lane.moved_at),
+            p_lane.gate_limit)::candidate
         from namespace n where n.id = p_lane.namespace_id);
 end $$;

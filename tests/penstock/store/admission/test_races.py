@@ -201,8 +201,8 @@ async def test_nobody_who_stands_elsewhere_overtakes_who_is_passed_over(desk: De
     )  # before the pack's limit: there is room under the other one
     [other] = await desk.start(1, "mail.send")
     [older] = await desk.start(1, "shop.refund", priority=5)  # before the limit of all: that is full now
-    gates = await desk.session.fetch("select gate from lane order by rank")
-    assert [row["gate"].split(":")[0] for row in gates] == ["1", "2"]
+    gates = await desk.session.fetch("select gate_limit from lane order by rank")
+    assert [row["gate_limit"] for row in gates] == [1, 2]
     await desk.claim([first, other])
     async with desk.database.session().transaction() as tx:
         await tx.fetch("select id from execution where id = $1 for no key update", older)
