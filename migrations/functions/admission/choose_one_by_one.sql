@@ -1,17 +1,15 @@
 -- Who starts next before these keys, where some need other keys too: what choose_at_once does, but the best of all lanes first,
 -- one after another, since each that is let in changes the room for the next one. A lane of which another key is full, or at
--- which a better one waits, goes and stands before that one. The caller holds the locks of p_locked.
--- A key found now is too late to be locked in order: it is tried. Where that fails, and where somebody else has the first one
+-- which a better one waits, goes and stands before that one. The caller holds the locks of these keys, and of others that
+-- keys_around found. A key that is found only now is too late to be locked in order: it is tried. Where that fails, and where somebody else has the first one
 -- in hand, nobody overtakes him: his gate is closed to all, and a wake row lets somebody look again.
 -- planner: lookups
 create or replace function choose_one_by_one(
-    p_gates limit_key[], p_locked limit_key[], out p_chosen candidate[],
-    out p_rooms room[], out p_again limit_key[]
+    p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]
 )
 language plpgsql
 as $$
 declare
-    v_most constant integer := 500;
     v_open limit_key[];
     v_stuck limit_key[] := '{}';
     v_lane lane;
@@ -23,7 +21,7 @@ begin
     p_chosen := '{}';
     p_rooms := key_room(p_gates);
     v_open := array(select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m where m.free > 0);
-    while cardinality(p_chosen) < v_most loop
+    while cardinality(p_chosen) < 500 loop
         select l.* into v_lane from unnest(v_open) k cross join lateral (
             select * from lane l where l.gate_limit = k.limit_id and l.gate_group = k.group_value
             order by l.rank, l.place, l.ready_at, l.execution_id limit 1) l
@@ -32,8 +30,7 @@ begin
         v_gate := (v_lane.gate_limit, v_lane.gate_group);
         v_late := array(select k from unnest(v_lane.keys) k where not exists (
             select from unnest(p_rooms) m where m.limit_id = k.limit_id and m.group_value = k.group_value));
-        if exists (select from unnest(v_late) k
-                   where k <> all (p_locked) and not pg_try_advisory_xact_lock(7, key_lock(k))) then
+        if exists (select from unnest(v_late) k where not pg_try_advisory_xact_lock(7, key_lock(k))) then
             insert into wake (limit_id, group_value) values (v_gate.limit_id, v_gate.group_value);
             v_open := array_remove(v_open, v_gate);
             continue;
@@ -65,5 +62,5 @@ begin
     end loop;
     p_again := array(
         select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m
-        where (m.rated or cardinality(p_chosen) = v_most) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
+        where (m.rated or cardinality(p_chosen) = 500) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
 end $$;

@@ -23,7 +23,7 @@ begin
     end if;
     if v_several then
         -- Some need other keys too. All are looked at together, so that nobody takes a slot before an older one who needs both.
-        select * into v_chosen, v_rooms, v_again from choose_one_by_one(v_gates, p_keys);
+        select * into v_chosen, v_rooms, v_again from choose_one_by_one(v_gates);
     else
         select * into v_chosen, v_rooms, v_again from choose_at_once(v_gates);
     end if;
