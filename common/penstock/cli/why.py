@@ -101,7 +101,9 @@ def _pace(row: Row) -> str:
 def _whose(row: Row) -> Any:
     if row["limit"] is None:
         return f"no live worker runs {row['namespace']}" if row["namespace"] else "limits have changed"
-    return ", ".join(f"{name}={value}" for name, value in (group_of(row["group_value"], row["by"]) or {}).items())
+    return ", ".join(
+        f"{name}={value}" for name, value in (group_of(row["group_value"], row["by"]) or {}).items()
+    )
 
 
 def add_to(app: typer.Typer) -> None:

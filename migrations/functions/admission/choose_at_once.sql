@@ -1,7 +1,7 @@
 -- Who starts next before these keys, where no lane needs another key too: the best of each key's lanes, in one statement, as
 -- many as there is room for, and takes them out of their lanes. The caller holds the keys' locks.
--- Whom somebody else has in hand (perhaps to cancel him) is not waited for. His slot is kept for him until a wake row lets
--- somebody look again: who holds his row may die.
+-- A row that somebody else holds (perhaps to cancel it) is not waited for. Its slot is kept for it until a wake row lets
+-- somebody look again: who holds the row may die.
 -- planner: lookups
 create or replace function choose_at_once(
     p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]

@@ -1,8 +1,9 @@
 -- Who starts next before these keys, where some need other keys too: what choose_at_once does, but the best of all lanes first,
--- one after another, since each that is let in changes the room for the next one. A lane of which another key is full, or at
--- which a better one waits, goes and stands before that one. The caller holds the locks of these keys, and of others that
--- keys_around found. A key that is found only now is too late to be locked in order: it is tried. Where that fails, and where somebody else has the first one
--- in hand, nobody overtakes him: his gate is closed to all, and a wake row lets somebody look again.
+-- one after another, since each that starts changes the room for the next one. A lane that needs another key which is full, or
+-- before which a better lane waits, goes and stands before that key. The caller holds the locks of these keys, and of others
+-- that keys_around found.
+-- A key that is found only now is too late to be locked in order: it is tried. Where that fails, and where somebody else holds
+-- the row of a lane's first, nobody overtakes it: its gate is closed to all, and a wake row lets somebody look again.
 -- planner: lookups
 create or replace function choose_one_by_one(
     p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]

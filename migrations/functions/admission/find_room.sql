@@ -1,5 +1,6 @@
--- Who of these may start at once, and who has to wait: where others stand before one of his keys, or more come than there is
--- room for; where no worker lives, or some of his namespace stand aside already. The caller holds the keys' locks.
+-- Which of these may start at once, and which have to wait: those that need a key before which others stand, or for which more
+-- come than there is room; and those that no live worker runs, or of whose namespace some stand aside already. The caller holds
+-- the locks of all their keys.
 -- planner: hashed
 create or replace function find_room(
     p_asking candidate[], out p_free candidate[], out p_waiting candidate[], out p_rooms room[]

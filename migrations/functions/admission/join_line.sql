@@ -1,5 +1,5 @@
--- Wait: requested -> queued. These join their lanes (find_lanes tells which), each at the place that its rank, its turn and the
--- instant give it at which it became ready. The caller holds the locks of their rows and of all their keys.
+-- Wait: requested -> queued. These join their lanes (find_lanes says which), in the order of rank, turn and the instant at which
+-- they became ready. The caller holds the locks of their rows and of all their keys, so nobody promotes in these lanes meanwhile.
 -- With `fair`, the first of a group that has none waiting joins the round that is on, and each further one the round after its
 -- group's last; so however many one group has, others have their turn.
 -- Returns the keys of lanes that are new: the caller promotes there. Who joins an older lane promotes nobody.

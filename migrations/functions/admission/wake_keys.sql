@@ -34,7 +34,7 @@ begin
     if not (v_found or found) then
         return;
     end if;
-    v_keys := v_keys || stand_again(v_lanes);
+    v_keys := v_keys || stand_again(v_lanes, 'worker');
     insert into wake (namespace_id) -- of very many lanes a part
     select n.id from namespace n
     where n.id = any (v_spaces) and n.away_since is null

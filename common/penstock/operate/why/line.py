@@ -131,7 +131,13 @@ def _held(limit: Row, whose: str, turn: str, holders: list[dict[str, Any]]) -> s
 
 
 def _place_of(row: Row, place: Row) -> tuple[Any, ...]:
-    return place["rank"], place["fair_limit"] == place["gate_limit"], place["turn"], place["ready_at"], row["id"]
+    return (
+        place["rank"],
+        place["fair_limit"] == place["gate_limit"],
+        place["turn"],
+        place["ready_at"],
+        row["id"],
+    )
 
 
 async def _guess(session: Session, gate: tuple[int, str], position: int) -> float | None:

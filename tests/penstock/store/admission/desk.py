@@ -168,7 +168,9 @@ class Desk:
         return [n for n, status in enumerate(await self.statuses(ids)) if status == "scheduled"]
 
     async def slots(self) -> dict[tuple[int, str], int]:
-        rows = await self.session.fetch("select limit_id, group_value, count(*) from slot group by 1, 2 order by 1, 2")
+        rows = await self.session.fetch(
+            "select limit_id, group_value, count(*) from slot group by 1, 2 order by 1, 2"
+        )
         return {(row[0], row[1]): row[2] for row in rows}
 
     async def reasons(self, ids: Sequence[UUID]) -> list[str]:

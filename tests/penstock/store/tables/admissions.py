@@ -44,10 +44,20 @@ waiter = Table(
     Column("fair_group", Text),
     Index("waiter_execution", "execution_id"),
     Index(
-        "waiter_round", "fair_limit", "fair_key", "rank", "turn", postgresql_where=text("fair_limit IS NOT NULL")
+        "waiter_round",
+        "fair_limit",
+        "fair_key",
+        "rank",
+        "turn",
+        postgresql_where=text("fair_limit IS NOT NULL"),
     ),
     Index(
-        "waiter_group", "fair_limit", "fair_group", "rank", "turn", postgresql_where=text("fair_limit IS NOT NULL")
+        "waiter_group",
+        "fair_limit",
+        "fair_group",
+        "rank",
+        "turn",
+        postgresql_where=text("fair_limit IS NOT NULL"),
     ),
 )
 
