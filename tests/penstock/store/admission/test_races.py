@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import Limit
+from penstock.store import namespaces
 from tests.penstock.store.admission.desk import Desk
 
 ONE = Limit(1, ref="shop.one", scope="shop")
@@ -277,5 +278,24 @@ async def test_a_limit_cannot_change_between_a_decision_and_its_commit(desk: Des
         lambda tx: desk.admit(ids, tx),
         changing.apply(Limit(1, ref="shop.one", scope="shop", by="customer")),
     )
+    assert await desk.scheduled(ids) == [0]
+    await desk.sound()
+
+
+async def test_a_limit_that_changes_while_lanes_are_woken_for_a_worker_is_not_forgotten(desk: Desk) -> None:
+    await desk.open(ONE, worker=False)
+    ids = await desk.start(3)
+    await desk.hire("shop.charge")
+    other = desk.database.session()
+
+    async def change(tx: Any) -> None:
+        await tx.fetch(namespaces.ALONE)
+        await tx.fetch("select limits_changed(array(select id from namespace), '{}')")
+
+    # Whoever wakes has seen that the lane waits for a worker, and waits for the placement.
+    await racing(desk, change, other.fetch("select * from wake_keys(100)"))
+    [[kind]] = await desk.session.fetch("select gate_kind from lane")
+    assert kind == "regroup"
+    await desk.tidy()
     assert await desk.scheduled(ids) == [0]
     await desk.sound()
