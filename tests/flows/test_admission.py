@@ -67,7 +67,7 @@ async def other() -> None: ...
 ACTIONS = (grind, sieve, break_down, jam)
 FIRST_COME = """
 select 1 from (select seq, lag((ready_at, execution_id)) over (order by seq) > (ready_at, execution_id) as wrong,
-    since < lag(admitted_at) over (order by seq) as stood from admission where key = $1) x where wrong and stood
+    since < lag(admitted_at) over (order by seq) as stood from admission where limit_id = $1) x where wrong and stood
 """
 
 
@@ -87,8 +87,8 @@ async def test_no_more_run_at_once_than_may_with_two_replicas_and_every_message_
     await house.quiet()
     assert await house.statuses() == {"completed": 60}
     assert most["grind"] == 3
-    [[key]] = await house.rows("select distinct key from admission")
-    assert not await house.rows(FIRST_COME, key)
+    [[limit]] = await house.rows("select distinct limit_id from admission")
+    assert not await house.rows(FIRST_COME, limit)
     await house.sound()
 
 

@@ -21,11 +21,11 @@ async def free_slots(tx: Transaction, ids: Ids) -> None:
 
 
 async def look_at_gates(tx: Transaction, ids: Ids) -> None:
-    await tx.stage("select mend_gates($1::text[]) as messages", ids)
+    await tx.stage("select mend_gates($1::uuid[]) as messages", ids)
 
 
 async def put_back_into_line(tx: Transaction, ids: Ids) -> None:
-    await tx.stage("select mend_lines($1::text[]) as messages", ids)
+    await tx.stage("select mend_lines($1::uuid[]) as messages", ids)
 
 
 async def start_enforced(tx: Transaction, ids: Ids) -> None:

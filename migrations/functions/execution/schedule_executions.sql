@@ -17,10 +17,10 @@ begin
                    where e.id = p_ids[1] and n.limits <> '{}')
         or exists (select from execution e join namespace n on n.id = e.namespace_id
                    where e.id = any (p_ids) and n.limits = '{}') then
-        select messages, started into v_messages, v_started from start_executions(p_ids, 'requested', false);
+        select messages, started into v_messages, v_started from start_executions(p_ids);
     end if;
     if v_started < cardinality(p_ids) then
-        v_messages := v_messages || admit_due(p_ids);
+        v_messages := v_messages || request_slots(p_ids);
     end if;
     return v_messages;
 end $$;

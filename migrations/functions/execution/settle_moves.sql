@@ -15,7 +15,7 @@ begin
         v_messages := v_messages || request_again(p_again);
     end if;
     if p_limited is not null then
-        v_messages := v_messages || leave_limits(p_limited);
+        v_messages := v_messages || release(p_limited);
     end if;
     return v_messages;
 end $$;

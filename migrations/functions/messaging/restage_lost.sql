@@ -38,7 +38,8 @@ begin
         where e.id = any (v_ids) and e.status = 'scheduled' and e.ready_at < clock_timestamp() - p_age
             and (n.queue = any (p_queues) or exists (
                 -- While it holds a slot, others wait: it does not wait until the queue is empty.
-                select from slot s where s.key = e.keys[1] and s.execution_id = e.id
+                select from slot s
+                where s.limit_id = (e.keys[1]).limit_id and s.group_value = (e.keys[1]).group_value and s.execution_id = e.id
                     and s.admitted_at < clock_timestamp() - p_age))
             and not exists (select from outbox o where o.queue = n.queue and e.id = any (o.ids))
         group by n.queue, n.envelope

@@ -10,5 +10,5 @@ begin
         and not exists (select from waiter w where w.execution_id = e.id)
     on conflict do nothing;
     return mend_lines(array(
-        select e.id::text from execution e where e.id = any (p_ids) and e.status = 'queued'));
+        select e.id from execution e where e.id = any (p_ids) and e.status = 'queued'));
 end $$;

@@ -6,12 +6,13 @@ declare
     v_held held[];
 begin
     perform from execution where id = any (p_ids) order by id for no key update;
-    select array_agg((s.execution_id, s.key)::held) into v_held
+    select array_agg((s.execution_id, s.limit_id, s.group_value)::held) into v_held
     from slot s left join execution e on e.id = s.execution_id
     where s.execution_id = any (p_ids)
-        and (e.id is null or e.status not in ('scheduled', 'running', 'canceling', 'waiting') or s.key <> all (e.keys));
+        and (e.id is null or e.status not in ('scheduled', 'running', 'canceling', 'waiting')
+             or (s.limit_id, s.group_value)::limit_key <> all (e.keys));
     if v_held is null then
         return '{}';
     end if;
-    return free_slots(v_held);
+    return release_slots(v_held);
 end $$;

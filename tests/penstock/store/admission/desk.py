@@ -170,9 +170,11 @@ class Desk:
         """Which of them (by position) have a slot and wait for a worker."""
         return [n for n, status in enumerate(await self.statuses(ids)) if status == "scheduled"]
 
-    async def slots(self) -> dict[str, int]:
-        rows = await self.session.fetch("select key, count(*) from slot group by key order by key")
-        return {row[0]: row[1] for row in rows}
+    async def slots(self) -> dict[tuple[int, str], int]:
+        rows = await self.session.fetch(
+            "select limit_id, group_value, count(*) from slot group by 1, 2 order by 1, 2"
+        )
+        return {(row[0], row[1]): row[2] for row in rows}
 
     async def reasons(self, ids: Sequence[UUID]) -> list[str]:
         rows = await self.session.fetch("select id, reason from execution where id = any($1::uuid[])", ids)

@@ -1,5 +1,5 @@
--- Notes of every namespace since when it is away. Who waits in one that is lets others pass; when a worker comes, they
--- are woken. Called when workers come and go, and now and then.
+-- Notes of every namespace since when no live worker runs it. Lanes of one that is away let others pass; when a worker comes, a
+-- wake row brings them back. Called when workers come and go, and now and then.
 create or replace function notice_workers() returns void
 language plpgsql
 as $$
@@ -10,5 +10,5 @@ begin
         where is_away(limits, kind, queue, action) = (away_since is null)
         returning id, away_since
     )
-    insert into wake (key) select 'worker:' || id from changed where away_since is null;
+    insert into wake (namespace_id) select id from changed where away_since is null;
 end $$;
