@@ -18,7 +18,7 @@ UTILITY = ("listen", "unlisten", "create", "set ")
 """What PostgreSQL does not prepare."""
 ELSEWHERE = ("penstock.store.migrate", "penstock.store.functions", "penstock.store.server_state")
 """Statements on what is not there yet, or on the server itself."""
-TEMPLATE = re.compile(r"(?<!')\{\w+\}")
+TEMPLATE = re.compile(r"(?<!')\{\w*\}")
 """A statement that is made for a table when it is run."""
 STAGING = """
 select proname from pg_proc
