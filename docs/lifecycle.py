@@ -1,4 +1,4 @@
-"""Writes docs/lifecycle.md from penstock.moves: `python docs/lifecycle.py`. A test sees to it that this was done."""
+"""Writes docs/lifecycle.md from penstock.moves: `.venv/bin/python docs/lifecycle.py`. A test sees to it that this was done."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ it goes from `running` back to `requested`, with an instant before which it does
 An attempt is counted when a worker claims it, so a crash uses one up. `max_attempts` bounds failures,
 `max_recoveries` bounds losses (3, unless the action says otherwise).
 
-To add a status: one entry in `MOVES`, one migration that inserts its rows into `legal_move`, and this script.
+[Contributing](../CONTRIBUTING.md#adding) says how a move or a status is added.
 """
 
 MEANING = {

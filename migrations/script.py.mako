@@ -15,4 +15,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    raise RuntimeError("A schema is never downgraded: the release before runs on this one too. Or restore a backup.")
+    raise RuntimeError(
+        "A schema is never downgraded: the release before runs on this one too. Or restore a backup."
+    )
