@@ -139,11 +139,12 @@ async def apply(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
         if function.settings:
             await connection.execute(_planned(function))
     await connection.execute("set local check_function_bodies = on")
-    try:
-        await connection.fetch(VALID, names)
-    except asyncpg.PostgresError as error:
-        error.add_note(str(error.context))  # names the function
-        raise
+    for name in names:
+        try:
+            await connection.fetch(VALID, [name])
+        except asyncpg.PostgresError as error:
+            error.add_note(f"in {name}.sql")
+            raise
     await connection.execute(RECORD, names, [function.digest for function in due], release())
     return names
 

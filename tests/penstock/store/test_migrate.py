@@ -112,8 +112,9 @@ async def test_a_function_that_is_no_sql_is_found_by_who_migrates(
     database: str, files: Path, session: Session
 ) -> None:
     edit(files / "messaging/stage.sql", "return v_messages", "hand over v_messages")
-    with pytest.raises(asyncpg.PostgresSyntaxError):
+    with pytest.raises(asyncpg.PostgresSyntaxError) as refused:
         await migrate.upgrade(settings(database))
+    assert refused.value.__notes__ == ["in stage.sql"]
     assert not await session.fetch("select from pg_proc where prosrc like '%hand over%'")
 
 
