@@ -135,7 +135,7 @@ def sql_stands_in_the_store(path: PurePosixPath, text: str) -> Iterator[tuple[in
             continue
         if SQL.match(node.value):
             said = " ".join(node.value.split())[:50]
-            yield node.lineno, f"SQL outside of the store: {said}"
+            yield node.lineno, f"SQL outside of the store (it belongs in {SQL_ROOMS[0]}): {said}"
 
 
 RULES: tuple[Rule, ...] = (

@@ -58,7 +58,9 @@ def test_the_envelope_is_as_written() -> None:
 
 def test_every_queue_that_is_used_is_listed() -> None:
     listed = set(re.findall(r"^\| `penstock\.([a-z.]+)`", PAGE, re.M))
-    assert listed == set(QUEUES)
+    assert listed == set(QUEUES), (
+        "the table of envelopes in docs/wire-format.md has a row for each of QUEUES, and no other"
+    )
 
 
 def test_a_field_that_a_newer_version_adds_is_ignored() -> None:

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from penstock import moves
 from penstock.errors import IllegalMove
 from penstock.ids import new_id
+from penstock.operate.why import READERS
 from penstock.settings import Settings
 from penstock.store.database import Database
 
@@ -31,11 +32,18 @@ def lifecycle() -> ModuleType:
 
 
 def test_the_page_on_the_life_of_an_execution_is_up_to_date(lifecycle: ModuleType) -> None:
-    assert lifecycle.PAGE.read_text() == lifecycle.page(), "run: python docs/lifecycle.py"
+    assert lifecycle.PAGE.read_text() == lifecycle.page(), "run: .venv/bin/python docs/lifecycle.py"
 
 
 def test_every_status_says_what_it_means(lifecycle: ModuleType) -> None:
-    assert set(lifecycle.documented()) >= set(moves.STATUSES)
+    unsaid = set(moves.STATUSES) - set(lifecycle.documented())
+    assert not unsaid, "say it below the constant in common/penstock/moves.py"
+
+
+def test_why_has_an_answer_for_every_status() -> None:
+    assert set(READERS) == set(moves.STATUSES), (
+        "READERS of common/penstock/operate/why/__init__.py has one for each"
+    )
 
 
 def test_every_status_can_be_reached_and_every_open_one_can_end() -> None:
@@ -64,7 +72,13 @@ async def test_the_database_makes_exactly_the_declared_moves(database: str) -> N
                 await home.execute(INSERT, id, old)
                 change = home.execute("update execution set status = $2 where id = $1", id, new)
                 if moves.is_legal(old, new):
-                    await change
+                    try:
+                        await change
+                    except asyncpg.PostgresError as error:
+                        error.add_note(
+                            "a migration has to insert it into legal_move: CONTRIBUTING.md, a move"
+                        )
+                        raise
                 else:
                     with pytest.raises(asyncpg.PostgresError) as refused:
                         await change

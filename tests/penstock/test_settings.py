@@ -33,11 +33,13 @@ def listed() -> dict[str, str]:
 def test_the_page_lists_every_setting_with_its_default() -> None:
     rows = listed()
     expected = {f"PENSTOCK_{name.upper()}": name for name in Settings.model_fields}
-    assert set(rows) - FOREIGN == set(expected)
+    assert set(rows) - FOREIGN == set(expected), (
+        "docs/configuration.md has a row for each setting, and no other"
+    )
     for variable, name in expected.items():
         default = WORDS.get(name, Settings.model_fields[name].get_default(call_default_factory=True))
         assert rows[variable] == (f"{default:g}" if isinstance(default, float) else str(default).lower()), (
-            variable
+            f"{variable}: its default in docs/configuration.md, or a word for it in WORDS"
         )
 
 

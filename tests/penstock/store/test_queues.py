@@ -7,7 +7,9 @@ from penstock_executor.handlers import ROUTES
 
 
 def test_the_executor_handles_every_queue() -> None:
-    assert {route.queue for route in ROUTES} == set(queues.QUEUES)
+    assert {route.queue for route in ROUTES} == set(queues.QUEUES), (
+        "each of QUEUES has a line in ROUTES (services/penstock_executor/handlers/__init__.py), and no other"
+    )
 
 
 def test_a_queue_is_consumed_or_announced_and_never_both() -> None:
