@@ -16,6 +16,7 @@ from penstock.service.assembly import Parts, Stop, assembled, cancel, migrated, 
 from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.settings import Settings
+from penstock_worker import heartbeat_answer
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.executors import executors
 from penstock_worker.run_logs import RunLogs
@@ -60,7 +61,11 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         )
         runner = Runner(parts, identity, runnable.get, found, durations=durations, sink=logs.add)
         heartbeat = Heartbeat(
-            settings, identity, holding=runner.slots.held, answer=runner.take_pulse, silent=runner.fall_silent
+            settings,
+            identity,
+            holding=runner.slots.held,
+            answer=partial(heartbeat_answer.answered, runner),
+            silent=partial(heartbeat_answer.silent, runner),
         )
         await heartbeat.start()
         running = [

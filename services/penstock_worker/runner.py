@@ -17,7 +17,7 @@ from penstock.moves import CANCELLED, REQUESTED
 from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Run, RunnableAction, TaskExecutor, attempt
 from penstock.service.assembly import Parts
-from penstock.service.heartbeat import Identity, Pulse
+from penstock.service.heartbeat import Identity
 from penstock.store import outbox
 from penstock.store.queues import WORK
 from penstock_worker.action_durations import ActionDurations
@@ -190,21 +190,6 @@ class Runner:
                 running.lost, running.known_to_be_lost = True, known
                 running.task.cancel()
                 log.warning("worker.claim_lost", execution=str(id), attempt=running.attempt.event.attempt)
-
-    def take_pulse(self, pulse: Pulse) -> None:
-        """A heartbeat was answered."""
-        if not pulse.known:
-            # The database took this worker for dead. What was claimed since then still counts as ours there.
-            self.lose(list(self.running), known=False)
-            return
-        self.lose(pulse.lost, known=True)
-        self.cancel(pulse.canceling)
-        if pulse.cordoned != self.slots.cordoned:
-            self.slots.cordon(pulse.cordoned)
-
-    def fall_silent(self) -> None:
-        """No heartbeat got through for so long that others take over: end everything before they do."""
-        self.lose(list(self.running), known=False)
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from penstock.engine.arrivals import deliver_arrivals, run_or_skip
 from penstock.engine.decision import ChildEnded, Decision, Published
 from penstock.engine.draft import BUDGET, Draft
 from penstock.engine.facts import WORKFLOW, Asking, Facts, Needed
 from penstock.engine.fan_out import end_item
+from penstock.engine.joins import deliver_arrivals, run_or_skip
 from penstock.engine.plan import Plan
 from penstock.engine.prefetch import prefetch
 from penstock.engine.starts import end_as_before, start_due

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.engine.arrivals import deliver_arrivals
 from penstock.engine.decision import Final
 from penstock.engine.draft import Draft
 from penstock.engine.facts import EVERYTHING, Asking, Needed
+from penstock.engine.joins import deliver_arrivals
 from penstock.engine.state import DUE, OPEN, TaskState, outcome_of
 from penstock.engine.task_errors import describe_error, describe_failed_tasks
 from penstock.engine.transitions import take_transitions

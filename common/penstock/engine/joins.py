@@ -1,4 +1,5 @@
-"""How tasks ended arrives at the tasks after them, until it is decided of each of these whether it runs."""
+"""Whether a task runs, be it a join of many or the successor of one: how tasks ended arrives at the tasks after them, until
+it is decided of each of these."""
 
 from __future__ import annotations
 

@@ -1,0 +1,23 @@
+"""What a worker does when its heartbeat is answered, refused, or does not get through."""
+
+from __future__ import annotations
+
+from penstock.store.heartbeats import Pulse
+from penstock_worker.runner import Runner
+
+
+def answered(runner: Runner, pulse: Pulse) -> None:
+    """End what is this worker's no more, and what somebody asked to cancel; take work again, or no more."""
+    if not pulse.known:
+        # The database took this worker for dead. What was claimed since then still counts as ours there.
+        runner.lose(list(runner.running), known=False)
+        return
+    runner.lose(pulse.lost, known=True)
+    runner.cancel(pulse.canceling)
+    if pulse.cordoned != runner.slots.cordoned:
+        runner.slots.cordon(pulse.cordoned)
+
+
+def silent(runner: Runner) -> None:
+    """No heartbeat got through for so long that others take over: end everything before they do."""
+    runner.lose(list(runner.running), known=False)
