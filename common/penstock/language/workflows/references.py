@@ -32,12 +32,13 @@ class Reference:
         self._each = each
         """The `each(...)` that it comes from, if it is an item of one or made of it."""
 
-    def __getattr__(self, name: str) -> Reference:
+    # Any, as of what an action that is called returns: what stands for a value goes where the value would go.
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return self._derived(lambda: f"{expression(self)}.{name}")
 
-    def __getitem__(self, key: Any) -> Reference:
+    def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             bounds = ":".join("" if part is None else literal(part) for part in (key.start, key.stop))
             return self._derived(lambda: f"{expression(self)}[{bounds}]")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from hypothesis import given
@@ -15,6 +15,11 @@ from penstock.language.schedules.missed import MAX_FIRES, MAX_SKIPPED
 HOURLY = Spec.parse("0 * * * *")
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
+
+
+class Bounds(TypedDict):
+    starts_at: datetime
+    ends_at: datetime
 
 
 def planned(since: datetime, now: datetime, spec: Spec = HOURLY, **policy: Any) -> Plan:
@@ -102,7 +107,7 @@ def test_what_many_schedules_missed_is_spread_too() -> None:
 
 
 def test_a_schedule_does_not_fire_before_it_starts_or_after_it_ends() -> None:
-    bounds = {"starts_at": NOON - 2 * HOUR, "ends_at": NOON}
+    bounds: Bounds = {"starts_at": NOON - 2 * HOUR, "ends_at": NOON}
     result = planned(NOON - 9 * HOUR, NOON + 9 * HOUR, catch_up="all", **bounds)
     assert dues(result) == [NOON - 2 * HOUR, NOON - HOUR, NOON]
     assert result.next_due is None

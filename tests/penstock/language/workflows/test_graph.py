@@ -76,8 +76,8 @@ def test_either_there_is_an_order_or_a_circle(given: tuple[int, set[tuple[int, i
     else:
         order = topological(sources)
         assert sorted(order) == list(range(count))
-        for task, before in enumerate(sources):
-            assert all(order.index(source) < order.index(task) for source in before)
+        for task, needed in enumerate(sources):
+            assert all(order.index(source) < order.index(task) for source in needed)
 
 
 def test_who_comes_before_whom() -> None:
