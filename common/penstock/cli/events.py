@@ -17,7 +17,7 @@ from penstock.cli.run import parse_params
 from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.event_rules import compile_rule, evaluate
-from penstock.language.workflows.draw import to_dot, to_mermaid
+from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.graph import Graph
 from penstock.store import events as store
 from penstock.store.database import Session

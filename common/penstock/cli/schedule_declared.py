@@ -14,7 +14,7 @@ from penstock.cli.schedule_views import Ref, shown
 from penstock.client.client import Client
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.definitions import Schedule
-from penstock.language.definitions.declared import declare
+from penstock.language.definitions.declaration import declare
 from penstock.language.sources import Source
 from penstock.operate.apply import Change
 from penstock.store.schedules.reading import ScheduleState

@@ -10,8 +10,8 @@ import orjson
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from penstock.errors import DefinitionError
-from penstock.language.definitions.declared import Declared, declare
-from penstock.language.definitions.refs import Ref
+from penstock.language.definitions.declaration import Declaration, declare
+from penstock.language.definitions.qualified_name import Ref
 from penstock.language.definitions.rule import Tenant
 from penstock.language.durations import Duration, PositiveDuration, positive_seconds
 from penstock.language.expressions.template_checks import Templates
@@ -121,7 +121,7 @@ class MissedFires(Options):
         return self
 
 
-class Schedule(Declared):
+class Schedule(Declaration):
     """`Schedule("nightly", action=report, cron="0 2 * * *", timezone="Europe/Paris")`. Exactly one of `cron` (five
     fields, six with seconds first, or words such as `@daily`), `every`, `at` and `rrule` says when; see
     `penstock.language.schedules` for what each means.

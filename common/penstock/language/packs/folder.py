@@ -7,12 +7,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from penstock.language.definitions.refs import LONGEST, Pack, is_name
+from penstock.language.definitions.qualified_name import LONGEST, Pack, is_name
 from penstock.language.options import did_you_mean
 from penstock.language.packs.files import FILES_CAP, mapping, value_of
 from penstock.language.packs.sections import SECTIONS, Entry, build
 from penstock.language.sources import Source
-from penstock.language.workflows.reading import from_value
+from penstock.language.workflows.serialization import from_value
 
 HEADER = ("name", "version", "description")
 YAML = (".yaml", ".yml")

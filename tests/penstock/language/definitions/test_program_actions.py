@@ -55,7 +55,7 @@ def wrong(declare: Callable[[], object], message: str, hint: str = "") -> None:
     with pytest.raises(DefinitionError, match=re.escape(message)) as raised:
         declare()
     assert hint in str(raised.value.hint)
-    assert "test_programs.py:" in str(raised.value)
+    assert "test_program_actions.py:" in str(raised.value)
 
 
 def test_wrong_options_of_an_executor_are_refused_when_they_are_written() -> None:

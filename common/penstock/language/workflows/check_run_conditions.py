@@ -8,16 +8,16 @@ from typing import Any
 
 from penstock.language.options import Problem
 from penstock.language.sources import Location
-from penstock.language.workflows import rules
+from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.graph import Graph, Node
 from penstock.language.workflows.model import FAIL, NOOP, Task
-from penstock.language.workflows.rules import FAILURE, SKIP, SUCCESS, Outcomes
+from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCESS, SourceOutcomes
 
 _MOST_SOURCES = 6
 """Up to so many sources, all that can happen is tried out."""
 
 
-def term_problems(graph: Graph) -> Iterator[Problem]:
+def run_condition_problems(graph: Graph) -> Iterator[Problem]:
     declared = {task.name: n for n, task in enumerate(graph.workflow.tasks)}
     for node in graph.nodes:
         path: Location = ("tasks", declared[node.name])
@@ -47,7 +47,7 @@ def _join(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Prob
     elif isinstance(task.join, int) and task.join > count:
         hint = f"Write a number up to {count}, or `all`."
         yield Problem((*path, "join"), f"it joins {task.join}, and {count} lead here: it never runs", hint)
-    elif task.join != "all" and isinstance(task.when, str) and task.when in rules.NAMED:
+    elif task.join != "all" and isinstance(task.when, str) and task.when in task_trigger_rules.NAMED:
         hint = "Keep one of the two. A rule in `when` speaks of all needs, `join` of the first to succeed."
         yield Problem((*path, "join"), f"`join: {task.join}` and `when: {task.when}` contradict", hint)
     elif task.join == "all" and task.when in ("one_success", "one_failed"):
@@ -58,7 +58,7 @@ def _join(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Prob
 def _when(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Problem]:
     path = (*path, "when")
     before = {graph[source].name for source in node.sources}
-    for name in sorted(rules.tasks_named(task.when) - before):
+    for name in sorted(task_trigger_rules.tasks_named(task.when) - before):
         hint = f"Add `{name}` to `needs`: a rule speaks of the tasks right before."
         yield Problem(path, f"the rule names `{name}`, which does not lead here", hint)
     if not before and task.when in ("one_success", "one_failed"):
@@ -71,13 +71,13 @@ def _never(graph: Graph, node: Node, path: Location) -> Iterator[Problem]:
         yield Problem((*path, "when" if node.rule else "needs"), "it can never run", hint)
 
 
-def _runs(node: Node, outcomes: Outcomes) -> bool:
+def _runs(node: Node, outcomes: SourceOutcomes) -> bool:
     if outcomes.success < node.early_success:
         return False
-    return node.rule is None or rules.holds(node.rule, outcomes, lambda leaf: None) is not False
+    return node.rule is None or task_trigger_rules.holds(node.rule, outcomes, lambda leaf: None) is not False
 
 
-def _possible(graph: Graph, node: Node) -> Iterator[Outcomes]:
+def _possible(graph: Graph, node: Node) -> Iterator[SourceOutcomes]:
     """What can come out of the sources: everything, or for many of them everything of those that the rule
     names."""
     tried = [source for source in node.sources if source in node.named]
@@ -85,11 +85,11 @@ def _possible(graph: Graph, node: Node) -> Iterator[Outcomes]:
     if len(node.sources) <= _MOST_SOURCES:
         tried, rest = list(node.sources), []
     elif len(tried) > _MOST_SOURCES:
-        yield Outcomes(0)  # too many to try: taken as possible
+        yield SourceOutcomes(0)  # too many to try: taken as possible
         return
     for ends in product(*(_ends(graph, node, source) for source in tried)):
         for same in (SUCCESS, FAILURE, SKIP) if rest else (None,):
-            outcomes = Outcomes(len(node.sources))
+            outcomes = SourceOutcomes(len(node.sources))
             pairs: list[tuple[int, Any]] = list(zip(tried, ends, strict=True))
             for source in rest:
                 can = _ends(graph, node, source)

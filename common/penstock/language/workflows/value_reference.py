@@ -22,7 +22,7 @@ FORMATTED: ContextVar[Any] = ContextVar("penstock.language.workflows.formatted",
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class Reference:
+class ValueReference:
     """A value of the run. Attributes and items of it, and what operators make of it, are references too."""
 
     __slots__ = ("_each", "_text")
@@ -32,12 +32,12 @@ class Reference:
         self._each = each
         """The `each(...)` that it comes from, if it is an item of one or made of it."""
 
-    def __getattr__(self, name: str) -> Reference:
+    def __getattr__(self, name: str) -> ValueReference:
         if name.startswith("_"):
             raise AttributeError(name)
         return self._derived(lambda: f"{expression(self)}.{name}")
 
-    def __getitem__(self, key: Any) -> Reference:
+    def __getitem__(self, key: Any) -> ValueReference:
         if isinstance(key, slice):
             bounds = ":".join("" if part is None else literal(part) for part in (key.start, key.stop))
             return self._derived(lambda: f"{expression(self)}[{bounds}]")
@@ -60,16 +60,16 @@ class Reference:
     def __repr__(self) -> str:
         return f"<{self}>"
 
-    def _derived(self, text: Callable[[], str], other: Any = None) -> Reference:
+    def _derived(self, text: Callable[[], str], other: Any = None) -> ValueReference:
         each = self._each if self._each is not None else getattr(other, "_each", None)
-        return Reference(text, each)
+        return ValueReference(text, each)
 
-    def _operation(self, operator: str, other: Any, swapped: bool = False) -> Reference:
+    def _operation(self, operator: str, other: Any, swapped: bool = False) -> ValueReference:
         def text() -> str:
             left, right = (other, self) if swapped else (self, other)
             return f"({literal(left)} {operator} {literal(right)})"
 
-        return self._derived(text, other if isinstance(other, Reference) else None)
+        return self._derived(text, other if isinstance(other, ValueReference) else None)
 
     def __eq__(self, other: object) -> Any:
         return self._operation("==", other)
@@ -79,61 +79,61 @@ class Reference:
 
     __hash__ = object.__hash__
 
-    def __lt__(self, other: Any) -> Reference:
+    def __lt__(self, other: Any) -> ValueReference:
         return self._operation("<", other)
 
-    def __le__(self, other: Any) -> Reference:
+    def __le__(self, other: Any) -> ValueReference:
         return self._operation("<=", other)
 
-    def __gt__(self, other: Any) -> Reference:
+    def __gt__(self, other: Any) -> ValueReference:
         return self._operation(">", other)
 
-    def __ge__(self, other: Any) -> Reference:
+    def __ge__(self, other: Any) -> ValueReference:
         return self._operation(">=", other)
 
-    def __add__(self, other: Any) -> Reference:
+    def __add__(self, other: Any) -> ValueReference:
         return self._operation("+", other)
 
-    def __radd__(self, other: Any) -> Reference:
+    def __radd__(self, other: Any) -> ValueReference:
         return self._operation("+", other, swapped=True)
 
-    def __sub__(self, other: Any) -> Reference:
+    def __sub__(self, other: Any) -> ValueReference:
         return self._operation("-", other)
 
-    def __rsub__(self, other: Any) -> Reference:
+    def __rsub__(self, other: Any) -> ValueReference:
         return self._operation("-", other, swapped=True)
 
-    def __mul__(self, other: Any) -> Reference:
+    def __mul__(self, other: Any) -> ValueReference:
         return self._operation("*", other)
 
-    def __rmul__(self, other: Any) -> Reference:
+    def __rmul__(self, other: Any) -> ValueReference:
         return self._operation("*", other, swapped=True)
 
-    def __truediv__(self, other: Any) -> Reference:
+    def __truediv__(self, other: Any) -> ValueReference:
         return self._operation("/", other)
 
-    def __rtruediv__(self, other: Any) -> Reference:
+    def __rtruediv__(self, other: Any) -> ValueReference:
         return self._operation("/", other, swapped=True)
 
-    def __floordiv__(self, other: Any) -> Reference:
+    def __floordiv__(self, other: Any) -> ValueReference:
         return self._operation("//", other)
 
-    def __mod__(self, other: Any) -> Reference:
+    def __mod__(self, other: Any) -> ValueReference:
         return self._operation("%", other)
 
-    def __and__(self, other: Any) -> Reference:
+    def __and__(self, other: Any) -> ValueReference:
         return self._operation("and", other)
 
-    def __or__(self, other: Any) -> Reference:
+    def __or__(self, other: Any) -> ValueReference:
         """`a | "length"` is a filter; `a | b` of two references is `a or b`."""
         if isinstance(other, str):
             return self._derived(lambda: f"({expression(self)} | {other})")
         return self._operation("or", other)
 
-    def __invert__(self) -> Reference:
+    def __invert__(self) -> ValueReference:
         return self._derived(lambda: f"(not {expression(self)})")
 
-    def __neg__(self) -> Reference:
+    def __neg__(self) -> ValueReference:
         return self._derived(lambda: f"(-{expression(self)})")
 
     def __bool__(self) -> bool:
@@ -154,7 +154,7 @@ class Reference:
         raise _misuse(f"{self} cannot be called", "It stands for a value that an action will return.")
 
 
-def expression(value: Reference) -> str:
+def expression(value: ValueReference) -> str:
     """The text of a reference as an expression, without the braces."""
     text = object.__getattribute__(value, "_text")
     return text if isinstance(text, str) else str(text())
@@ -162,7 +162,7 @@ def expression(value: Reference) -> str:
 
 def literal(value: Any) -> str:
     """A value as it is written inside an expression."""
-    if isinstance(value, Reference):
+    if isinstance(value, ValueReference):
         return expression(value)
     if value is None or isinstance(value, bool):
         return str(value).lower()
@@ -179,7 +179,7 @@ def literal(value: Any) -> str:
 
 def template(value: Any) -> Any:
     """A value with references in it as a template: references become texts with `{{ }}`."""
-    if isinstance(value, Reference):
+    if isinstance(value, ValueReference):
         return f"{{{{ {expression(value)} }}}}"
     if isinstance(value, Mapping):
         return {template(key): template(item) for key, item in value.items()}
@@ -192,24 +192,24 @@ def _misuse(message: str, hint: str) -> DefinitionError:
     return of_frame(caller()).wrong(message, hint)
 
 
-parameters = Reference("parameters")
+parameters = ValueReference("parameters")
 """What the run was given."""
-variables = Reference("vars")
+variables = ValueReference("vars")
 """Variables: of the workflow's `vars`, and published by tasks before."""
-context = Reference("context")
+context = ValueReference("context")
 """The parameters, and over them the variables."""
-system = Reference("system")
+system = ValueReference("system")
 """`system.id` and `system.workflow`; in the exit task also `system.status` and `system.error`."""
-item = Reference("item")
-index = Reference("index")
+item = ValueReference("item")
+index = ValueReference("index")
 """In the input of a task with items: the item, and its place in the list, from 0."""
-result = Reference("result")
-error = Reference("error")
+result = ValueReference("result")
+error = ValueReference("error")
 """In `publish` and `on` of a task: what it has come to."""
-event = Reference("event")
+event = ValueReference("event")
 """In the filter of wait_for_event."""
 
 
-def expr(text: str) -> Reference:
+def expr(text: str) -> ValueReference:
     """An expression written as text: `expr("vars.names | sort | first")`."""
-    return Reference(text.strip().removeprefix("{{").removesuffix("}}").strip())
+    return ValueReference(text.strip().removeprefix("{{").removesuffix("}}").strip())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-Recorder = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], Any]
+CallInterceptor = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], Any]
 """Takes what was called, and its arguments; gives a stand-in for the result."""
 
-RECORDER: ContextVar[Recorder | None] = ContextVar("penstock.recorder", default=None)
+CALL_INTERCEPTOR: ContextVar[CallInterceptor | None] = ContextVar("penstock.call_interceptor", default=None)

@@ -239,7 +239,7 @@ def test_what_cannot_be_known_while_describing_is_said_with_its_line(
         t = task("x.y")
         return misuse(t)
 
-    with pytest.raises(DefinitionError, match=rf"test_python\.py:\d+: .*{said}"):
+    with pytest.raises(DefinitionError, match=rf"test_workflow_decorator\.py:\d+: .*{said}"):
         workflow(flow)
 
 
@@ -250,7 +250,8 @@ def test_problems_are_told_at_the_line_of_the_call() -> None:
 
     line = flow.__code__.co_firstlineno + 2
     with pytest.raises(
-        DefinitionError, match=rf"test_python\.py:{line}: workflow shop\.flow: tasks\.b\.input: nobody"
+        DefinitionError,
+        match=rf"test_workflow_decorator\.py:{line}: workflow shop\.flow: tasks\.b\.input: nobody",
     ):
         workflow(flow)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from penstock.language.workflows.references import Reference, template
+from penstock.language.workflows.value_reference import ValueReference, template
 
 
-class Each(Reference):
+class FanOutItem(ValueReference):
     """Stands for one item of the list. Fields of it are `e.path` and so on; its number is `index`."""
 
     __slots__ = ("_options",)
@@ -36,9 +36,9 @@ def each(
     options |= {name: template(value) for name, value in given.items() if value is not None}
     if tolerate != 0 or then != "finish":
         options["item_failures"] = {"tolerate": tolerate, "then": then}
-    return Each(options)
+    return FanOutItem(options)
 
 
-def options_of(each: Each) -> dict[str, Any]:
+def options_of(each: FanOutItem) -> dict[str, Any]:
     """The options of a task that stand for it."""
     return dict(each._options)

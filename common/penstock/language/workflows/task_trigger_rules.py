@@ -38,15 +38,15 @@ class Form(Options):
 
 
 class All(Form):
-    all: tuple[Rule, ...] = Field(min_length=1)
+    all: tuple[TriggerRule, ...] = Field(min_length=1)
 
 
 class AnyOf(Form):
-    any: tuple[Rule, ...] = Field(min_length=1)
+    any: tuple[TriggerRule, ...] = Field(min_length=1)
 
 
 class NoneOf(Form):
-    none: tuple[Rule, ...] = Field(min_length=1)
+    none: tuple[TriggerRule, ...] = Field(min_length=1)
 
 
 class Success(Form):
@@ -65,7 +65,7 @@ class Skipped(Form):
     skipped: str
 
 
-class Context(Form):
+class ContextComparison(Form):
     """A value of the context (the parameters, and over them the variables) compared with a constant."""
 
     context: str
@@ -73,7 +73,7 @@ class Context(Form):
     value: Any = None
 
     @model_validator(mode="after")
-    def _value_where_it_belongs(self) -> Context:
+    def _value_where_it_belongs(self) -> ContextComparison:
         given, wanted = "value" in self.model_fields_set, self.op not in ("exists", "not exists")
         if given != wanted:
             raise Wrong(
@@ -96,7 +96,7 @@ def _form(value: Any) -> str | None:
 
 _KEYS = ("all", "any", "none", "success", "failed", "skipped", "context")
 
-Rule = Annotated[
+TriggerRule = Annotated[
     Annotated[str, Tag("text")]
     | Annotated[All, Tag("all")]
     | Annotated[AnyOf, Tag("any")]
@@ -104,7 +104,7 @@ Rule = Annotated[
     | Annotated[Success, Tag("success")]
     | Annotated[Failed, Tag("failed")]
     | Annotated[Skipped, Tag("skipped")]
-    | Annotated[Context, Tag("context")],
+    | Annotated[ContextComparison, Tag("context")],
     Discriminator(
         _form,
         custom_error_type="rule",
@@ -116,7 +116,7 @@ for _model in (All, AnyOf, NoneOf):
     _model.model_rebuild()
 
 
-def checked(rule: Any) -> Any:
+def check_rule(rule: Any) -> Any:
     """`rule`, or Wrong if a word in it is no rule, or it nests too deep."""
     for depth, part in walk(rule):
         if depth > MAX_NESTING:
@@ -166,7 +166,7 @@ def about_outcomes(rule: Any) -> bool:
     )
 
 
-def claims(rule: Any) -> tuple[bool, frozenset[str]]:
+def handled_failures(rule: Any) -> tuple[bool, frozenset[str]]:
     """Whose failure the rule asks for: (any of the needs, these tasks). A task that runs by such a rule
     handles it.
 
@@ -185,7 +185,7 @@ def claims(rule: Any) -> tuple[bool, frozenset[str]]:
 
 
 @dataclass(slots=True)
-class Outcomes:
+class SourceOutcomes:
     """How the sources of a task came out: how many of them there are, how many came out in each way, and how
     those that the rule names did."""
 
@@ -201,10 +201,10 @@ class Outcomes:
 
 
 Leaf = Callable[[Any], bool | None]
-"""Whether an expression or a `Context` holds; None if nobody can say."""
+"""Whether an expression or a `ContextComparison` holds; None if nobody can say."""
 
 
-def holds(rule: Any, outcomes: Outcomes, leaf: Leaf) -> bool | None:
+def holds(rule: Any, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
     """Whether a rule holds. Parts are looked at in order, and no further than the answer needs.
 
     None only if `leaf` says None and it matters."""
@@ -223,7 +223,7 @@ def holds(rule: Any, outcomes: Outcomes, leaf: Leaf) -> bool | None:
     return leaf(rule)
 
 
-def _all(parts: tuple[Any, ...], wanted: bool, outcomes: Outcomes, leaf: Leaf) -> bool | None:
+def _all(parts: tuple[Any, ...], wanted: bool, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
     unsure = False
     for part in parts:
         found = holds(part, outcomes, leaf)
@@ -234,7 +234,7 @@ def _all(parts: tuple[Any, ...], wanted: bool, outcomes: Outcomes, leaf: Leaf) -
     return None if unsure else True
 
 
-def _named(rule: str, outcomes: Outcomes) -> bool:
+def _named(rule: str, outcomes: SourceOutcomes) -> bool:
     if rule == "one_success":
         return outcomes.success > 0
     if rule == "one_failed":

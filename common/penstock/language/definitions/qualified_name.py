@@ -60,12 +60,12 @@ def _hint(text: object) -> str:
     return f"{rule} Perhaps {meant!r}?" if meant and meant != text else rule
 
 
-def named(thing: object) -> object:
+def ref_of(thing: object) -> object:
     """The ref of an action, trigger or workflow that was given as an object; anything else as it is."""
     return getattr(thing, "ref", thing)
 
 
-Ref = Annotated[str, BeforeValidator(lambda given: checked_ref(named(given)))]
+Ref = Annotated[str, BeforeValidator(lambda given: checked_ref(ref_of(given)))]
 """A pydantic type: a ref, or an object that has one."""
 
 

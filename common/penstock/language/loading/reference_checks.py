@@ -13,16 +13,17 @@ from penstock.language.options import Problem, did_you_mean
 from penstock.language.schemas import Schema
 from penstock.language.sources import Location
 
-Known = Mapping[str, Collection[str]]
+KnownRefs = Mapping[str, Collection[str]]
+"""Refs that exist elsewhere, by kind: action, workflow, trigger."""
 Found = tuple[Location, str, str | None]
 """Where in the definition, what is wrong, and a hint."""
 
 
-class _There:
+class _ReferenceTargets:
     """What may be referred to, by ref."""
 
-    def __init__(self, definitions: Sequence[Any], known: Known) -> None:
-        from penstock.language.workflows.known import Known as Taken  # it imports definitions
+    def __init__(self, definitions: Sequence[Any], known: KnownRefs) -> None:
+        from penstock.language.workflows.known_definition import KnownDefinition  # it imports definitions
 
         by_kind: dict[str, dict[str, Any]] = {"action": {}, "trigger": {}, "workflow": {}}
         for item in definitions:
@@ -30,26 +31,33 @@ class _There:
         workflows = by_kind["workflow"]
         self.actions = by_kind["action"]
         self.triggers = {*by_kind["trigger"], *known.get("trigger", ())}
-        self.taken = {ref: Taken("action") for ref in known.get("action", ())}
-        self.taken |= {ref: Taken("workflow") for ref in known.get("workflow", ())}
-        self.taken |= {ref: Taken("workflow", one.parameters) for ref, one in workflows.items()}
-        self.taken |= {ref: Taken("action", one.parameters_schema) for ref, one in self.actions.items()}
-        self.runnable = set(self.taken)
+        self.runnable_definitions = {ref: KnownDefinition("action") for ref in known.get("action", ())}
+        self.runnable_definitions |= {ref: KnownDefinition("workflow") for ref in known.get("workflow", ())}
+        self.runnable_definitions |= {
+            ref: KnownDefinition("workflow", one.parameters) for ref, one in workflows.items()
+        }
+        self.runnable_definitions |= {
+            ref: KnownDefinition("action", one.parameters_schema) for ref, one in self.actions.items()
+        }
+        self.runnable = set(self.runnable_definitions)
         self.workflows = {*workflows, *known.get("workflow", ())}
-        self.for_workflows = {**{ref: Taken("trigger") for ref in self.triggers}, **self.taken}
+        self.for_workflows = {
+            **{ref: KnownDefinition("trigger") for ref in self.triggers},
+            **self.runnable_definitions,
+        }
 
 
-def check_references(definitions: Sequence[Any], known: Known) -> None:
+def check_references(definitions: Sequence[Any], known: KnownRefs) -> None:
     """Raises one DefinitionError for everything that is found."""
     from penstock.language.workflows.check import unknown_refs
 
-    there = _There(definitions, known)
+    targets = _ReferenceTargets(definitions, known)
     lines: list[str] = []
     hints: list[str] = []
     for item in definitions:
-        found: list[Problem] = [Problem(*one) for one in _problems(item, there)]
+        found: list[Problem] = [Problem(*one) for one in _problems(item, targets)]
         if item.kind == "workflow":
-            found += unknown_refs(item, there.for_workflows)
+            found += unknown_refs(item, targets.for_workflows)
         for problem in found:
             message = problem if item.kind == "workflow" else problem.message
             lines.append(f"{item.source.at(problem.at)}: {item.kind} {item.ref}: {message}")
@@ -58,23 +66,23 @@ def check_references(definitions: Sequence[Any], known: Known) -> None:
         raise DefinitionError("\n".join(lines), hint=hints[0] if hints else None)
 
 
-def _problems(item: Any, there: _There) -> Iterator[Found]:
-    if isinstance(item, Rule) and item.trigger not in there.triggers:
-        yield ("trigger",), f"unknown trigger {item.trigger!r}", did_you_mean(item.trigger, there.triggers)
+def _problems(item: Any, targets: _ReferenceTargets) -> Iterator[Found]:
+    if isinstance(item, Rule) and item.trigger not in targets.triggers:
+        yield ("trigger",), f"unknown trigger {item.trigger!r}", did_you_mean(item.trigger, targets.triggers)
     if isinstance(item, Rule | Schedule):
-        if item.action not in there.runnable:
-            yield ("action",), f"unknown action {item.action!r}", did_you_mean(item.action, there.runnable)
-        action = there.actions.get(item.action)
+        if item.action not in targets.runnable:
+            yield ("action",), f"unknown action {item.action!r}", did_you_mean(item.action, targets.runnable)
+        action = targets.actions.get(item.action)
         if action is not None:
             yield from _misfits(item.params, action.parameters_schema)
-    if isinstance(item, Schedule) and item.retry is not None and item.action in there.workflows:
+    if isinstance(item, Schedule) and item.retry is not None and item.action in targets.workflows:
         hint = "Set it on the tasks of the workflow."
         yield ("retry",), "retry: a workflow is not tried again as a whole", hint
     if item.kind == "action":
         for name in ("on_success", "on_failure"):
             for ref in getattr(item.choices, name):
-                if ref not in there.runnable:
-                    yield (name,), f"{name}: unknown action {ref!r}", did_you_mean(ref, there.runnable)
+                if ref not in targets.runnable:
+                    yield (name,), f"{name}: unknown action {ref!r}", did_you_mean(ref, targets.runnable)
 
 
 def _misfits(params: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Found]:

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationError, field_validator
 
 from penstock.language.definitions.action import Action, ActionOptions
-from penstock.language.definitions.declared import remember
-from penstock.language.definitions.refs import Pack, pack_of, qualified
+from penstock.language.definitions.declaration import remember
+from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
 from penstock.language.durations import PositiveDuration
 from penstock.language.options import Options, Problem, Wrong, problems, read_options, refusal
 from penstock.language.schemas import Schema, parameters_schema, payload_schema
@@ -96,7 +96,7 @@ def checked_options(executor: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return dict(given) if kind is None else kind.model_validate(dict(given)).written()
 
 
-def of_program(
+def program_action(
     ref: str,
     executor: str,
     given: Mapping[str, Any],
@@ -183,6 +183,6 @@ def _declared(ref: str, executor: str, given: dict[str, Any], pack: str | Pack |
     frame = caller()
     found = pack or pack_of(frame.f_globals)
     name = found.name if isinstance(found, Pack) else found
-    made = of_program(ref, executor, given, of_frame(frame), pack=name)
+    made = program_action(ref, executor, given, of_frame(frame), pack=name)
     remember(made, frame)
     return made

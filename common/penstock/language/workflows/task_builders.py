@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
-from penstock.language.definitions.refs import named
+from penstock.language.definitions.qualified_name import ref_of
 from penstock.language.sources import Source, caller, of_frame
 from penstock.language.workflows.context_tasks import ContextTask, context_task
 from penstock.language.workflows.model import FAIL, NOOP, Workflow
-from penstock.language.workflows.recorded import Draft, Recorded, draft_of
-from penstock.language.workflows.recorder import Recorder, recording
+from penstock.language.workflows.task_handle import TaskDraft, TaskHandle, draft_of
+from penstock.language.workflows.task_recorder import TaskRecorder, current_recorder
 
 
 @overload
@@ -20,7 +20,7 @@ def task(
 
 
 @overload
-def task(called: Any, input: Any = None, /, **options: Any) -> Recorded: ...
+def task(called: Any, input: Any = None, /, **options: Any) -> TaskHandle: ...
 
 
 def task(called: Any = None, input: Any = None, /, **options: Any) -> Any:
@@ -34,7 +34,7 @@ def task(called: Any = None, input: Any = None, /, **options: Any) -> Any:
         @task(dependencies=[extract], trigger_rule="all_done")
         async def load(context): ...
     """
-    recorder = recording()
+    recorder = current_recorder()
     if recorder is None:
         if called is None:
             return context_task(of_frame(caller()), **options)
@@ -42,17 +42,17 @@ def task(called: Any = None, input: Any = None, /, **options: Any) -> Any:
             "task(...) adds to a workflow, and none is being described here",
             "Call it in a function under @workflow. As a decorator write @task(dependencies=[...]).",
         )
-    ref = named(called)
+    ref = ref_of(called)
     if not isinstance(ref, str):
         raise of_frame(caller()).wrong(f"{called!r} is neither an action nor a workflow")
     kind = "workflow" if isinstance(called, Workflow) else "action"
     return recorder.add({kind: ref, "input": {} if input is None else input, **options}, of_frame(caller()))
 
 
-def wait_for_event(trigger: Any, *, filter: Any = None, timeout: Any = None, **options: Any) -> Recorded:
+def wait_for_event(trigger: Any, *, filter: Any = None, timeout: Any = None, **options: Any) -> TaskHandle:
     """A task that waits for an event of this trigger. Its result is the event."""
-    recorder, source = _here("wait_for_event")
-    given = {"trigger": named(trigger), "filter": filter, "timeout": timeout}
+    recorder, source = _recorder_and_source("wait_for_event")
+    given = {"trigger": ref_of(trigger), "filter": filter, "timeout": timeout}
     wait = {name: value for name, value in given.items() if value is not None}
     return recorder.add({"wait_for_event": wait, **options}, source)
 
@@ -65,40 +65,40 @@ def inquiry(
     timeout: Any = None,
     default: Any = None,
     **options: Any,
-) -> Recorded:
+) -> TaskHandle:
     """A task that asks a human. Its result is the answer."""
-    recorder, source = _here("inquiry")
+    recorder, source = _recorder_and_source("inquiry")
     given = {"prompt": prompt, "schema": schema, "assignee": assignee, "timeout": timeout, "default": default}
     asked = {name: value for name, value in given.items() if value is not None}
     return recorder.add({"inquiry": asked, **options}, source)
 
 
-def noop(input: Mapping[str, Any] | None = None, /, **options: Any) -> Recorded:
+def noop(input: Mapping[str, Any] | None = None, /, **options: Any) -> TaskHandle:
     """A task that does nothing. Its input is its result: to join others, or to work out values once."""
-    recorder, source = _here("noop")
+    recorder, source = _recorder_and_source("noop")
     return recorder.add({"action": NOOP, "input": dict(input or {}), **options}, source)
 
 
-def fail(message: Any, **options: Any) -> Recorded:
+def fail(message: Any, **options: Any) -> TaskHandle:
     """A task that fails."""
-    recorder, source = _here("fail")
+    recorder, source = _recorder_and_source("fail")
     return recorder.add({"action": FAIL, "input": {"message": message}, **options}, source)
 
 
 def on_exit(called: Any, /, **input: Any) -> None:
     """What runs when all tasks have ended, however they ended: an action or a workflow with its input, or a task with
     its options, as `on_exit(release(order=order).set(retry={"max_attempts": 3}))`."""
-    recorder, source = _here("on_exit")
-    if isinstance(called, Recorded) and not input:
+    recorder, source = _recorder_and_source("on_exit")
+    if isinstance(called, TaskHandle) and not input:
         recorder.at_exit(draft_of(called), source)
         return
     kind = "workflow" if isinstance(called, Workflow) else "action"
-    recorder.at_exit(Draft("", {kind: named(called), "input": input}, source), source)
+    recorder.at_exit(TaskDraft("", {kind: ref_of(called), "input": input}, source), source)
 
 
-def _here(name: str) -> tuple[Recorder, Source]:
+def _recorder_and_source(name: str) -> tuple[TaskRecorder, Source]:
     source = of_frame(caller())
-    recorder = recording()
+    recorder = current_recorder()
     if recorder is None:
         raise source.wrong(
             f"{name}(...) adds to a workflow, and none is being described here",

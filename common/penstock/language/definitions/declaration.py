@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import Field, PrivateAttr
 
 from penstock.language.definitions.document import Document
-from penstock.language.definitions.refs import Ref, pack_of, qualified
+from penstock.language.definitions.qualified_name import Ref, pack_of, qualified
 from penstock.language.options import Options, Problem, read_options, refusal
 from penstock.language.sources import Source, caller, of_frame
 
@@ -23,7 +23,7 @@ def remember(thing: object, frame: FrameType) -> None:
         frame.f_globals.setdefault(UNBOUND, []).append(thing)
 
 
-class Declared(Options):
+class Declaration(Options):
     """A declaration of a user's. `Rule("big_orders", ...)` at the top level of a module belongs to that module,
     bound to a variable or not."""
 
@@ -72,7 +72,7 @@ class Declared(Options):
         return refusal(f"{self.kind} {self.ref}", [Problem(at, message, hint)], self._source)
 
 
-D = TypeVar("D", bound=Declared)
+D = TypeVar("D", bound=Declaration)
 
 
 def declare(kind: type[D], given: dict[str, Any], source: Source) -> D:

@@ -44,7 +44,7 @@ def test_what_is_known_elsewhere_may_be_referred_to() -> None:
 def test_unknown_triggers_and_actions_are_found_with_their_lines_and_what_was_meant() -> None:
     rule = Rule("big", trigger="plcaed", action="chrage")
     said = problems(placed, charge, notify, rule)
-    assert "test_checks.py:" in said
+    assert "test_reference_checks.py:" in said
     assert "rule shop.big: unknown trigger 'shop.plcaed'" in said
     assert "rule shop.big: unknown action 'shop.chrage'" in said
     assert "Did you mean 'shop.placed'?" in said
@@ -77,7 +77,7 @@ def test_a_value_of_a_secret_is_not_shown() -> None:
 
 def test_the_same_object_twice_is_once_and_two_of_a_ref_are_refused() -> None:
     assert len(Definitions([placed, placed, charge, charge])) == 2
-    with pytest.raises(DefinitionError, match=r"was declared before, at .*test_checks"):
+    with pytest.raises(DefinitionError, match=r"was declared before, at .*test_reference_checks"):
         Definitions([placed, Trigger("shop.placed")])
     assert len(Definitions([placed]) + Definitions([placed, charge])) == 2
 
@@ -113,7 +113,7 @@ def test_documents_are_found_by_their_content() -> None:
 
 @pytest.mark.parametrize("text", ["nul \0", "x" * 2_000_000])
 def test_what_cannot_be_stored_is_refused_with_its_place(text: str) -> None:
-    with pytest.raises(DefinitionError, match=r"test_checks\.py:\d+: trigger shop\.t"):
+    with pytest.raises(DefinitionError, match=r"test_reference_checks\.py:\d+: trigger shop\.t"):
         Definitions([Trigger("t", description=text)]).documents()
 
 

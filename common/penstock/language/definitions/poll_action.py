@@ -20,7 +20,7 @@ PARAMETERS: Mapping[str, Any] = {
 }
 
 
-def polling(
+def poll_action(
     ref: str, function: Callable[..., Any], timeout: float, source: Source, description: str
 ) -> Action[..., dict[str, Any]]:
     """An action of the trigger's own name. There is no retry: the next call is one."""

@@ -10,44 +10,44 @@ from typing import Any
 from penstock.errors import DefinitionError, ExpressionError
 from penstock.language.expressions import NamesUsed, condition, names_used
 from penstock.language.sources import Source, caller, of_frame
-from penstock.language.workflows.each import Each, options_of
+from penstock.language.workflows.fan_out import FanOutItem, options_of
 from penstock.language.workflows.model import Workflow
-from penstock.language.workflows.recorded import (
-    Draft,
-    Recorded,
+from penstock.language.workflows.task_handle import (
+    TaskDraft,
+    TaskHandle,
     condition_of,
     name_of,
     rule_of,
     tasks_in_rule,
 )
-from penstock.language.workflows.references import FORMATTED, Reference, template
-from penstock.run.recording import RECORDER
+from penstock.language.workflows.value_reference import FORMATTED, ValueReference, template
+from penstock.run.call_interceptor import CALL_INTERCEPTOR
 
 
-class Recorder:
+class TaskRecorder:
     """The tasks of one workflow function, in the order of its calls."""
 
     def __init__(self) -> None:
-        self.drafts: list[Draft] = []
-        self.exit: Draft | None = None
+        self.drafts: list[TaskDraft] = []
+        self.exit: TaskDraft | None = None
 
-    def called(self, callee: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Recorded:
-        """An action or a workflow was called."""
+    def record_call(self, callee: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TaskHandle:
+        """A task for a call of an action or a workflow."""
         source = of_frame(caller())
         return self.add({"input": _arguments(callee, args, kwargs, source), **_what(callee, source)}, source)
 
-    def add(self, options: dict[str, Any], source: Source) -> Recorded:
+    def add(self, options: dict[str, Any], source: Source) -> TaskHandle:
         ref = options.get("action") or options.get("workflow") or ""
         name = options.pop("name", None) or self._free(_word(ref) or next(iter(options)))
-        draft = Draft(name, {}, source)
+        draft = TaskDraft(name, {}, source)
         for task in _several(options.pop("after", ())):
             draft.come_after(task)
         self._fan_out(options, source)
         draft.options |= options
         self.drafts.append(draft)
-        return Recorded(draft)
+        return TaskHandle(draft)
 
-    def at_exit(self, draft: Draft, source: Source) -> None:
+    def at_exit(self, draft: TaskDraft, source: Source) -> None:
         """This one, perhaps recorded as a task before, is the exit task."""
         if self.exit is not None:
             raise source.wrong("on_exit is called twice", "One task is run at the end; let it be a workflow.")
@@ -65,7 +65,7 @@ class Recorder:
         """The tasks as they are stored, each with the needs that follow from what it uses."""
         return [self._task(draft) for draft in self.drafts]
 
-    def _task(self, draft: Draft) -> dict[str, Any]:
+    def _task(self, draft: TaskDraft) -> dict[str, Any]:
         options = _stored(draft.options)
         used = _used(options) | tasks_in_rule(options.get("when"))
         led = {other.name for other in self.drafts if draft.name in _targets(other)}
@@ -79,7 +79,7 @@ class Recorder:
 
     def _fan_out(self, options: dict[str, Any], source: Source) -> None:
         """with_items and its options, of the `each(...)` that the input uses."""
-        found: dict[int, Each] = {id(each): each for each in _eaches(options)}
+        found: dict[int, FanOutItem] = {id(each): each for each in _fan_out_items(options)}
         formatted = FORMATTED.get()
         if not found and formatted is not None and _uses_item(options):
             found = {id(formatted): formatted}
@@ -101,11 +101,11 @@ class Recorder:
         return free
 
 
-def recording() -> Recorder | None:
+def current_recorder() -> TaskRecorder | None:
     """The recorder of the workflow function that is being read, if there is one."""
-    found = RECORDER.get()
+    found = CALL_INTERCEPTOR.get()
     owner = getattr(found, "__self__", None)
-    return owner if isinstance(owner, Recorder) else None
+    return owner if isinstance(owner, TaskRecorder) else None
 
 
 def _what(callee: Any, source: Source) -> dict[str, str]:
@@ -141,7 +141,7 @@ def _word(ref: str) -> str:
 
 
 def _several(tasks: Any) -> list[Any]:
-    return [tasks] if isinstance(tasks, str | Recorded) else list(tasks)
+    return [tasks] if isinstance(tasks, str | TaskHandle) else list(tasks)
 
 
 def _stored(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _stored(options: Mapping[str, Any]) -> dict[str, Any]:
             for way in stored["next"]
         ]
     wait = stored.get("wait_for_event")
-    if isinstance(wait, Mapping) and isinstance(wait.get("filter"), Reference):
+    if isinstance(wait, Mapping) and isinstance(wait.get("filter"), ValueReference):
         stored["wait_for_event"] = {**wait, "filter": condition_of(wait["filter"])}
     for field in ("input", "with_items", "concurrency", "delay", "route", "publish", "inquiry"):
         if field in stored:
@@ -186,16 +186,18 @@ def _used(options: Mapping[str, Any]) -> set[str]:
     return {str(name) for name in used.under("tasks")}
 
 
-def _targets(draft: Draft) -> set[str]:
+def _targets(draft: TaskDraft) -> set[str]:
     return {name_of(task) for way in draft.options.get("next", ()) for task in way["do"]}
 
 
-def _eaches(value: Any) -> list[Each]:
-    if isinstance(value, Reference):
-        return [value._each] if isinstance(value._each, Each) else []
+def _fan_out_items(value: Any) -> list[FanOutItem]:
+    if isinstance(value, ValueReference):
+        return [value._each] if isinstance(value._each, FanOutItem) else []
     if isinstance(value, Mapping):
         value = list(value.values())
-    return [each for part in value for each in _eaches(part)] if isinstance(value, list | tuple) else []
+    return (
+        [each for part in value for each in _fan_out_items(part)] if isinstance(value, list | tuple) else []
+    )
 
 
 def _uses_item(options: Mapping[str, Any]) -> bool:

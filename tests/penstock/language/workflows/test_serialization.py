@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import DefinitionError
 from penstock.language.sources import Source
 from penstock.language.workflows import yaml_text
-from penstock.language.workflows.reading import from_body, from_value, from_yaml, to_yaml
+from penstock.language.workflows.serialization import from_body, from_value, from_yaml, to_yaml
 
 FULL = """
 workflow: shop.fulfil

@@ -19,17 +19,17 @@ from typing import Any, overload
 
 from pydantic import ValidationError
 
-from penstock.language.definitions.declared import remember
-from penstock.language.definitions.refs import Pack, pack_of, qualified
+from penstock.language.definitions.declaration import remember
+from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
 from penstock.language.definitions.signature import signature_of
 from penstock.language.sources import Source, caller, of_code, of_frame
 from penstock.language.workflows.check import refusal, require
 from penstock.language.workflows.context_tasks import ContextTask
 from penstock.language.workflows.model import FORMAT, Workflow
-from penstock.language.workflows.reading import shape_problems
-from penstock.language.workflows.recorder import Recorder
-from penstock.language.workflows.references import Reference, template
-from penstock.run.recording import RECORDER
+from penstock.language.workflows.serialization import shape_problems
+from penstock.language.workflows.task_recorder import TaskRecorder
+from penstock.language.workflows.value_reference import ValueReference, template
+from penstock.run.call_interceptor import CALL_INTERCEPTOR
 
 
 @overload
@@ -96,16 +96,16 @@ def _of_function(
 ) -> Workflow:
     signature = signature_of(function, ref, source, names)
     given = {
-        name: Reference(f"parameters.{name}")
+        name: ValueReference(f"parameters.{name}")
         for name, parameter in inspect.signature(function).parameters.items()
         if parameter.kind is not parameter.VAR_KEYWORD
     }
-    recorder = Recorder()
-    token = RECORDER.set(recorder.called)
+    recorder = TaskRecorder()
+    token = CALL_INTERCEPTOR.set(recorder.record_call)
     try:
         output = function(**given)
     finally:
-        RECORDER.reset(token)
+        CALL_INTERCEPTOR.reset(token)
     if inspect.iscoroutine(output):
         output.close()
         raise source.wrong(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownDefinition:
     """An action, workflow or trigger that exists, with the JSON Schema of its parameters if it has one."""
 
     kind: Literal["action", "workflow", "trigger"]
