@@ -115,7 +115,7 @@ class Settings(BaseSettings):
     @field_validator("labels")
     @classmethod
     def _are_labels(cls, value: str) -> str:
-        labels_.read(value)
+        labels_.parse_labels(value)
         return value
 
     @model_validator(mode="after")

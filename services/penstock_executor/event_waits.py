@@ -20,7 +20,7 @@ import orjson
 
 from penstock.engine.event_filter import matches
 from penstock.errors import ExpressionError
-from penstock.language.event_rules import told
+from penstock.language.event_rules import event_namespace
 from penstock.language.expressions import key_of, value_at
 from penstock.store.database import Transaction
 from penstock.store.events import Event
@@ -67,7 +67,7 @@ async def _by_kind(tx: Transaction, events: Sequence[Event]) -> dict[WaitKind, l
     }
     by_kind: dict[WaitKind, list[SeenEvent]] = {}
     for event in sorted(events, key=attrgetter("created_at", "id")):
-        seen = told(event, orjson.loads(event.payload))
+        seen = event_namespace(event, orjson.loads(event.payload))
         trigger, tenant = event.trigger, event.tenant
         by_kind.setdefault(WaitKind(trigger, tenant), []).append((event, seen))
         for path, steps in paths.get(trigger, ()):

@@ -10,10 +10,10 @@ from uuid import UUID
 import orjson
 import typer
 
+from penstock.cli.arguments import parse_params
 from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.executions import described, plain, print_execution
 from penstock.cli.output import Json, fields, json_line, out, table
-from penstock.cli.run import parse_params
 from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.event_rules import compile_rule, evaluate

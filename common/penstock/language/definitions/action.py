@@ -75,7 +75,7 @@ class ActionOptions(Policies):
     def _are_labels(cls, given: dict[str, str]) -> dict[str, str]:
         try:
             for name, value in given.items():
-                labels_.check(name, value)
+                labels_.check_label(name, value)
         except ValueError as error:
             raise Wrong(str(error), "Write labels={'gpu': 'a100'}.") from None
         return given

@@ -20,7 +20,7 @@ from penstock.language.policies import RetryPolicy
 from penstock.language.schedules import Spec, find_zone
 from penstock.language.schedules.cron import WORDS
 from penstock.language.schedules.cron_fields import parse_fields
-from penstock.language.schedules.reserved import RESERVED
+from penstock.language.schedules.reserved_context import RESERVED
 from penstock.language.sources import caller, of_frame
 
 MOST_CONTEXT = 32 * 1024
@@ -144,7 +144,7 @@ class Schedule(Declaration):
     """IANA name of the zone in which all this is read."""
     params: Templates = Field(default_factory=dict)
     context: Annotated[dict[str, Any], BeforeValidator(_context)] = Field(default_factory=dict)
-    """What its runs find in `current().context`, next to the names of `penstock.language.schedules.reserved`."""
+    """What its runs find in `current().context`, next to the names of `penstock.language.schedules.reserved_context`."""
     enabled: StrictBool = True
     """What it is when it is first applied; `penstock schedule enable|disable` changes it afterwards."""
     starts_at: Instant | None = None

@@ -11,7 +11,7 @@ from penstock.language.definitions.decorator import of_function, qualified_callb
 from penstock.language.definitions.program_actions import ENTRY, program_action
 from penstock.language.definitions.qualified_name import Pack
 from penstock.language.options import did_you_mean
-from penstock.language.packs.entry_points import function_of, program_of
+from penstock.language.packs.pack_code import function_of, program_of
 from penstock.language.sources import Source
 
 PYTHON = "python"

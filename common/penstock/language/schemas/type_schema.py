@@ -10,7 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core import CoreSchema
 
 from penstock.language.options import Wrong
-from penstock.language.schemas.shapes import normalise
+from penstock.language.schemas.schema_tree import normalise
 
 
 class Secret:

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from penstock.cli.arguments import parse_params
 from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, json_line, out
-from penstock.cli.run import parse_params
 from penstock.cli.schedule_views import Ref, shown
 from penstock.client.client import Client
 from penstock.errors import Conflict, InvalidInput, NotFound
@@ -37,7 +37,9 @@ def _declare(
     rrule: Annotated[Text, typer.Option(help="RFC 5545: DTSTART:... RRULE:...")] = None,
     timezone: Annotated[Text, typer.Option(help="IANA zone that it is read in.  [default: UTC]")] = None,
     param: Annotated[Words, typer.Option("--param", "-p", help="name=value, may be repeated.")] = None,
-    tell: Annotated[Words, typer.Option("--context", "-c", help="name=value for the runs' context.")] = None,
+    run_context: Annotated[
+        Words, typer.Option("--context", "-c", help="name=value for the runs' context.")
+    ] = None,
     overlap: Annotated[Text, typer.Option(help="allow, skip, queue or replace.")] = None,
     missed: Annotated[Text, typer.Option(help="Missed fires: execute, skip or delay.")] = None,
     grace: Annotated[Text, typer.Option(help=f"How late is not missed yet. {DURATION}")] = None,
@@ -56,7 +58,7 @@ def _declare(
 ) -> None:
     given: dict[str, Any] = {
         "action": action, "cron": cron, "every": every, "at": at, "rrule": rrule, "timezone": timezone,
-        "params": parse_params(param) if param else None, "context": parse_params(tell) if tell else None,
+        "params": parse_params(param) if param else None, "context": parse_params(run_context) if run_context else None,
         "overlap": overlap, "jitter": jitter, "starts_at": starts_at, "ends_at": ends_at, "tenant": tenant,
         "description": description, "enabled": False if disabled else None,
         "retry": {"max_attempts": max_attempts} if max_attempts is not None else None,

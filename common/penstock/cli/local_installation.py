@@ -25,7 +25,7 @@ from penstock.store.database import Database
 
 
 @dataclass(slots=True)
-class Local:
+class LocalInstallation:
     """A whole installation in this process."""
 
     settings: Settings
@@ -47,7 +47,7 @@ class Local:
         modules: Sequence[str] = (),
         fresh: bool = False,
         overrides: Mapping[str, Any] | None = None,
-    ) -> AsyncIterator[Local]:
+    ) -> AsyncIterator[LocalInstallation]:
         """Start it, apply what the modules define, and stop it at the end."""
         given = {name: value for name, value in (overrides or {}).items() if value is not None}
         async with AsyncExitStack() as stack:

@@ -18,8 +18,8 @@ from referencing.exceptions import Unresolvable
 from penstock.errors import DefinitionError, InvalidInput
 from penstock.language.options import did_you_mean, dotted
 from penstock.language.schemas import formats, secrets
-from penstock.language.schemas.quick import compile_quick
-from penstock.language.schemas.values import PAYLOAD_CAP, check_value
+from penstock.language.schemas.fast_validator import compile_fast_validator
+from penstock.language.schemas.value_checks import PAYLOAD_CAP, check_value
 
 SHOWN = 5
 """Faults of one value that an error lists."""
@@ -37,7 +37,7 @@ class _Compiled:
         self.validator: Validator = Draft202012Validator(
             document, registry=Registry(), format_checker=_FORMATS
         )
-        self.quick = compile_quick(document)
+        self.quick = compile_fast_validator(document)
         self.secrets = secrets.has_secrets(document)
 
 
@@ -87,7 +87,7 @@ class Schema:
 
     def secrets_of(self, value: Any) -> list[str]:
         """The texts and numbers (as text) in `value` that the schema marks as secret."""
-        return list(secrets.told(value, self.document)) if self._secrets else []
+        return list(secrets.secret_texts(value, self.document)) if self._secrets else []
 
     @staticmethod
     def masked(value: Any, schema: Mapping[str, Any] | None) -> Any:

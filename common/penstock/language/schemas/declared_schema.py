@@ -12,9 +12,9 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from penstock.language.options import Wrong, did_you_mean, dotted
-from penstock.language.schemas.generated import schema_of_type
-from penstock.language.schemas.shapes import every, normalise
-from penstock.language.schemas.sound import check_schema
+from penstock.language.schemas.schema_checks import check_schema
+from penstock.language.schemas.schema_tree import every, normalise
+from penstock.language.schemas.type_schema import schema_of_type
 
 _TYPES = ("object", "array", "string", "integer", "number", "boolean", "null")
 _WORDS = frozenset(Draft202012Validator.VALIDATORS) | frozenset({

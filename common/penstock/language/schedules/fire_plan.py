@@ -57,7 +57,7 @@ class FirePolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Fire:
+class PlannedFire:
     """A fire to create an execution for: it was due at `due` and starts at `run_at` (or at once, if that is past)."""
 
     due: datetime
@@ -66,18 +66,18 @@ class Fire:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FirePlan:
     """`fires` in the order of `due`. `skipped` are due instants that get no execution, the latest MAX_SKIPPED of
     them; `more_skipped` if there were others. `next_due` is when to plan again (it may be past, if there were
     more than MAX_FIRES), None if the schedule is over."""
 
-    fires: tuple[Fire, ...]
+    fires: tuple[PlannedFire, ...]
     skipped: tuple[datetime, ...]
     more_skipped: bool
     next_due: datetime | None
 
 
-def plan(spec: Spec, policy: FirePolicy, *, schedule_id: object, since: datetime, now: datetime) -> Plan:
+def plan(spec: Spec, policy: FirePolicy, *, schedule_id: object, since: datetime, now: datetime) -> FirePlan:
     """What is due after `since`, the last instant that was dealt with (or the schedule's making), until `now`."""
     begin = max(since, policy.starts_at - _TICK) if policy.starts_at else since
     end = min(now, policy.ends_at) if policy.ends_at else now
@@ -91,7 +91,8 @@ def plan(spec: Spec, policy: FirePolicy, *, schedule_id: object, since: datetime
 
     starts = [*_backlog(policy, schedule_id, made_up, now), *((due, due, False) for due in in_time)]
     fires = [
-        Fire(due, at + jitter_of(policy, schedule_id, due), late) for due, at, late in starts[:MAX_FIRES]
+        PlannedFire(due, at + jitter_of(policy, schedule_id, due), late)
+        for due, at, late in starts[:MAX_FIRES]
     ]
     if len(starts) > MAX_FIRES:
         next_due: datetime | None = starts[MAX_FIRES][0]
@@ -99,7 +100,7 @@ def plan(spec: Spec, policy: FirePolicy, *, schedule_id: object, since: datetime
         next_due = spec.after(max(begin, end))
     if next_due and policy.ends_at and next_due > policy.ends_at:
         next_due = None
-    return Plan(tuple(fires), tuple(skipped[-MAX_SKIPPED:]), len(skipped) > MAX_SKIPPED, next_due)
+    return FirePlan(tuple(fires), tuple(skipped[-MAX_SKIPPED:]), len(skipped) > MAX_SKIPPED, next_due)
 
 
 def _backlog(

@@ -49,7 +49,7 @@ async def tree(session: Session, id: UUID, graph: Graph, depth: int = 1) -> list
     return found
 
 
-async def told(session: Session, id: UUID) -> list[dict[str, Any]]:
+async def sent_commands(session: Session, id: UUID) -> list[dict[str, Any]]:
     """What people told a run."""
     return [asdict(command) for command in await workflow_runs.commands(session, id)]
 
@@ -93,7 +93,7 @@ def _executions(task: TaskProgress) -> str:
     return f"{task.items} items" + (f": {ended}" if ended else "")
 
 
-def print_told(commands: Sequence[Mapping[str, Any]]) -> None:
+def print_sent_commands(commands: Sequence[Mapping[str, Any]]) -> None:
     table(
         ["told", "task", "by", "why", "at", "came of it"],
         [

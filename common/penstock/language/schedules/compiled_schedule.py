@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 
 from penstock.language.expressions import compile_template
 from penstock.language.expressions.template_checks import is_template
-from penstock.language.schedules import FirePolicy, Plan, Spec, find_zone, plan
-from penstock.language.schedules.elapsed import EPOCH
-from penstock.language.schedules.missed import Fire, jitter_of
+from penstock.language.schedules import FirePlan, FirePolicy, Spec, find_zone, plan
+from penstock.language.schedules.at_and_every import EPOCH
+from penstock.language.schedules.fire_plan import PlannedFire, jitter_of
 
 TICK = timedelta(microseconds=1)
 
@@ -38,16 +38,16 @@ class CompiledSchedule:
         """The first fire after `instant` that the start and end dates allow."""
         return _first_after(self.spec, self.policy.starts_at, self.policy.ends_at, instant)
 
-    def plan(self, since: datetime, now: datetime) -> Plan:
+    def plan(self, since: datetime, now: datetime) -> FirePlan:
         """What is due after `since` until `now`. The ordinary case, one fire and in time, is planned from
         remembered instants: many schedules fire at the same ones."""
         policy = self.policy
         due, after = _next_two(self.spec, policy.starts_at, policy.ends_at, since)
         if due is None or due > now:
-            return Plan((), (), False, due)
+            return FirePlan((), (), False, due)
         if (after is None or after > now) and (now - due).total_seconds() <= policy.grace:
             start = due + jitter_of(policy, self.ref, due) if policy.jitter else due
-            return Plan((Fire(due, start, False),), (), False, after)
+            return FirePlan((PlannedFire(due, start, False),), (), False, after)
         return plan(self.spec, policy, schedule_id=self.ref, since=since, now=now)
 
     def local(self, instant: datetime) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.language.definitions.qualified_name import LONGEST, Pack, is_name
 from penstock.language.options import did_you_mean
-from penstock.language.packs.files import FILES_CAP, mapping, value_of
+from penstock.language.packs.pack_files import FILES_CAP, mapping, read_yaml
 from penstock.language.packs.sections import SECTIONS, Entry, build
 from penstock.language.sources import Source
 from penstock.language.workflows.serialization import from_value
@@ -22,7 +22,7 @@ Found = tuple[list[Any], list[Pack]]
 
 def read_file(path: Path) -> Found:
     """The definitions of a single YAML file: a pack with its sections, or a workflow. Raises DefinitionError."""
-    value, source = value_of(path, path.parent)
+    value, source = read_yaml(path, path.parent)
     if isinstance(value, dict) and "workflow" in value:
         return [from_value(value, source)], []
     pack, entries = _pack_file(value, source)
@@ -34,12 +34,12 @@ def read_folder(folder: Path) -> Found:
     heads = [path for suffix in YAML if (path := folder / f"pack{suffix}").exists()]
     if len(heads) > 1:
         raise Source(str(heads[1]), 1).wrong("the pack has a pack.yaml too", "Keep one of them.")
-    pack, entries = _pack_file(*value_of(heads[0], folder))
+    pack, entries = _pack_file(*read_yaml(heads[0], folder))
     files = [path for path in _yaml_files(folder) if path != heads[0]]
     if len(files) > FILES_CAP:
         raise Source(str(heads[0]), 1).wrong(f"the pack has more than {FILES_CAP:,} files", "Split the pack.")
     for path in files:
-        value, source = value_of(path, folder)
+        value, source = read_yaml(path, folder)
         if path.parent == folder:
             entries += _section(path.stem, value, source)
         else:

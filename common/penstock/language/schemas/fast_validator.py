@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.language.schemas import formats
-from penstock.language.schemas.sound import follow
+from penstock.language.schemas.schema_checks import follow
 
 Test = Callable[[Any], bool]
 
@@ -19,7 +19,7 @@ class Unsupported(Exception):
     """A keyword, or a use of one, that only the full validator understands."""
 
 
-def compile_quick(schema: Mapping[str, Any]) -> Test | None:
+def compile_fast_validator(schema: Mapping[str, Any]) -> Test | None:
     """A test that is only true for values that fit, or None where the schema asks for too much."""
     try:
         return _Compiler(schema).test(schema)

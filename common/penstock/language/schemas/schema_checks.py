@@ -11,8 +11,8 @@ from jsonschema.exceptions import SchemaError
 
 from penstock.errors import InvalidInput
 from penstock.language.options import Wrong, dotted
-from penstock.language.schemas.shapes import every
-from penstock.language.schemas.values import check_value
+from penstock.language.schemas.schema_tree import every
+from penstock.language.schemas.value_checks import check_value
 
 SCHEMA_CAP = 128 * 1024
 """Bytes of JSON."""

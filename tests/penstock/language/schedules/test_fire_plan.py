@@ -9,25 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import DefinitionError
-from penstock.language.schedules import FirePolicy, Plan, Spec, plan
-from penstock.language.schedules.missed import MAX_FIRES, MAX_SKIPPED
+from penstock.language.schedules import FirePlan, FirePolicy, Spec, plan
+from penstock.language.schedules.fire_plan import MAX_FIRES, MAX_SKIPPED
 
 HOURLY = Spec.parse("0 * * * *")
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 
 
-def planned(since: datetime, now: datetime, spec: Spec = HOURLY, **policy: Any) -> Plan:
+def planned(since: datetime, now: datetime, spec: Spec = HOURLY, **policy: Any) -> FirePlan:
     return plan(spec, FirePolicy(**policy), schedule_id="s1", since=since, now=now)
 
 
-def dues(result: Plan) -> list[datetime]:
+def dues(result: FirePlan) -> list[datetime]:
     return [fire.due for fire in result.fires]
 
 
 def test_nothing_is_due_yet() -> None:
     result = planned(NOON, NOON + 59 * MINUTE)
-    assert result == Plan((), (), False, NOON + HOUR)
+    assert result == FirePlan((), (), False, NOON + HOUR)
 
 
 def test_what_is_due_now_fires_now() -> None:
@@ -54,7 +54,7 @@ def test_past_the_grace_it_was_missed_and_runs_at_once() -> None:
 
 def test_a_missed_fire_can_be_skipped() -> None:
     result = planned(NOON - HOUR, NOON + 6 * MINUTE, missed="skip")
-    assert result == Plan((), (NOON,), False, NOON + HOUR)
+    assert result == FirePlan((), (NOON,), False, NOON + HOUR)
 
 
 def test_a_missed_fire_can_run_later() -> None:
@@ -107,9 +107,9 @@ def test_a_schedule_does_not_fire_before_it_starts_or_after_it_ends() -> None:
     assert dues(result) == [NOON - 2 * HOUR, NOON - HOUR, NOON]
     assert result.next_due is None
     early = planned(NOON - 9 * HOUR, NOON - 8 * HOUR, **bounds)
-    assert early == Plan((), (), False, NOON - 2 * HOUR)
+    assert early == FirePlan((), (), False, NOON - 2 * HOUR)
     late = planned(NOON, NOON + HOUR, **bounds)
-    assert late == Plan((), (), False, None)
+    assert late == FirePlan((), (), False, None)
     last = planned(NOON - HOUR, NOON, **bounds)
     assert dues(last) == [NOON]
     assert last.next_due is None
@@ -121,7 +121,7 @@ def test_a_schedule_that_fires_once_is_over_then() -> None:
     result = planned(NOON - HOUR, NOON, once)
     assert dues(result) == [NOON]
     assert result.next_due is None
-    assert planned(NOON, NOON + HOUR, once) == Plan((), (), False, None)
+    assert planned(NOON, NOON + HOUR, once) == FirePlan((), (), False, None)
 
 
 def test_jitter_is_the_same_each_time_and_differs_between_schedules_and_fires() -> None:

@@ -7,34 +7,34 @@ from uuid import UUID
 
 import typer
 
+from penstock.cli.arguments import parse_value
 from penstock.cli.command_runner import ME, with_client
 from penstock.cli.output import Json, json_line, out
-from penstock.cli.values import value_of
 from penstock.client.client import Client
 
-Run = Annotated[UUID, typer.Argument(help="An execution of a workflow.")]
+RunId = Annotated[UUID, typer.Argument(help="An execution of a workflow.")]
 Task = Annotated[str, typer.Argument(help="The name of a task that has not ended.")]
 By = Annotated[str, typer.Option(help="Who says so; kept with the run.")]
 Why = Annotated[str | None, typer.Option("--reason", help="Kept with the run.")]
 
 
-def pause(id: Run, by: By = ME, reason: Why = None, json: Json = False) -> None:
+def pause(id: RunId, by: By = ME, reason: Why = None, json: Json = False) -> None:
     """Let nothing more start in a run, nor in workflows inside it. What workers have begun goes on."""
     _command(id, "pause", by, reason, json)
 
 
-def resume(id: Run, by: By = ME, reason: Why = None, json: Json = False) -> None:
+def resume(id: RunId, by: By = ME, reason: Why = None, json: Json = False) -> None:
     """Start what became due while a run was paused."""
     _command(id, "resume", by, reason, json)
 
 
-def skip(id: Run, task: Task, by: By = ME, reason: Why = None, json: Json = False) -> None:
+def skip(id: RunId, task: Task, by: By = ME, reason: Why = None, json: Json = False) -> None:
     """Do without a task that has not ended."""
     _command(id, "skip", by, reason, json, task)
 
 
 def set_result(
-    id: Run,
+    id: RunId,
     task: Task,
     result: Annotated[str, typer.Argument(help="JSON, or plain text.")],
     by: By = ME,
@@ -42,7 +42,7 @@ def set_result(
     json: Json = False,
 ) -> None:
     """Complete a task that has not ended, with this result."""
-    _command(id, "set_result", by, reason, json, task, value_of(result))
+    _command(id, "set_result", by, reason, json, task, parse_value(result))
 
 
 def _command(
@@ -73,7 +73,7 @@ def rerun(
     reason: Why = None,
     json: Json = False,
 ) -> None:
-    """Run what has ended once more: a new execution of the same version, with the same parameters."""
+    """RunId what has ended once more: a new execution of the same version, with the same parameters."""
 
     async def work(client: Client) -> UUID:
         return await client.rerun(id, from_failed=from_failed, from_task=from_task, by=by, reason=reason)

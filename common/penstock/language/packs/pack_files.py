@@ -14,7 +14,7 @@ FILES_CAP = 2_000
 """YAML files of a pack."""
 
 
-def text_of(path: Path, folder: Path) -> str:
+def read_text(path: Path, folder: Path) -> str:
     """The text of a file of the pack in `folder`. Raises DefinitionError."""
     inside(path, folder, Source(str(path), 1))
     try:
@@ -33,9 +33,9 @@ def text_of(path: Path, folder: Path) -> str:
         raise Source(str(path), line).wrong("it is not UTF-8", "Save it as UTF-8.") from None
 
 
-def value_of(path: Path, folder: Path) -> tuple[Any, Source]:
+def read_yaml(path: Path, folder: Path) -> tuple[Any, Source]:
     """What the file says, and its source, which knows the lines. Raises DefinitionError."""
-    value, marks = yaml_text.read(text_of(path, folder), shown(path))
+    value, marks = yaml_text.read(read_text(path, folder), shown(path))
     return value, Source(str(path), 1, {place: line for place, (line, _) in marks.items()})
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock import Schedule
 from penstock.errors import DefinitionError
 from penstock.language.schedules import plan
-from penstock.language.schedules.compiled import compile_schedule, expression_of, same_times
+from penstock.language.schedules.compiled_schedule import compile_schedule, expression_of, same_times
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 SINCE = st.integers(-5000, 5000).map(lambda n: NOON + timedelta(seconds=37 * n))
