@@ -149,7 +149,7 @@ def _successes(task: Task, has_sources: bool) -> int:
 
 
 class Publishers:
-    """Who may publish which variable, and whose publishing a task sees: that of the tasks before it."""
+    """Which tasks may publish a variable. A task sees what the tasks before it publish."""
 
     def __init__(self, graph: Graph) -> None:
         self.all = [node.index for node in graph.nodes if published(node.step) != frozenset()]
