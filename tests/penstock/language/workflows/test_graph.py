@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.diff import diff
-from penstock.language.workflows.draw import to_dot, to_mermaid
 from penstock.language.workflows.graph import Graph, circle, topological
 from penstock.language.workflows.model import Workflow
-from penstock.language.workflows.reading import from_yaml
+from penstock.language.workflows.serialization import from_yaml
 
 DIAMOND = """
 workflow: a.w
