@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -85,7 +86,7 @@ class Scene:
         id, _ = await self.task()
         async with self.one.transaction() as tx:
             await execution_completed.handle(Batch([id]), tx)
-        return dict(await self.house.client.get(self.run))
+        return asdict(await self.house.client.get(self.run))
 
 
 @pytest.fixture

@@ -15,3 +15,8 @@ from penstock.store.database import Row
 def ids_of(rows: Iterable[Row], *effects: str) -> list[UUID]:
     """The ids to which one of these was done."""
     return [id for row in rows if row["outbox_id"] is None and row["queue"] in effects for id in row["ids"]]
+
+
+def pairs_of(rows: Iterable[Row], effect: str) -> dict[UUID, UUID]:
+    """Of an effect that says two ids a row: the first to the second."""
+    return dict(row["ids"] for row in rows if row["outbox_id"] is None and row["queue"] == effect)
