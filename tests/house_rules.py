@@ -21,20 +21,6 @@ INDEX = re.compile(r"pypi\.o" r"rg|pythonhos" r"ted|--(?:extra-)?index-u" r"rl[ 
 FUNCTIONS = PurePosixPath("migrations/functions")
 LONGEST_FUNCTION = 60  # lines of SQL, from `create` on
 PROFILES = frozenset(tomllib.loads((Path(__file__).parents[1] / FUNCTIONS / "planner.toml").read_text()))
-# Longer than that, until they are written anew. Nothing is added here.
-LONG_FUNCTIONS = frozenset(
-    {
-        "archive_finished",
-        "claim_executions",
-        "finish_attempts",
-        "fire_schedules",
-        "promote",
-        "promote_shared",
-        "recover_executions",
-        "request_executions",
-        "settle_fires",
-    }
-)
 CREATED = re.compile(r"^create\s+(?:or\s+replace\s+)?function\s+(\w+)", re.MULTILINE | re.IGNORECASE)
 MADE = re.compile(r"\bcreate\s+(?:or\s+replace\s+)?(function|trigger)\b", re.IGNORECASE)
 PLANNER = re.compile(r"^-- planner: (.*)$", re.MULTILINE)
@@ -113,10 +99,8 @@ def functions_stay_small(path: PurePosixPath, text: str) -> Iterator[tuple[int, 
     if made is None:
         return
     lines = text[made.start() :].rstrip().count("\n") + 1
-    if lines > LONGEST_FUNCTION and path.stem not in LONG_FUNCTIONS:
+    if lines > LONGEST_FUNCTION:
         yield _line(text, made), f"{lines} lines; more than {LONGEST_FUNCTION} want to be several functions"
-    if lines <= LONGEST_FUNCTION and path.stem in LONG_FUNCTIONS:
-        yield _line(text, made), "short enough by now to leave LONG_FUNCTIONS"
 
 
 def plans_are_chosen_by_profile(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:

@@ -78,11 +78,6 @@ SENTENCES = (
         ("migrations/functions/a/a.sql", "-- Nothing.\n", "no function"),
         ("migrations/functions/a/a.sql", function("a", comment=""), "comment"),
         ("migrations/functions/a/a.sql", function("a", LONGEST_FUNCTION + 1), "want to be several functions"),
-        (
-            "migrations/functions/execution/claim_executions.sql",
-            function("claim_executions"),
-            "LONG_FUNCTIONS",
-        ),
         ("migrations/functions/a/a.sql", function("a", comment="-- planner: fast\n"), "no profile"),
         (
             "migrations/functions/a/a.sql",

@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Rule, Trigger, action
 from penstock.errors import Undecodable
-from penstock.messaging import messages
+from penstock.messaging import envelope
 from penstock.store.queues import QUEUES
 from tests.flows.installation import Installation
 
@@ -52,8 +52,8 @@ async def test_the_example_publishes_an_event_once(database: str, vhost: str) ->
 
 def test_the_envelope_is_as_written() -> None:
     [written] = re.findall(r"^```json\n(.*?)^```", PAGE, re.M | re.S)
-    envelope = messages.decode(written.encode())
-    assert orjson.loads(messages.encode(envelope.type, envelope.ids)) == orjson.loads(written)
+    decoded = envelope.decode(written.encode())
+    assert orjson.loads(envelope.encode(decoded.type, decoded.ids)) == orjson.loads(written)
 
 
 def test_every_queue_that_is_used_is_listed() -> None:
@@ -63,10 +63,10 @@ def test_every_queue_that_is_used_is_listed() -> None:
 
 def test_a_field_that_a_newer_version_adds_is_ignored() -> None:
     [written] = re.findall(r"^```json\n(.*?)^```", PAGE, re.M | re.S)
-    assert messages.decode(orjson.dumps({**orjson.loads(written), "more": 1})).ids
+    assert envelope.decode(orjson.dumps({**orjson.loads(written), "more": 1})).ids
 
 
 @pytest.mark.parametrize("body", [b'{"v": 2, "type": "x", "ids": []}', b"{}", b"\xff", b"[]"])
 def test_what_is_no_envelope_of_this_version_is_refused(body: bytes) -> None:
     with pytest.raises(Undecodable, match="version 1"):
-        messages.decode(body)
+        envelope.decode(body)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 REQUESTED = "requested"
 """Wants to run. With `not_before` in the future it waits for that instant (a retry, a delay)."""
-SCHEDULING = "scheduling"
-"""An executor asks an outside dispatcher about it. Carries its owner; reclaimed when stale."""
 QUEUED = "queued"
 """Waits for a slot of a limit, in the `waiter` table, off the scheduling path."""
 SCHEDULED = "scheduled"
@@ -33,9 +31,8 @@ FINAL = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, ABANDONED, SKIPPED})
 
 MOVES: dict[str, frozenset[str]] = {
     REQUESTED: frozenset(
-        {SCHEDULING, QUEUED, SCHEDULED, RUNNING, WAITING, CANCELLED, FAILED, TIMEOUT, SKIPPED}
+        {QUEUED, SCHEDULED, RUNNING, WAITING, CANCELLED, FAILED, TIMEOUT, SKIPPED}
     ),  # RUNNING: only a workflow, WAITING: only a task that waits; no worker claims these
-    SCHEDULING: frozenset({REQUESTED, QUEUED, SCHEDULED, CANCELLED, FAILED, TIMEOUT}),
     QUEUED: frozenset({REQUESTED, SCHEDULED, RUNNING, CANCELLED, FAILED, TIMEOUT, SKIPPED}),
     SCHEDULED: frozenset({REQUESTED, RUNNING, CANCELLED, FAILED, TIMEOUT, SKIPPED}),
     RUNNING: frozenset(

@@ -13,8 +13,8 @@ branch_labels = None
 depends_on = None
 
 FILES = (
-    "applied", "definitions", "executions", "limits", "messages", "events", "history", "schedules", "workflows",
-    "polls", "types", "data",
+    "applied", "types", "definitions", "executions", "limits", "messages", "events", "history", "schedules", "workflows",
+    "polls", "data",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from penstock.errors import Undecodable
-from penstock.messaging import messages
+from penstock.messaging import envelope
 from penstock.messaging.transports import Delivery, Subscription
 from penstock_worker.slots import Slots
 
@@ -70,7 +70,7 @@ class RouteConsumer:
         good: list[Delivery] = []
         for delivery in deliveries:
             try:
-                ids |= dict.fromkeys(messages.decode(delivery.body).ids)
+                ids |= dict.fromkeys(envelope.decode(delivery.body).ids)
                 good.append(delivery)
             except Undecodable as error:
                 await self._subscription.dead_letter([delivery], f"Undecodable: {error.message}")

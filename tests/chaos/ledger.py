@@ -47,7 +47,7 @@ select count(*) as count from (
 ATTEMPTS = """
 select coalesce(sum(e.attempt), 0)::bigint as run, count(*) filter (where e.status = 'completed') as completed,
     coalesce(sum(e.recoveries), 0)::bigint as recovered, max(e.recoveries) as most, count(*) as executions
-from execution e join namespace n on n.id = e.namespace_id where n.queue like 'work.%'
+from execution e join namespace n on n.id = e.namespace_id where n.kind = 'action'
 """
 OUTCOMES = "select outcome, count(*) as count from attempt group by outcome order by outcome"
 RECOVERIES = """

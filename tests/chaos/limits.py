@@ -28,15 +28,18 @@ select s.* from (
 ) o cross join lateral stage(o.queue, o.ids, 20) s
 """
 OPEN = "select execution_id from live union all select execution_id from waiter limit 1"
-LOG = "select key, rank, turn, ready_at, execution_id, since, admitted_at, held, allowed from admission order by key, seq"
+LOG = """
+select limit_id, group_value, rank, turn, ready_at, execution_id, since, admitted_at, held, allowed
+from admission order by limit_id, group_value, seq
+"""
 FREED = """
-select a.key, a.admitted_at as at, 1 as change, a.allowed from admission a
+select a.limit_id, a.group_value, a.admitted_at as at, 1 as change, a.allowed from admission a
 union all
-select a.key, f.at, -1, null from admission a cross join lateral (
+select a.limit_id, a.group_value, f.at, -1, null from admission a cross join lateral (
     select min(h.at) as at from history h where h.execution_id = a.execution_id and h.at > a.admitted_at
         and h.new not in ('scheduled', 'running', 'canceling')) f
 where f.at is not null
-order by 1, 2, 3
+order by 1, 2, 3, 4
 """
 
 
@@ -136,10 +139,11 @@ async def submit(house: Installation, ref: str, count: int, keys: int) -> None:
 def over_limit(log: Sequence[Row], steps: Sequence[Row]) -> int:
     """As counted under the key's lock, and counted anew: who was let in and had not left yet, by the history."""
     counted = sum(row["held"] > row["allowed"] for row in log)
-    holders: dict[str, int] = defaultdict(int)
+    holders: dict[tuple[int, str], int] = defaultdict(int)
     for row in steps:
-        holders[row["key"]] += row["change"]
-        if row["change"] > 0 and holders[row["key"]] > row["allowed"]:
+        key = row["limit_id"], row["group_value"]
+        holders[key] += row["change"]
+        if row["change"] > 0 and holders[key] > row["allowed"]:
             counted += 1
     return counted
 
@@ -147,9 +151,9 @@ def over_limit(log: Sequence[Row], steps: Sequence[Row]) -> int:
 def out_of_order(log: Sequence[Row]) -> int:
     """Admissions before which somebody with a later place was admitted, while they stood in line."""
     wrong = 0
-    by_key: dict[str, list[Row]] = defaultdict(list)
+    by_key: dict[tuple[int, str], list[Row]] = defaultdict(list)
     for row in log:
-        by_key[row["key"]].append(row)
+        by_key[row["limit_id"], row["group_value"]].append(row)
     for rows in by_key.values():
         instants: list[object] = []
         latest: list[tuple[int, tuple[object, ...]]] = []  # indexes whose place no later one exceeds

@@ -9,7 +9,7 @@ import aiormq
 from penstock import Trigger, action
 from penstock.language.workflows import from_yaml
 from penstock.store.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
-from penstock.store.staged_messages import staged_in
+from penstock.store.staged_messages import StagedMessage
 from tests.flows.installation import Installation
 
 gate = asyncio.Event()
@@ -82,7 +82,7 @@ async def test_a_purge_of_the_queues_loses_no_callback_no_step_of_a_workflow_and
     await house.until(CALLED, 3)
     parts = await house.parts()
     for _ in range(2):
-        parts.publisher.publish(staged_in(await house.rows(ENDS)))
+        parts.publisher.publish([StagedMessage(*row) for row in await house.rows(ENDS)])
     await house.client.cancel(goes_on)
     await house.quiet()
     assert await house.rows(CALLED, 3)

@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from penstock.store.staged_messages import staged_in
+from penstock.store.staged_messages import StagedMessage
 from tests.crash import shapes
 from tests.crash.dying import nursery
 from tests.flows.installation import Installation
@@ -29,7 +29,7 @@ async def test_two_replicas_that_are_told_everything_twice_do_everything_once(ho
     ids = [await house.client.start("cr.shapes", {"n": n}) for n in range(10)]
     parts = await house.parts()
     for _ in range(8):
-        parts.publisher.publish(staged_in(await house.rows(AGAIN)))
+        parts.publisher.publish([StagedMessage(*row) for row in await house.rows(AGAIN)])
         await asyncio.sleep(0.05)
     for n, id in enumerate(ids):
         assert await house.client.result(id, timeout=60) == shapes.result(n)

@@ -67,7 +67,7 @@ async def other() -> None: ...
 ACTIONS = (grind, sieve, break_down, jam)
 FIRST_COME = """
 select 1 from (select seq, lag((ready_at, execution_id)) over (order by seq) > (ready_at, execution_id) as wrong,
-    since < lag(admitted_at) over (order by seq) as stood from admission where key = $1) x where wrong and stood
+    since < lag(admitted_at) over (order by seq) as stood from admission where limit_id = $1) x where wrong and stood
 """
 
 
@@ -87,8 +87,8 @@ async def test_no_more_run_at_once_than_may_with_two_replicas_and_every_message_
     await house.quiet()
     assert await house.statuses() == {"completed": 60}
     assert most["grind"] == 3
-    [[key]] = await house.rows("select distinct key from admission")
-    assert not await house.rows(FIRST_COME, key)
+    [[limit]] = await house.rows("select distinct limit_id from admission")
+    assert not await house.rows(FIRST_COME, limit)
     await house.sound()
 
 
@@ -228,7 +228,7 @@ async def test_what_a_worker_lets_in_it_takes_itself_and_nothing_is_left_over(
     publish = Publisher.publish
 
     def noted(self: Publisher, staged: Sequence[StagedMessage]) -> None:
-        published.extend(one.queue for one in staged)
+        published.extend(message.queue for message in staged)
         publish(self, staged)
 
     monkeypatch.setattr(Publisher, "publish", noted)

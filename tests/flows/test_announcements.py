@@ -11,8 +11,8 @@ import asyncpg
 import pytest
 
 from penstock.errors import InvalidInput
-from penstock.messaging import messages
-from penstock.messaging.messages import Envelope
+from penstock.messaging import envelope
+from penstock.messaging.envelope import Envelope
 from penstock.store.announcements import announce, announced
 from penstock_executor.loops import announce_moves as loop
 from tests.flows import shop
@@ -31,7 +31,7 @@ async def listening(
     if broker is None:
         connection = await asyncpg.connect(database)
         await connection.add_listener(
-            "penstock.status", lambda *args: heard.append(messages.decode(str(args[-1]).encode()))
+            "penstock.status", lambda *args: heard.append(envelope.decode(str(args[-1]).encode()))
         )
         yield heard, lambda: asyncio.sleep(0.05)
         await connection.close()
@@ -43,8 +43,8 @@ async def listening(
         async def more() -> None:
             await asyncio.sleep(0.05)
             while (found := channel.basic_get(mine, auto_ack=True))[0] is not None:
-                assert found[1].type == messages.decode(found[2]).type
-                heard.append(messages.decode(found[2]))
+                assert found[1].type == envelope.decode(found[2]).type
+                heard.append(envelope.decode(found[2]))
 
         yield heard, more
 

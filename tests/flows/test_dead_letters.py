@@ -13,7 +13,7 @@ import pytest
 from penstock import Limit, action
 from penstock.client import dead_letters
 from penstock.language.workflows import from_yaml
-from penstock.messaging import messages
+from penstock.messaging import envelope
 from penstock.messaging.relay import RETURNS, relay
 from penstock.messaging.transports import Message
 from penstock.store import queues
@@ -99,7 +99,7 @@ async def test_what_somebody_rejects_fails_frees_its_slot_and_the_next_starts(
     await cluster.until("select 1 from execution where id = $1 and status = 'queued'", second)
     with plain_pika(vhost) as channel:
         method, _, body = next(channel.consume(QUEUE))
-        assert messages.decode(body).ids == [first]
+        assert envelope.decode(body).ids == [first]
         channel.basic_reject(method.delivery_tag, requeue=False)
     await fails(cluster, first, "rejected")
     assert (await letter(cluster, "rejected"))["queue"] == "work.default"
@@ -167,7 +167,7 @@ async def test_one_of_several_is_singled_out_and_only_it_fails(waiting: Installa
     headers = {"x-penstock-reason": "delivery_limit", "x-penstock-queue": "work.default"}
 
     async def bury(id: str, which: list[UUID]) -> None:
-        body = messages.encode("work", which)
+        body = envelope.encode("work", which)
         await waiting.put(Message(queues.DEAD, body, id=id, type="work", headers=headers))
 
     await bury("all", ids)
@@ -185,7 +185,7 @@ async def test_a_dead_letter_changes_nothing_that_went_on_meanwhile(waiting: Ins
     id = await waiting.client.start("shop.charge", {"order": 7})
     await waiting.client.result(id, timeout=20)
     headers = {"x-penstock-reason": "rejected", "x-penstock-queue": "work.default"}
-    body = messages.encode("work", [id])
+    body = envelope.encode("work", [id])
     await waiting.put(Message(queues.DEAD, body, id="old", type="work", headers=headers))
     await waiting.until("select 1 from dead_letter")
     assert (await waiting.client.get(id)).status == "completed"

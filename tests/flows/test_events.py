@@ -11,6 +11,7 @@ import pytest
 
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.messaging.transports import Message
+from penstock.store.staged_messages import StagedMessage
 from tests.flows import shop
 from tests.flows.installation import Installation
 
@@ -90,7 +91,7 @@ async def test_events_delivered_again_and_again_start_each_execution_once(house:
             "from unnest($1::uuid[]) x returning id as outbox_id, queue, ids",
             events,
         )
-        parts.publisher.publish(rows)
+        parts.publisher.publish([StagedMessage(*row) for row in rows])
         await parts.publisher.flush()
     await house.executor()
     await house.executor()

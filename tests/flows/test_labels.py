@@ -45,7 +45,7 @@ async def test_work_waits_for_a_worker_that_carries_its_labels(house: Installati
 async def test_what_waits_for_a_labelled_worker_holds_no_slot_of_a_limit(house: Installation) -> None:
     await house.start(one_by_one)
     waits = await house.client.start("labels.one_by_one")
-    await house.until("select 1 from lane where gate like 'worker:%'")
+    await house.until("select 1 from lane where gate_kind = 'worker'")
     assert await house.rows("select from slot") == []
     await house.worker(one_by_one, labels="gpu=a100")
     assert await house.client.result(waits, timeout=20) == "done"

@@ -143,7 +143,7 @@ async def delicate(seconds: float) -> str:
 
 
 LOSE = """
-select r.* from execution e cross join lateral recover_executions(e.claim, array[e.id], 'its worker was lost') r
+select r.messages from execution e cross join lateral recover_executions(e.claim, array[e.id], 'its worker was lost') r
 where e.status = 'running' and e.claim is not null
 """
 

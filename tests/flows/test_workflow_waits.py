@@ -129,7 +129,7 @@ async def test_a_workflow_that_runs_for_the_first_time_places_its_later_tasks_to
     assert [tuple(row) for row in placed] == [
         ("public::wf::order::after", "work.default"),
         ("public::wf::order::before", "work.default"),
-        ("public::wf::order::payment", "waiting"),
+        ("public::wf::order::payment", None),
     ]
 
 

@@ -10,6 +10,7 @@ import pytest
 from penstock import Workflow, action
 from penstock.errors import Conflict, ExecutionFailed
 from penstock.language.workflows import from_yaml
+from penstock.store.staged_messages import StagedMessage
 from tests.flows.installation import Installation
 
 
@@ -177,7 +178,7 @@ async def test_completions_delivered_twice_to_two_replicas_start_each_task_once(
             "(select array_agg(id) as ids from execution where parent is not null and finished_at is not null) x "
             "where x.ids is not null returning id as outbox_id, queue, ids"
         )
-        parts.publisher.publish(rows)
+        parts.publisher.publish([StagedMessage(*row) for row in rows])
         await asyncio.sleep(0.1)
     results = [await house.client.result(id, timeout=30) for id in ids]
     assert results == [{"answer": n * 8} for n in range(20)]

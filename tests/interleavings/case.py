@@ -69,7 +69,7 @@ async def running(scene: Scene, ref: str = "shop.charge", number: int = 1) -> li
 async def each_ran_once(scene: Scene, order: Order) -> None:
     assert await count(scene, RUNS) == await count(
         scene,
-        "select count(*) from execution e join namespace n on n.id = e.namespace_id where n.queue like 'work.%'",
+        "select count(*) from execution e join namespace n on n.id = e.namespace_id where n.kind = 'action'",
     )
 
 

@@ -42,9 +42,12 @@ end $$
 """
 STATEMENT = re.compile(
     r"(with|update|insert|delete|select|perform|return query|for|if|v_\w+ := array\(select)\b"
+    r"|(return|(v_)?messages :=) .*((?<!array)\(|v_messages$)"
 )
 OPENS = re.compile(r"(;|\bthen|\belse|\bloop|\bbegin)$", re.IGNORECASE)
-READS = re.compile(r"\b(with|select|from|update|insert|delete|perform)\b")
+READS = re.compile(
+    r"\b(with|select|from|update|insert|delete|perform)\b|\b(return|messages :=) |v_messages := "
+)
 OURS = """
 select p.oid, p.proname, pg_get_functiondef(p.oid) as source from pg_proc p
 join pg_language l on l.oid = p.prolang

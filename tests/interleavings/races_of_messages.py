@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from penstock.ids import new_id
-from penstock.messaging import messages
+from penstock.messaging import envelope
 from penstock.messaging.consumer import Consumer, Route
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.relay import relay
@@ -99,7 +99,7 @@ def worker(broker: Fickle, scene: Scene) -> Work:
     async def work(session: Session) -> None:
         async def handle(publisher: Publisher, deliveries: list[Delivery]) -> None:
             for delivery in deliveries:
-                ids = await scene.claims(messages.decode(delivery.body).ids, take=2)(session)
+                ids = await scene.claims(envelope.decode(delivery.body).ids, take=2)(session)
                 if ids:
                     await scene.finishes(ids)(session)
 

@@ -122,7 +122,7 @@ class Scene(Desk):
         async def work(session: Session) -> list[UUID]:
             async for again in soon():
                 with again:
-                    rows = await session.fetch(
+                    [row] = await session.fetch(
                         FINISH,
                         worker,
                         sorted(ids),
@@ -131,7 +131,7 @@ class Scene(Desk):
                         ['{"prompt": "?"}' if status == "waiting" else None] * len(ids),
                         [0.0] * len(ids),
                     )
-            return [id for row in rows if row["queue"] == "moved" for id in row["ids"]]
+            return list(row["moved"])
 
         return work
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.language.schemas.values import storable
+from penstock.messaging import envelope
 from penstock.messaging.transports import Delivery
 from penstock_executor.handlers.dead_letter import letter_of
 
@@ -65,8 +66,7 @@ def texts(value: Any) -> Iterator[str]:
 
 def test_the_memory_that_an_envelope_takes_is_bounded() -> None:
     from penstock.errors import Undecodable
-    from penstock.messaging import messages
 
     for body in (b"[" * DEEP, b'{"v":1,"type":"x","ids":[' + b"0," * 10**6 + b"0]}", b'{"v":1e999999999}'):
         with pytest.raises(Undecodable):
-            messages.decode(body)
+            envelope.decode(body)

@@ -115,7 +115,7 @@ import orjson
 from penstock.language.loading import load
 from penstock.errors import PenstockError
 from penstock.language.expressions import render
-from penstock.messaging.messages import decode
+from penstock.messaging.envelope import decode
 from penstock.language.schemas import Schema
 from tests.penstock.language.expressions.test_budget import doubling
 from tests.penstock.language.packs.test_wrong_packs import bomb

@@ -84,7 +84,7 @@ def queues(
         table(
             ["limit", "for", "held", "of", "waiting", "oldest", "let in a minute"],
             [
-                (r.limit or r.key, _whose(r), r.held, r.max, r.waiting, _age(r.oldest), _pace(r))
+                (r.limit or r.gate, _whose(r), r.held, r.max, r.waiting, _age(r.oldest), _pace(r))
                 for r in lines
             ],
         )  # fmt: skip
@@ -103,7 +103,7 @@ def _pace(line: Line) -> str:
 def _whose(line: Line) -> Any:
     if line.limit is None:
         return f"no live worker runs {line.namespace}" if line.namespace else "limits have changed"
-    return ", ".join(f"{name}={value}" for name, value in (group_of(line.key, line.by) or {}).items())
+    return ", ".join(f"{name}={value}" for name, value in (group_of(line.group_value, line.by) or {}).items())
 
 
 def add_to(app: typer.Typer) -> None:

@@ -159,9 +159,8 @@ class Client:
         schema = await self._trigger(trigger)
         body = schema.check({} if payload is None else payload, what="payload", cap=self.settings.payload_cap)
         digest = hashlib.sha256(body).hexdigest() if key is not None else None
-        return await self._events.submit(
-            NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest)
-        )
+        event = NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest)
+        return await self._events.submit(event)
 
     async def _trigger(self, ref: str) -> Schema:
         loop = asyncio.get_running_loop()
@@ -234,7 +233,7 @@ class Client:
         async with self.session.transaction() as tx:
             told = await executions.cancel(tx, ids, reason)
         self._publisher.publish(tx.staged)
-        await broadcast.cancel_requested(self._publisher.transport, tx.cancelled)
+        await broadcast.cancel_requested(self._publisher.transport, tx.canceling)
         return told
 
     async def command(

@@ -16,7 +16,7 @@ import orjson
 
 from penstock.client.client import Client
 from penstock.errors import Conflict, NotFound, Undecodable
-from penstock.messaging import messages
+from penstock.messaging import envelope
 from penstock.messaging.dead_letters import APP, TRIGGER
 from penstock.store import dead_letters, executions, outbox, queues
 from penstock.store.database import Session
@@ -107,7 +107,7 @@ async def _publish(client: Client, letter: DeadLetter) -> str:
 async def _stage(client: Client, letter: DeadLetter) -> str:
     queue = letter.queue
     try:
-        ids = messages.decode(letter.body.encode()).ids
+        ids = envelope.decode(letter.body.encode()).ids
     except Undecodable as error:
         raise Conflict(
             f"{error.message}: it would be refused again",

@@ -1,7 +1,6 @@
 """What tasks of workflows wait for, without a worker and without a slot: events, and the answers to inquiries.
 
-The execution of such a task is `waiting`. Its namespace is placed on `waiting`, where other namespaces have a queue; its
-payload is what it waits for."""
+The execution of such a task is `waiting`. Its namespace has no queue; its payload is what it waits for."""
 
 from __future__ import annotations
 
@@ -10,4 +9,3 @@ WAIT_FOR_EVENT = "wait_for_event"
 INQUIRY = "inquiry"
 """Payload: prompt, schema, assignee, timeout in seconds, default."""
 WAITS = frozenset({WAIT_FOR_EVENT, INQUIRY})
-PLACE = "waiting"

@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 
 from penstock.errors import PenstockError, Undecodable
-from penstock.messaging import broadcast, messages
+from penstock.messaging import broadcast, envelope
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.transports import Delivery, Message, Transport
@@ -131,7 +131,7 @@ class Consumer:
         ids: dict[UUID, None] = {}
         for delivery in deliveries:
             try:
-                ids |= dict.fromkeys(messages.decode(delivery.body).ids)
+                ids |= dict.fromkeys(envelope.decode(delivery.body).ids)
                 good.append(delivery)
             except Undecodable as error:
                 await self._bury(delivery, error)
@@ -154,7 +154,7 @@ class Consumer:
         tx = await retried(handle)
         self._items.observe(len(batch.deliveries) or len(batch.ids))
         self._publisher.publish(tx.staged)
-        await broadcast.cancel_requested(self._transport, tx.cancelled)
+        await broadcast.cancel_requested(self._transport, tx.canceling)
         self._handled()
 
     async def _split(self, deliveries: Sequence[Delivery], error: Exception) -> None:
@@ -167,19 +167,19 @@ class Consumer:
         if self.route.raw:
             await self._bury(delivery, error)
             return
-        envelope = messages.decode(delivery.body)
-        for id in envelope.ids:
+        decoded = envelope.decode(delivery.body)
+        for id in decoded.ids:
             try:
                 await self._transact(Batch([id]))
             except Exception as failure:
-                await self._put_aside(delivery, envelope.type, id, failure)
+                await self._put_aside(delivery, decoded.type, id, failure)
         await self._subscription.ack([delivery])
 
     async def _put_aside(self, delivery: Delivery, type: str, id: UUID, error: Exception) -> None:
         """One id of an envelope cannot be handled: it becomes a dead letter of its own."""
         single = Message(
             queue=queues.DEAD,
-            body=messages.encode(type, [id]),
+            body=envelope.encode(type, [id]),
             id=f"{delivery.id}-{id}",
             type=type,
             headers={"x-penstock-reason": _reason(error), "x-penstock-queue": self.route.queue},

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from penstock.messaging import dead_letters, messages
+from penstock.messaging import dead_letters, envelope, messages
 from penstock.messaging.transports import Transport
 from penstock.store import outbox, queues
 from penstock.store.database import Session, is_transient
@@ -110,7 +110,7 @@ def _letter(row: Unpublished) -> dead_letters.Letter:
     return dead_letters.Letter(
         queue=row.queue,
         reason=UNROUTABLE,
-        body=row.body if row.body is not None else messages.encode(row.queue, row.ids),
+        body=row.body if row.body is not None else envelope.encode(row.queue, row.ids),
         type=row.queue,
         message_id=row.message_id or f"outbox-{row.outbox_id}",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -13,23 +12,25 @@ from penstock.store.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:
-    """A place in line: before the key `gate`, of the `keys` that it needs. What it is sorted by: `rank` (minus the
-    priority), `turn`, `ready_at`. `waited` and `away` (since no worker lives for it) are in seconds."""
+    """A place in line. `gate_kind`: before a key of a limit (`limit`), or aside until a `worker` comes or the limits that
+    changed are looked at (`regroup`). What it is sorted by: `rank` (minus the priority), `turn` (among the groups of
+    `fair_limit`), `ready_at`. `waited` and `away` (since no worker lives for it) are in seconds."""
 
-    lane: str
+    lane: UUID
     rank: int
     turn: int
     ready_at: datetime
     fair_group: str | None
-    gate: str
-    keys: list[str]
-    fair: str | None
+    gate_kind: str
+    gate_limit: int | None
+    gate_group: str | None
+    fair_limit: int | None
     waited: float
     away: float | None
 
 
 PLACE = """
-select w.lane, w.rank, w.turn, w.ready_at, w.fair_group, l.gate, l.keys, l.fair,
+select w.lane, w.rank, w.turn, w.ready_at, w.fair_group, l.gate_kind, l.gate_limit, l.gate_group, l.fair_limit,
     extract(epoch from clock_timestamp() - w.since)::float8 as waited,
     extract(epoch from clock_timestamp() - n.away_since)::float8 as away
 from waiter w join lane l on l.id = w.lane join namespace n on n.id = l.namespace_id
@@ -44,16 +45,24 @@ async def place(session: Session, execution: UUID) -> LinePlace | None:
 
 AHEAD = """
 select count(*) as count from lane l join waiter w on w.lane = l.id
-where l.gate = $1 and (w.rank, case when l.id = $2 or l.fair = l.gate then w.turn else 0 end, w.ready_at, w.execution_id)
-    < ($3::smallint, case when l.id = $2 or $4::boolean then $5::bigint else 0 end, $6::timestamptz, $7::uuid)
+where l.gate_limit = $1 and l.gate_group = $2
+    and (w.rank, case when l.id = $3 or l.fair_limit = $1 then w.turn else 0 end, w.ready_at, w.execution_id)
+    < ($4::smallint, case when l.id = $3 or $5::boolean then $6::bigint else 0 end, $7::timestamptz, $8::uuid)
 """
 
 
 async def ahead(session: Session, execution: UUID, place: LinePlace) -> int:
-    """How many stand before it."""
-    takes_turns = place.fair == place.gate
+    """How many stand before it at the key of a limit."""
     rows = await session.fetch(
-        AHEAD, place.gate, place.lane, place.rank, takes_turns, place.turn, place.ready_at, execution
+        AHEAD,
+        place.gate_limit,
+        place.gate_group,
+        place.lane,
+        place.rank,
+        place.fair_limit == place.gate_limit,
+        place.turn,
+        place.ready_at,
+        execution,
     )
     return int(rows[0]["count"])
 
@@ -69,20 +78,22 @@ class Pace:
 PACE = """
 select sum(admitted)::bigint as admitted,
     sum(admitted)::float8 / greatest(extract(epoch from clock_timestamp() - min(began_at))::float8, 1) as per_second
-from lane where gate = $1
+from lane where gate_limit = $1 and gate_group = $2
 """
 
 
-async def pace(session: Session, gate: str) -> Pace:
-    return rows_as(Pace, await session.fetch(PACE, gate))[0]
+async def pace(session: Session, place: LinePlace) -> Pace:
+    """Of all lanes before the same key."""
+    return rows_as(Pace, await session.fetch(PACE, place.gate_limit, place.gate_group))[0]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLimit:
-    """The limit of a key: how many may hold it (None: any number), how many do, and in how many seconds its rate is
-    looked at next."""
+    """A key and its limit: how many may hold it (None: any number), how many do, and in how many seconds its rate is
+    looked at next. `group_value`: the values of the parameters that it is grouped by, as text."""
 
-    key: str
+    limit_id: int
+    group_value: str
     ref: str
     max: int | None
     by: list[str]
@@ -93,16 +104,18 @@ class KeyLimit:
 
 
 LIMITS = """
-select x.key, l.ref, nullif(l.max, 2147483647) as max, l.by, l.rate_count, l.rate_seconds,
-    (select count(*) from slot s where s.key = x.key) as held,
-    (select extract(epoch from min(w.at) - clock_timestamp())::float8 from wake w where w.key = x.key) as next_look
-from unnest($1::text[]) x (key) join concurrency_limit l on l.id = split_part(x.key, ':', 1)::integer
+select k.limit_id, k.group_value, l.ref, nullif(l.max, 2147483647) as max, l.by, l.rate_count, l.rate_seconds,
+    (select count(*) from slot s where s.limit_id = k.limit_id and s.group_value = k.group_value) as held,
+    (select extract(epoch from min(w.at) - clock_timestamp())::float8 from wake w
+     where w.limit_id = k.limit_id and w.group_value = k.group_value) as next_look
+from lane cross join unnest(keys) k join concurrency_limit l on l.id = k.limit_id
+where lane.id = $1 order by l.id
 """
 
 
-async def limits(session: Session, keys: Sequence[str]) -> dict[str, KeyLimit]:
-    """The limits of these keys, by key."""
-    return {limit.key: limit for limit in rows_as(KeyLimit, await session.fetch(LIMITS, keys))}
+async def limits(session: Session, lane: UUID) -> list[KeyLimit]:
+    """The keys that those in this lane need, with their limits."""
+    return rows_as(KeyLimit, await session.fetch(LIMITS, lane))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +134,10 @@ select s.execution_id as id, n.action, e.status, p.name as worker,
     extract(epoch from clock_timestamp() - s.admitted_at)::float8 as seconds
 from slot s join execution e on e.id = s.execution_id join namespace n on n.id = e.namespace_id
 left join process p on p.id = e.claim
-where s.key = $1 order by s.admitted_at, s.execution_id limit 10
+where s.limit_id = $1 and s.group_value = $2 order by s.admitted_at, s.execution_id limit 10
 """
 
 
-async def holders(session: Session, key: str) -> list[SlotHolder]:
+async def holders(session: Session, key: KeyLimit) -> list[SlotHolder]:
     """Who holds a slot of this key, the longest first; ten at the most."""
-    return rows_as(SlotHolder, await session.fetch(HOLDERS, key))
+    return rows_as(SlotHolder, await session.fetch(HOLDERS, key.limit_id, key.group_value))

@@ -14,7 +14,6 @@ from uuid import UUID
 import orjson
 
 from penstock.store.database import Session, Transaction
-from penstock.store.effects import ids_of
 from penstock.store.staged_messages import StagedMessage, staged_in
 
 
@@ -44,8 +43,7 @@ class ClaimAnswer:
 
 
 CLAIM = """
-select execution_id, attempt, failures, namespace, definition_id, waited, params, options, outbox_id, queue, ids
-from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[])
+select claimed, unknown, messages from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[])
 """
 
 
@@ -63,14 +61,9 @@ async def claim(
     """Claim at most `most` of `ids`, as far as they are scheduled on `queue` and of a definition that the worker knows to
     have the code for (`known`). Definitions that it has no code for are `lacking`. The whole transaction, in one round
     trip."""
-    rows = await session.fetch(CLAIM, worker, claim, ids, most, queue, known, lacking)
-    answer = ClaimAnswer(staged=staged_in(rows))
-    for row in rows:
-        if row["execution_id"] is not None:
-            answer.attempts.append(ClaimedAttempt(*row[:8]))
-        elif row["definition_id"] is not None:
-            answer.unknown_definitions.append(row["definition_id"])
-    return answer
+    [row] = await session.fetch(CLAIM, worker, claim, ids, most, queue, known, lacking)
+    attempts = [ClaimedAttempt(*attempt) for attempt in row["claimed"]]
+    return ClaimAnswer(attempts, row["unknown"], staged_in(row["messages"]))
 
 
 CARRIED = """
@@ -111,7 +104,7 @@ class Finished:
 
 
 FINISH = """
-select outbox_id, queue, ids from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::text[],
+select messages, moved from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::text[],
     $7::float8[], $8::timestamptz[], $9::text[], $10::uuid[], $11::uuid[])
 """
 
@@ -121,7 +114,7 @@ async def finish(
 ) -> Finished:
     """Write down the ends of attempts, in the order of their executions' ids, and forget `claims`, which have no attempt
     left. The whole transaction, in one round trip."""
-    rows = await session.fetch(
+    [row] = await session.fetch(
         FINISH,
         worker,
         [end.execution_id for end in ends],
@@ -135,7 +128,7 @@ async def finish(
         [end.execution_id for end in ends if end.followed],
         claims,
     )
-    return Finished(set(ids_of(rows, "moved")), staged_in(rows))
+    return Finished(set(row["moved"]), staged_in(row["messages"]))
 
 
 ENDED_BY = """

@@ -89,7 +89,7 @@ class Transaction:
         self.cache = session.cache
         self.settings = session.settings
         self.staged: list[StagedMessage] = []
-        self.cancelled: list[UUID] = []
+        self.canceling: list[UUID] = []
         """Executions that were asked to end: their workers can be told once this has committed."""
         self.placed: set[str] = set()
         """Namespaces that exist only once this has committed."""
@@ -105,8 +105,8 @@ class Transaction:
         return await self.connection.execute(sql, *args)
 
     async def stage(self, sql: str, *args: Any) -> list[Row]:
-        """Run a statement that stages messages. Keeps them for publishing after the commit, and returns all its rows,
-        for the store's own functions: see `penstock.store.effects`."""
+        """Run a statement that stages messages, which it gives as `messages`; and, where it asked executions to end that a
+        worker has, these as `canceling`. Both are kept for after the commit. Returns the rows."""
         return self._keep(await self.fetch(sql, *args))
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
@@ -120,10 +120,9 @@ class Transaction:
         return self._keep(rows)
 
     def _keep(self, rows: list[Row]) -> list[Row]:
-        self.staged += staged_in(rows)
         for row in rows:
-            if row["queue"] == "canceling":
-                self.cancelled += row["ids"]
+            self.staged += staged_in(row["messages"])
+            self.canceling += row.get("canceling") or ()
         return rows
 
     async def _begin(self) -> None:

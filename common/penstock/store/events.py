@@ -8,9 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from penstock.store.database import Session, Transaction
-from penstock.store.effects import ids_of, pairs_of
 from penstock.store.rows import rows_as
-from penstock.store.staged_messages import staged_in
 
 
 @dataclass(slots=True)
@@ -38,13 +36,14 @@ class StoredEvents:
 
 
 STORE = """
-select * from store_events($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8)
+select messages, stored, existing, conflicts
+from store_events($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8)
 """
 
 
 async def store(tx: Transaction, events: Sequence[NewEvent], *, matched: bool) -> StoredEvents:
     """Store events, once for each message id. `matched`: the caller matches the rules in this transaction."""
-    rows = await tx.stage(
+    [row] = await tx.stage(
         STORE,
         [event.id for event in events],
         [event.trigger for event in events],
@@ -55,8 +54,7 @@ async def store(tx: Transaction, events: Sequence[NewEvent], *, matched: bool) -
         [event.digest for event in events],
         matched,
     )
-    stored = ids_of(rows, "stored") if matched else [id for message in staged_in(rows) for id in message.ids]
-    return StoredEvents(stored, pairs_of(rows, "existing"), pairs_of(rows, "conflict"))
+    return StoredEvents(row["stored"], dict(row["existing"]), dict(row["conflicts"]))
 
 
 @dataclass(slots=True)
@@ -143,8 +141,8 @@ class NewEnforcement:
 
 
 ENFORCE = """
-select * from enforce_rules($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[],
-    $7::smallint[], $8::text[], $9::text[], $10::text[])
+select enforce_rules($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[],
+    $7::smallint[], $8::text[], $9::text[], $10::text[]) as messages
 """
 
 
@@ -165,7 +163,7 @@ async def enforce(tx: Transaction, matches: Sequence[NewEnforcement]) -> None:
     )
 
 
-EXECUTE = "select * from execute_enforcements($1::uuid[])"
+EXECUTE = "select execute_enforcements($1::uuid[]) as messages"
 
 
 async def execute(tx: Transaction, ids: Sequence[UUID]) -> None:

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from penstock.store.database import Row, Session, Transaction
-from penstock.store.effects import ids_of, pairs_of
 from penstock.store.rows import rows_as
 
 
@@ -38,7 +37,8 @@ class Stages(Protocol):
 
 
 SUBMIT = """
-select * from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::text[],
+select messages, stale, existing, conflicts
+from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::text[],
     $7::smallint[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[])
 """
 
@@ -57,7 +57,7 @@ async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
     """Create these as requested, all or none. The whole transaction, in one round trip."""
     keyed = any(s.key is not None for s in group)
     timed = any(s.expires is not None for s in group)
-    rows = await tx.stage_alone(
+    [row] = await tx.stage_alone(
         SUBMIT,
         [s.id for s in group],
         [s.namespace for s in group],
@@ -72,11 +72,10 @@ async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
         [s.key for s in group] if keyed else None,
         [s.digest for s in group] if keyed else None,
     )
-    stale = any(row["queue"] == "stale" for row in rows)
-    return Submitted(stale, pairs_of(rows, "existing"), pairs_of(rows, "conflict"))
+    return Submitted(row["stale"], dict(row["existing"]), dict(row["conflicts"]))
 
 
-SCHEDULE = "select * from schedule_executions($1::uuid[])"
+SCHEDULE = "select schedule_executions($1::uuid[]) as messages"
 
 
 async def schedule(tx: Transaction, ids: Sequence[UUID]) -> None:
@@ -84,25 +83,27 @@ async def schedule(tx: Transaction, ids: Sequence[UUID]) -> None:
     await tx.stage_alone(SCHEDULE, ids)
 
 
-CANCEL = "select * from cancel_executions($1::uuid[], $2)"
+CANCEL = "select messages, canceling, stopping, moved from cancel_executions($1::uuid[], $2)"
 
 
 async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> int:
     """Ask for executions to end: at once where no worker has them, else as soon as their worker hears of it. Returns how
     many were told; the others have ended before."""
-    rows = await tx.stage(CANCEL, sorted(ids), reason)
-    return len(ids_of(rows, "moved", "canceling", "stopping"))  # ended at once, on a worker, a workflow
+    [row] = await tx.stage(CANCEL, sorted(ids), reason)
+    return (
+        len(row["moved"]) + len(row["canceling"]) + len(row["stopping"])
+    )  # at once, on a worker, a workflow
 
 
-END = "select * from end_executions($1::uuid[], $2::text[], $3, $4, $5)"
+END = "select messages, moved from end_executions($1::uuid[], $2::text[], $3, $4, $5)"
 
 
 async def end(
     tx: Transaction, ids: Sequence[UUID], from_: Sequence[str], to: str, reason: str, error: str | None = None
 ) -> list[UUID]:
     """End executions that are in one of the statuses `from_`. Returns the ids that were really moved."""
-    rows = await tx.stage(END, sorted(ids), list(from_), to, reason, error)
-    return ids_of(rows, "moved")
+    [row] = await tx.stage(END, sorted(ids), list(from_), to, reason, error)
+    return list(row["moved"])
 
 
 LOCK_SCHEDULED = """
@@ -118,12 +119,14 @@ async def lock_scheduled(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
 @dataclass(slots=True)
 class Execution:
     """An execution, open, finished or archived. `params`, `options`, `origin`, `result` and `error` are JSON; `item` is -1
-    where its task has no items. Of an archived one `queue`, `ready_at`, `not_before` and `claim` are None."""
+    where its task has no items. `kind` is action, workflow or wait; what waits
+    has no `queue`. Of an archived one `kind`, `queue`, `ready_at`, `not_before` and `claim` are None."""
 
     id: UUID
     status: str
     namespace: str
     action: str
+    kind: str | None
     queue: str | None
     attempt: int
     failures: int
@@ -153,7 +156,7 @@ class Execution:
 
 
 FIND = """
-select e.id, e.status, n.name as namespace, n.action, n.queue, e.attempt, e.failures, e.recoveries, e.priority,
+select e.id, e.status, n.name as namespace, n.action, n.kind, n.queue, e.attempt, e.failures, e.recoveries, e.priority,
     e.parent, e.task, e.item, e.created_at, e.ready_at, e.not_before, e.finished_at, e.reason, e.definition_id,
     p.params::text as params, p.options::text as options, p.origin::text as origin,
     r.result::text as result, r.error::text as error, e.claim
@@ -163,7 +166,7 @@ left join payload p on p.execution_id = e.id
 left join result r on r.execution_id = e.id
 where e.id = any($1::uuid[])
 union all
-select a.id, a.status, a.namespace, a.action, null, a.attempt, a.failures, a.recoveries, a.priority,
+select a.id, a.status, a.namespace, a.action, null, null, a.attempt, a.failures, a.recoveries, a.priority,
     a.parent, a.task, a.item, a.created_at, null, null, a.finished_at, a.reason, a.definition_id,
     a.params::text, a.options::text, a.origin::text, a.result::text, a.error::text, null
 from archive a where a.id = any($1::uuid[])

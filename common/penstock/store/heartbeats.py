@@ -51,21 +51,14 @@ async def register(session: Session, me: Identity) -> None:
     )
 
 
-BEAT = "select * from beat($1, $2::uuid[], $3::smallint[], make_interval(secs => $4))"
+BEAT = "select known, cordoned, lost, canceling, missing from beat($1, $2::uuid[], $3::smallint[], make_interval(secs => $4))"
 
 
 async def beat(session: Session, id: UUID, holding: Mapping[UUID, int], silence: float) -> Pulse:
     """It lives, and holds these attempts (execution to number). If no process at all has beaten for `silence` seconds,
     the database or the network was away, which is noted."""
-    rows = await session.fetch(BEAT, id, list(holding), list(holding.values()), silence)
-    verdicts = {row["verdict"]: row["ids"] for row in rows}
-    return Pulse(
-        lost=verdicts.get("lost", ()),
-        canceling=verdicts.get("canceling", ()),
-        missing=verdicts.get("missing", ()),
-        known="active" in verdicts or "cordoned" in verdicts,
-        cordoned="cordoned" in verdicts,
-    )
+    [row] = await session.fetch(BEAT, id, list(holding), list(holding.values()), silence)
+    return Pulse(row["lost"], row["canceling"], row["missing"], row["known"], row["cordoned"])
 
 
 SET_STATE = "update process set state = $2 where id = $1 and state <> 'dead'"

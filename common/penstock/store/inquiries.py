@@ -7,7 +7,6 @@ from datetime import datetime
 from uuid import UUID
 
 from penstock.store.database import Session, Transaction
-from penstock.store.effects import ids_of
 from penstock.store.rows import first_as, rows_as
 
 
@@ -52,9 +51,10 @@ async def find(db: Session | Transaction, execution: UUID) -> Inquiry | None:
     return first_as(Inquiry, await db.fetch(FIND, execution))
 
 
-ANSWER = "select * from answer_inquiry($1, $2, $3)"
+ANSWER = "select messages, moved from answer_inquiry($1, $2, $3)"
 
 
 async def answer(tx: Transaction, execution: UUID, response: str, by: str) -> bool:
     """The response (JSON) becomes the execution's result. False, and nothing is changed, if it does not wait for one."""
-    return bool(ids_of(await tx.stage(ANSWER, execution, response, by), "moved"))
+    [row] = await tx.stage(ANSWER, execution, response, by)
+    return bool(row["moved"])

@@ -30,7 +30,7 @@ INVARIANTS = (
         "I2",
         "fence: what runs has an owner, and what is requested has none",
         """select e.id::text from execution e join namespace n on n.id = e.namespace_id
-           where n.queue like 'work.%' and (e.status in ('running', 'canceling')) <> (e.claim is not null)
+           where n.kind = 'action' and (e.status in ('running', 'canceling')) <> (e.claim is not null)
                and e.finished_at is null""",
     ),
     Invariant(
@@ -38,16 +38,18 @@ INVARIANTS = (
         "limit: nothing was admitted while a key was at its limit",
         # counted anew, from when executions were admitted and when they left, as their history says
         """with hold as (
-               select a.key, a.execution_id, a.seq, a.admitted_at, a.allowed, min(h.at) as freed_at
+               select a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed, min(h.at) as freed_at
                from admission a left join history h on h.execution_id = a.execution_id and h.at > a.admitted_at
                    and h.new not in ('scheduled', 'running', 'canceling')
-               group by a.key, a.execution_id, a.seq, a.admitted_at, a.allowed
+               group by a.limit_id, a.group_value, a.execution_id, a.seq, a.admitted_at, a.allowed
            ), step as (
-               select key, admitted_at as at, 1 as change, execution_id, allowed from hold
-               union all select key, freed_at, -1, null, null from hold where freed_at is not null
+               select limit_id, group_value, admitted_at as at, 1 as change, execution_id, allowed from hold
+               union all select limit_id, group_value, freed_at, -1, null, null from hold where freed_at is not null
            )
            select execution_id::text from (
-               select execution_id, allowed, sum(change) over (partition by key order by at, change) as holders from step
+               select execution_id, allowed,
+                   sum(change) over (partition by limit_id, group_value order by at, change) as holders
+               from step
            ) x where holders > allowed
            union select execution_id::text from admission where held > allowed""",
     ),
@@ -56,7 +58,7 @@ INVARIANTS = (
         "slots are held by executions that are scheduled, run, or wait for an answer",
         """select s.execution_id::text from slot s left join execution e on e.id = s.execution_id
            where e.id is null or e.status not in ('scheduled', 'running', 'canceling', 'waiting')
-               or s.key <> all (e.keys)""",
+               or (s.limit_id, s.group_value)::limit_key <> all (e.keys)""",
     ),
     Invariant(
         "I4",
@@ -64,7 +66,8 @@ INVARIANTS = (
         # of every admission, the last twenty under its key that were made while it waited
         """select x.execution_id::text from (
                select a as one, a.execution_id,
-                   array_agg(a) over (partition by key order by seq rows between 20 preceding and 1 preceding) as before
+                   array_agg(a) over (partition by limit_id, group_value order by seq
+                       rows between 20 preceding and 1 preceding) as before
                from admission a
            ) x cross join lateral unnest(x.before) b
            where b.admitted_at > (x.one).since and (b.rank, b.turn, b.ready_at, b.execution_id)
@@ -73,14 +76,17 @@ INVARIANTS = (
     Invariant(
         "I5",
         "no lost wake-up: nobody stands before a gate that is open",
-        f"""select l.id from lane l
-           left join concurrency_limit c on l.gate ~ '^[0-9]' and c.id = substring(l.gate from '^[0-9]+')::integer
-           left join namespace n on l.gate like 'worker:%' and n.id = l.namespace_id
-           where not exists (select from wake w where w.key = l.gate) and case
-               when l.gate = 'regroup' then l.moved_at < clock_timestamp() - {SETTLED} * 20
-               when n.id is not null then n.away_since is null
-               else c.rate_count is not null and c.max = 2147483647
-                   or (select count(*) from slot s where s.key = l.gate) < c.max end""",
+        f"""select l.id::text from lane l
+           left join concurrency_limit c on c.id = l.gate_limit
+           join namespace n on n.id = l.namespace_id
+           where case l.gate_kind
+               when 'regroup' then l.moved_at < clock_timestamp() - {SETTLED} * 20
+               when 'worker' then n.away_since is null
+                   and not exists (select from wake w where w.namespace_id = l.namespace_id)
+               when 'limit' then (c.rate_count is not null and c.max = 2147483647 or (
+                       select count(*) from slot s where s.limit_id = l.gate_limit and s.group_value = l.gate_group) < c.max)
+                   and not exists (select from wake w where w.limit_id = l.gate_limit and w.group_value = l.gate_group)
+               end""",
     ),
     Invariant(
         "I5w",
@@ -89,7 +95,7 @@ INVARIANTS = (
            left join lane l on l.id = w.lane
            where (e.status = 'queued' or w.execution_id is not null) and (e.status = 'queued' and l.id is not null
                and (w.rank, w.turn, w.ready_at, w.execution_id) >= (l.rank, l.turn, l.ready_at, l.execution_id)) is not true
-           union all select l.id from lane l where not exists (select from waiter w where w.lane = l.id)""",
+           union all select l.id::text from lane l where not exists (select from waiter w where w.lane = l.id)""",
     ),
     Invariant(
         "I6",
@@ -153,7 +159,7 @@ INVARIANTS = (
         """select e.id::text from execution e join namespace n on n.id = e.namespace_id
            left join (select c.worker, x as id from claim c cross join unnest(c.executions) x) h
                on h.worker = e.claim and h.id = e.id
-           where e.status in ('running', 'canceling') and n.queue like 'work.%' and e.claim is not null
+           where e.status in ('running', 'canceling') and n.kind = 'action' and e.claim is not null
                and (h.id is null or not exists (select from process p where p.id = e.claim))""",
     ),
     Invariant(

@@ -179,11 +179,11 @@ from catalog c
 join concurrency_limit l on l.ref = c.ref and l.definition_id = c.definition_id
 left join catalog o on o.kind = 'limit' and o.ref = c.ref
 left join definition d on d.id = o.definition_id
-left join (select split_part(key, ':', 1)::integer as id, count(*) as held from slot group by 1) h on h.id = l.id
+left join (select limit_id as id, count(*) as held from slot group by 1) h on h.id = l.id
 left join (
-    select split_part(gate, ':', 1)::integer as id, sum(n)::bigint as waiting
+    select gate_limit as id, sum(n)::bigint as waiting
     from lane cross join lateral (select count(*) as n from waiter where waiter.lane = lane.id) w
-    where gate ~ '^[0-9]' group by 1
+    where gate_kind = 'limit' group by 1
 ) s on s.id = l.id
 where ($1::text is null or c.ref = $1) and (c.kind = 'limit_by_hand'
     or c.kind = 'limit' and not exists (select from catalog b where b.kind = 'limit_by_hand' and b.ref = c.ref))
@@ -204,10 +204,11 @@ async def refs(db: Session | Transaction) -> list[str]:
     return [row["ref"] for row in await db.fetch(REFS)]
 
 
-WAKE = "select * from wake_keys(100)"
+WAKE = "select messages, woken from wake_keys(100)"
 
 
 async def wake_keys(tx: Transaction) -> bool:
     """Let start what has room under keys that are to be looked at; the whole transaction, in one round trip. False
     where there was none."""
-    return bool(await tx.stage_alone(WAKE))
+    [row] = await tx.stage_alone(WAKE)
+    return bool(row["woken"])

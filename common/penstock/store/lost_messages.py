@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from penstock.store.database import Session, Transaction
-from penstock.store.effects import ids_of
 
-QUEUES_OF_WORK = "select distinct queue from namespace where queue like 'work.%'"
+QUEUES_OF_WORK = "select distinct queue from namespace where kind = 'action'"
 
 
 async def queues_of_work(session: Session) -> list[str]:
@@ -32,7 +31,7 @@ async def any_unmatched_event(session: Session) -> bool:
     return bool(await session.fetch(ANY_EVENT))
 
 
-RESTAGE_EVENTS = "select * from restage_events(make_interval(secs => $1), $2)"
+RESTAGE_EVENTS = "select restage_events(make_interval(secs => $1), $2) as messages"
 
 
 async def restage_events(tx: Transaction, age: float, limit: int) -> None:
@@ -48,7 +47,7 @@ async def any_untold_end(session: Session) -> bool:
     return bool(await session.fetch(ANY_END))
 
 
-RESTAGE_ENDS = "select * from restage_ends(make_interval(secs => $1), $2)"
+RESTAGE_ENDS = "select restage_ends(make_interval(secs => $1), $2) as messages"
 
 
 async def restage_ends(tx: Transaction, age: float, limit: int) -> None:
@@ -56,7 +55,7 @@ async def restage_ends(tx: Transaction, age: float, limit: int) -> None:
     await tx.stage_alone(RESTAGE_ENDS, age, limit)
 
 
-RESTAGE_WORKFLOWS = "select * from restage_workflows(make_interval(secs => $1), $2, $3)"
+RESTAGE_WORKFLOWS = "select restage_workflows(make_interval(secs => $1), $2, $3) as messages"
 
 
 async def restage_workflows(tx: Transaction, age: float, after: UUID, limit: int) -> None:
@@ -65,7 +64,7 @@ async def restage_workflows(tx: Transaction, age: float, after: UUID, limit: int
     await tx.stage(RESTAGE_WORKFLOWS, age, after, limit)
 
 
-RESTAGE_EXECUTIONS = "select * from restage_lost(make_interval(secs => $1), $2, $3, $4::text[])"
+RESTAGE_EXECUTIONS = "select messages, next from restage_lost(make_interval(secs => $1), $2, $3, $4::text[])"
 
 
 async def restage_executions(
@@ -73,5 +72,6 @@ async def restage_executions(
 ) -> UUID | None:
     """Stage executions that wait on one of these queues for `age` seconds: of the next `limit` open ones after the id
     `after`. Returns the id to go on after; None at the end."""
-    rows = await tx.stage(RESTAGE_EXECUTIONS, age, after, limit, list(queues))
-    return next(iter(ids_of(rows, "next")), None)
+    [row] = await tx.stage(RESTAGE_EXECUTIONS, age, after, limit, list(queues))
+    onward: UUID | None = row["next"]
+    return onward

@@ -1,5 +1,6 @@
-"""Where executions of a namespace go: its queue, and the limits that apply. Kept in the database, so that replicas
-never disagree; worked out here, once for each namespace, and anew whenever routes, limits or actions change."""
+"""What executions of a namespace are and where they go: its kind, its queue, and the limits that apply. Kept in the
+database, so that replicas never disagree; worked out here, once for each namespace, and anew whenever routes, limits or
+actions change."""
 
 from __future__ import annotations
 
@@ -9,18 +10,21 @@ from typing import Any
 import orjson
 
 from penstock.language.routing import Router, RoutingRule
-from penstock.language.waits import PLACE, WAITS
+from penstock.language.waits import WAITS
 from penstock.store.database import Row, Session, Transaction
 from penstock.store.queues import WORK, WORKFLOW_STARTED
+
+ACTION, WORKFLOW, WAIT = "action", "workflow", "wait"
+"""What an execution is: something that a worker runs, a workflow, or a task that waits for an event or an answer."""
 
 FIND = "select id, name from namespace where name = any($1::text[])"
 SHARE_RULES = "select lock_placement()"
 LOCK_RULES = "select pg_advisory_xact_lock(7, -1)"
 NOTICE = "select notice_workers()"
 INSERT = """
-insert into namespace (name, action, queue, limits, away_since)
-select n, a, q, l::integer[], case when is_away(l::integer[], q, a) then clock_timestamp() end
-from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as x (n, a, q, l)
+insert into namespace (name, action, kind, queue, limits, away_since)
+select n, a, k, q, l::integer[], case when is_away(l::integer[], k, q, a) then clock_timestamp() end
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as x (n, a, k, q, l)
 order by n
 on conflict (name) do nothing
 """
@@ -36,10 +40,10 @@ TARGETS = """
 select c.ref, c.kind, d.body ->> 'route' as route
 from catalog c join definition d on d.id = c.definition_id where c.kind in ('action', 'workflow')
 """
-ALL = "select id, name, action, queue, limits from namespace"
+ALL = "select id, name, action, kind, queue, limits from namespace"
 MOVE = """
-update namespace n set queue = x.q, limits = x.l::integer[]
-from unnest($1::integer[], $2::text[], $3::text[]) as x (id, q, l) where n.id = x.id
+update namespace n set kind = x.k, queue = x.q, limits = x.l::integer[]
+from unnest($1::integer[], $2::text[], $3::text[], $4::text[]) as x (id, k, q, l) where n.id = x.id
 """
 
 
@@ -89,6 +93,7 @@ async def _place(tx: Transaction, names: Mapping[str, str], new: Sequence[str]) 
         INSERT,
         new,
         [names[n] for n in new],
+        [rules.kind(names[n]) for n in new],
         [rules.queue(n, names[n]) for n in new],
         [_array(rules.limits(n, names[n])) for n in new],
     )
@@ -99,12 +104,13 @@ async def replace_all(tx: Transaction) -> list[int]:
     """Route every namespace by the rules as they are now. Call it in the transaction that changed the rules, with
     `lock_rules` held. Returns the namespaces whose limits are others now."""
     rules = await _Rules.load(tx)
-    changed: list[tuple[int, str, str]] = []
+    changed: list[tuple[int, str, str | None, str]] = []
     regrouped: list[int] = []
     for row in await tx.fetch(ALL):
-        queue, limits = rules.queue(row["name"], row["action"]), rules.limits(row["name"], row["action"])
-        if queue != row["queue"] or limits != list(row["limits"]):
-            changed.append((row["id"], queue, _array(limits)))
+        kind, queue = rules.kind(row["action"]), rules.queue(row["name"], row["action"])
+        limits = rules.limits(row["name"], row["action"])
+        if (kind, queue, limits) != (row["kind"], row["queue"], list(row["limits"])):
+            changed.append((row["id"], kind, queue, _array(limits)))
         if limits != list(row["limits"]):
             regrouped.append(row["id"])
     if changed:
@@ -133,11 +139,19 @@ class _Rules:
         targets = {row["ref"]: row for row in await tx.fetch(TARGETS)}
         return cls(await tx.fetch(RULES), targets)
 
-    def queue(self, namespace: str, action: str) -> str:
+    def kind(self, action: str) -> str:
+        """What an execution of it is: `action`, `workflow` or `wait`."""
         if action in WAITS:
-            return PLACE
+            return WAIT
         target = self._targets.get(action)
-        if target is not None and target["kind"] == "workflow":
+        return WORKFLOW if target is not None and target["kind"] == WORKFLOW else ACTION
+
+    def queue(self, namespace: str, action: str) -> str | None:
+        """Where its messages go. None for what waits: nobody is told to run it."""
+        kind, target = self.kind(action), self._targets.get(action)
+        if kind == WAIT:
+            return None
+        if kind == WORKFLOW:
             return WORKFLOW_STARTED
         name, _, route = namespace.partition("@")
         if route:  # what a task of a workflow says goes first
@@ -150,11 +164,11 @@ class _Rules:
         """`*` covers all actions, a pack its own, a ref that action or workflow wherever it runs, and
         `pack.workflow.task` one task. Workflows are covered by limits of their own only: slots of their tasks' limits
         they would hold while they wait for those tasks. What waits for an event or an answer needs no slot."""
-        if action in WAITS:
+        kind = self.kind(action)
+        if kind == WAIT:
             return []
-        target = self._targets.get(action)
         covering = {action, namespace.partition("@")[0].partition("::")[2].replace("::", ".")}
-        if target is None or target["kind"] != "workflow":
+        if kind == ACTION:
             covering |= {"*", action.split(".", 1)[0]}
         return sorted(id for id, scope in self._limits if scope in covering)
 

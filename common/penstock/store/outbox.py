@@ -63,7 +63,7 @@ select o.id as outbox_id, o.queue, o.ids, o.tries, o.body, o.message_id from ({W
 cross join lateral (
     select * from outbox
     where queue = q.queue and {RECENT}
-        and due_at <= now() - make_interval(secs => case when q.queue ^@ any($5::text[]) then $1 else $6::float8 end)
+        and due_at <= now() - make_interval(secs => case when q.queue ^@ any($5::text[]) then $1::float8 else $6::float8 end)
     order by due_at limit $2 for update skip locked
 ) o
 where q.queue <> all($4::text[]) and not q.queue ^@ $7 and not q.queue ^@ $8

@@ -76,6 +76,8 @@ async def blocks(session: Session, table: str) -> int:
     """How many blocks (of 8 KB) a table has. Raises PartitionDropped."""
     with _there(table):
         [(count,)] = await session.fetch(BLOCKS, table)
+    if count is None:  # it was dropped between the look at its name and the look at its size
+        raise PartitionDropped(f"{table} is not there any more")
     return int(count)
 
 

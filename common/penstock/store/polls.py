@@ -54,7 +54,7 @@ async def take(tx: Transaction, limit: int) -> list[DuePoll]:
     return [DuePoll(row["trigger"], row["now"]) for row in await tx.fetch(TAKE, limit)]
 
 
-START = "select * from start_polls($1::text[], $2::uuid[])"
+START = "select start_polls($1::text[], $2::uuid[]) as messages"
 
 
 async def start(tx: Transaction, triggers: Sequence[str], ids: Sequence[UUID]) -> None:

@@ -75,7 +75,7 @@ UNSERVED = """
 select n.queue, count(*) as count, max(d.body ->> 'labels') as labels
 from live l join execution e on e.id = l.execution_id
 join namespace n on n.id = e.namespace_id join definition d on d.id = e.definition_id
-where e.status = 'scheduled' and n.queue like 'work.%' and not exists (
+where e.status = 'scheduled' and n.kind = 'action' and not exists (
     select from process p where p.kind = 'worker' and substr(n.queue, 6) = any(p.routes) and n.action = any(p.actions)
         and p.state = 'active' and p.beat_at > clock_timestamp() - make_interval(secs => $1))
 group by n.queue, d.body -> 'labels' order by 2 desc limit 5

@@ -61,21 +61,18 @@ class LostWorker:
     id: UUID
     name: str
     age: timedelta
-    recovered: int = 0
+    recovered: int
 
 
-SWEEP = "select * from sweep(make_interval(secs => $1), $2)"
+SWEEP = "select worker, name, age, moved, messages from sweep(make_interval(secs => $1), $2)"
 
 
 async def sweep(tx: Transaction, stale: float, limit: int) -> list[LostWorker]:
     """Take everything away from workers that did not beat for `stale` seconds, a few of them at a time."""
-    lost: dict[UUID, LostWorker] = {}
-    for row in await tx.stage(SWEEP, stale, limit):
-        if row["queue"] == "dead":
-            lost[row["worker"]] = LostWorker(row["worker"], row["name"], row["age"])
-        elif row["queue"] == "moved":
-            lost[row["worker"]].recovered += len(row["ids"])
-    return list(lost.values())
+    return [
+        LostWorker(row["worker"], row["name"], row["age"], len(row["moved"]))
+        for row in await tx.stage(SWEEP, stale, limit)
+    ]
 
 
 FORGET_DEAD = "delete from process where state = 'dead' and beat_at < clock_timestamp() - interval '1 day'"

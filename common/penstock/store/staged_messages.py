@@ -17,10 +17,6 @@ class StagedMessage:
     ids: list[UUID]
 
 
-def staged_in(rows: Iterable[Any]) -> list[StagedMessage]:
-    """The messages among the rows of a statement that stages. Its other rows, which have no `outbox_id`, say what it did."""
-    return [
-        StagedMessage(row["outbox_id"], row["queue"], row["ids"])
-        for row in rows
-        if row["outbox_id"] is not None
-    ]
+def staged_in(messages: Iterable[Iterable[Any]]) -> list[StagedMessage]:
+    """Of a value of the database's type `message[]`."""
+    return [StagedMessage(*message) for message in messages]

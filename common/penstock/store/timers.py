@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from penstock.store.database import Transaction
 
-FIRE = "select * from fire_due($1)"
-NEXT = "next:"
+FIRE = "select messages, canceling, did, next_in from fire_due($1)"
 
 
 @dataclass(slots=True)
@@ -20,6 +19,5 @@ class FireDue:
 
 async def fire_due(tx: Transaction, limit: int) -> FireDue:
     """Do what is due, at most `limit` of one kind. The whole transaction, in one round trip."""
-    *fired, last = await tx.stage_alone(FIRE, limit)
-    seconds = last["queue"]
-    return FireDue(bool(fired), None if seconds is None else float(seconds.removeprefix(NEXT)))
+    [row] = await tx.stage_alone(FIRE, limit)
+    return FireDue(row["did"], row["next_in"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.store.database import Transaction
 
-RETURN = "select * from return_unclaimed(make_interval(secs => $1), $2)"
+RETURN = "select return_unclaimed(make_interval(secs => $1), $2) as messages"
 
 
 async def return_unclaimed(tx: Transaction, age: float, limit: int) -> None:

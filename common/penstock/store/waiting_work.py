@@ -29,7 +29,7 @@ with work as (
         count(*) filter (where e.status in ('running', 'canceling')) as running,
         extract(epoch from clock_timestamp() - min(e.ready_at) filter (where e.status = 'scheduled'))::float8 as oldest
     from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
-    where n.queue like 'work.%' group by n.queue
+    where n.kind = 'action' group by n.queue
 ), crew as (
     select 'work.' || r as queue, count(*) as workers, sum(p.concurrency)::integer as slots
     from process p cross join unnest(p.routes) r
@@ -50,11 +50,13 @@ async def routes(session: Session, stale: float) -> list[RouteWork]:
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line before a key: of a `limit`, how many hold a slot (the `longest` for so many seconds), how many are `waiting`
-    (of the heads of lines the `oldest` for so many seconds), and how many were let in `per_minute` since it formed. Or
-    before no limit: `worker:...`, of a `namespace` that no live worker runs, and `regroup`, while limits change."""
+    (of the heads of lines the `oldest` for so many seconds), and how many were let in `per_minute` since it formed. `gate`
+    is `limit`; or `worker`, of those of a `namespace` that no live worker runs, or `regroup`, while limits change.
+    `group_value`: what the key is grouped by, as text."""
 
-    key: str
+    gate: str
     limit: str | None
+    group_value: str | None
     max: int | None
     by: list[str] | None
     rate_count: int | None
@@ -69,21 +71,23 @@ class Line:
 
 LINES = """
 with held as (
-    select key, count(*) as held, extract(epoch from clock_timestamp() - min(admitted_at))::float8 as longest
-    from slot group by key
+    select limit_id, group_value, count(*) as held, extract(epoch from clock_timestamp() - min(admitted_at))::float8 as longest
+    from slot group by limit_id, group_value
 ), standing as (
-    select l.gate as key, sum(w.n)::bigint as waiting,
+    select l.gate_kind, l.gate_limit as limit_id, l.gate_group as group_value,
+        case when l.gate_kind = 'worker' then l.namespace_id end as namespace_id, sum(w.n)::bigint as waiting,
         extract(epoch from clock_timestamp() - min(l.ready_at))::float8 as oldest,
         sum(l.admitted)::float8 * 60 / greatest(extract(epoch from clock_timestamp() - min(l.began_at))::float8, 1) as per_minute
-    from lane l cross join lateral (select count(*) as n from waiter where waiter.lane = l.id) w group by l.gate
+    from lane l cross join lateral (select count(*) as n from waiter where waiter.lane = l.id) w
+    group by 1, 2, 3, 4
 )
-select key, c.ref as limit, nullif(c.max, 2147483647) as max, c.by, c.rate_count, c.rate_seconds,
-    case when key like 'worker:%' then n.name end as namespace,
+select coalesce(s.gate_kind, 'limit') as gate, c.ref as limit, coalesce(h.group_value, s.group_value) as group_value,
+    nullif(c.max, 2147483647) as max, c.by, c.rate_count, c.rate_seconds, n.name as namespace,
     coalesce(held, 0) as held, longest, coalesce(waiting, 0) as waiting, oldest, per_minute
-from held full join standing using (key)
-left join concurrency_limit c on c.id = case when key ~ '^[0-9]' then split_part(key, ':', 1)::integer end
-left join namespace n on n.id = case when key like 'worker:%' then split_part(key, ':', 2)::integer end
-order by coalesce(waiting, 0) desc, coalesce(held, 0) desc, key limit $1
+from held h full join standing s on s.limit_id = h.limit_id and s.group_value = h.group_value
+left join concurrency_limit c on c.id = coalesce(h.limit_id, s.limit_id)
+left join namespace n on n.id = s.namespace_id
+order by coalesce(waiting, 0) desc, coalesce(held, 0) desc, gate, c.id, 3, n.id limit $1
 """
 
 

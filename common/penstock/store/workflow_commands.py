@@ -6,17 +6,18 @@ from uuid import UUID
 
 from penstock.store.database import Transaction
 
-COMMAND = "select * from command_workflow($1, $2, $3, $4, $5, $6)"
+COMMAND = "select command_workflow($1, $2, $3, $4, $5, $6) as messages"
 
 
 async def command(
     tx: Transaction, id: UUID, kind: str, task: str | None, value: str | None, by: str, reason: str | None
 ) -> bool:
     """Tell a running workflow to `pause`, `resume`, `skip` a task or `set_result` of one (JSON). False if it does not run."""
-    return bool(await tx.stage(COMMAND, id, kind, task, value, by, reason))
+    [row] = await tx.stage(COMMAND, id, kind, task, value, by, reason)
+    return bool(row["messages"])
 
 
-RERUN = "select * from rerun_execution($1, $2, $3, $4, $5, $6, $7)"
+RERUN = "select messages, known from rerun_execution($1, $2, $3, $4, $5, $6, $7)"
 
 
 async def rerun(
@@ -32,4 +33,5 @@ async def rerun(
 ) -> bool:
     """Run `old` once more as `new`; `origin` and `value`, which is kept with the old run, are JSON. False if `old` is
     gone."""
-    return bool(await tx.stage(RERUN, new, old, origin, from_task, value, by, reason))
+    [row] = await tx.stage(RERUN, new, old, origin, from_task, value, by, reason)
+    return bool(row["known"])

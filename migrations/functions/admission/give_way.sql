@@ -1,6 +1,6 @@
 -- The oldest give way: so many of those that hold a key or wait for it that the rest fits. It is done by the timers' loop,
 -- in a transaction that locks what they hold in order.
-create or replace function give_way(p_key text, p_max integer) returns void
+create or replace function give_way(p_key limit_key, p_max integer) returns void
 language plpgsql
 as $$
 begin
@@ -9,9 +9,11 @@ begin
     from (
         select o.execution_id, row_number() over (order by o.waits, o.at, o.execution_id) as n, count(*) over () as all_of
         from (
-            select false as waits, s.admitted_at as at, s.execution_id from slot s where s.key = p_key
+            select false as waits, s.admitted_at as at, s.execution_id from slot s
+            where s.limit_id = p_key.limit_id and s.group_value = p_key.group_value
             union all
-            select true, w.ready_at, w.execution_id from lane l join waiter w on w.lane = l.id where l.gate = p_key
+            select true, w.ready_at, w.execution_id from lane l join waiter w on w.lane = l.id
+            where l.gate_limit = p_key.limit_id and l.gate_group = p_key.group_value
         ) o
         join execution e on e.id = o.execution_id
         where e.status <> 'canceling'

@@ -1,9 +1,9 @@
 -- Whether an execution keeps its slots while it waits for an answer: all of them, if one of its limits says so. None
 -- holds a slot while it waits for another one.
-create or replace function keeps_slots(p_keys text[]) returns boolean
+create or replace function keeps_slots(p_keys limit_key[]) returns boolean
 language plpgsql stable
 as $$
 begin
-    return exists (select from unnest(p_keys) k join concurrency_limit l on l.id = split_part(k, ':', 1)::integer
+    return exists (select from unnest(p_keys) k join concurrency_limit l on l.id = k.limit_id
                    where l.while_waiting = 'keep');
 end $$;

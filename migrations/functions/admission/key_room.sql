@@ -1,44 +1,41 @@
 -- How many more may start under each of these keys: its limit less its holders, and no more than its rate allows.
 -- The caller holds the keys' locks. Where only the rate stands in the way, a wake row marks the next free instant.
-create or replace function key_room(p_keys text[]) returns setof room
+create or replace function key_room(p_keys limit_key[]) returns room[]
 language plpgsql
 as $$
 declare
-    r record;
     v_now timestamptz := clock_timestamp();
-    v_next timestamptz;
-    v_free integer;
+    v_rooms room[];
 begin
-    return query
-    select k.key, s.held, l.max, false, greatest(l.max - s.held, 0)
-    from unnest(p_keys) k (key) join concurrency_limit l on l.id = split_part(k.key, ':', 1)::integer
-    cross join lateral (select count(*)::integer as held from slot s where s.key = k.key) s
-    where l.rate_count is null;
-    if not exists (select from concurrency_limit l where l.rate_count is not null) then
-        return;
+    v_rooms := array(
+        select (k.limit_id, k.group_value, s.held, l.max, l.rate_count is not null, greatest(l.max - s.held, 0))::room
+        from unnest(p_keys) k join concurrency_limit l on l.id = k.limit_id
+        cross join lateral (
+            select count(*)::integer as held from slot s
+            -- what has a rate alone may have very many holders, and nobody counts them
+            where l.max < 2147483647 and s.limit_id = k.limit_id and s.group_value = k.group_value
+        ) s);
+    if not exists (select from unnest(v_rooms) m where m.rated and m.free > 0) then
+        return v_rooms;
     end if;
 
-    for r in
-        select k.key, l.max, l.rate_count, l.rate_seconds,
-            case when l.max = 2147483647 then 0 else (select count(*) from slot s where s.key = k.key) end::integer as held
-        from unnest(p_keys) k (key) join concurrency_limit l on l.id = split_part(k.key, ':', 1)::integer
-        where l.rate_count is not null
-    loop
-        v_free := greatest(r.max - r.held, 0);
-        if v_free > 0 then
-            if exists (select from wake w where w.key = r.key and w.at > v_now) then
-                v_free := 0;
-            else
-                select least(v_free, r.rate_count - count(*)), min(a.admitted_at) + make_interval(secs => r.rate_seconds)
-                into v_free, v_next
-                from admission a
-                where a.key = r.key and a.rated and a.admitted_at > v_now - make_interval(secs => r.rate_seconds);
-                if v_free <= 0 then
-                    v_free := 0;
-                    insert into wake (key, at) values (r.key, v_next);
-                end if;
-            end if;
-        end if;
-        return next (r.key, r.held, r.max, true, v_free)::room;
-    end loop;
+    with started as (
+        select m as room, l.rate_count - a.count as free, a.first + make_interval(secs => l.rate_seconds) as next
+        from unnest(v_rooms) m join concurrency_limit l on l.id = m.limit_id and m.rated and m.free > 0
+        cross join lateral (
+            select count(*)::integer as count, min(a.admitted_at) as first from admission a
+            where a.limit_id = m.limit_id and a.group_value = m.group_value and a.rated
+                and a.admitted_at > v_now - make_interval(secs => l.rate_seconds)
+        ) a
+        where not exists (
+            select from wake w where w.limit_id = m.limit_id and w.group_value = m.group_value and w.at > v_now)
+    ), marked as (
+        insert into wake (limit_id, group_value, at)
+        select (room).limit_id, (room).group_value, next from started where free <= 0
+    )
+    select array_agg((m.limit_id, m.group_value, m.held, m.allowed, m.rated, case when m.rated and m.free > 0
+        then greatest(least(m.free, coalesce(t.free, 0)), 0) else m.free end)::room) into v_rooms
+    from unnest(v_rooms) m
+    left join started t on (t.room).limit_id = m.limit_id and (t.room).group_value = m.group_value;
+    return v_rooms;
 end $$;

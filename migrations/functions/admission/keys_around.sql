@@ -1,12 +1,13 @@
 -- These keys, and those that the first who stand before them need as well. What is about to free slots locks them together,
 -- in one order, so that nobody has to be passed over because of a key that was found too late.
-create or replace function keys_around(p_keys text[]) returns text[]
+create or replace function keys_around(p_keys limit_key[]) returns limit_key[]
 language plpgsql stable
 as $$
 begin
     -- Most lanes need one key: nothing is looked at where no lane needs another one.
-    if not exists (select from unnest(p_keys) g where g like 'worker:%' or exists (
-            select from lane l where l.gate = g and cardinality(l.keys) > 1)) then
+    if not exists (select from unnest(p_keys) g where exists (
+            select from lane l
+            where l.gate_limit = g.limit_id and l.gate_group = g.group_value and cardinality(l.keys) > 1)) then
         return p_keys;
     end if;
     return array(
@@ -14,7 +15,8 @@ begin
         union
         select k from unnest(p_keys) g
         cross join lateral (
-            select keys from lane l where l.gate = g order by l.rank, l.place, l.ready_at, l.execution_id limit 50) l
-        cross join unnest(l.keys) k where cardinality(l.keys) > 1 or g like 'worker:%'
+            select keys from lane l where l.gate_limit = g.limit_id and l.gate_group = g.group_value
+            order by l.rank, l.place, l.ready_at, l.execution_id limit 50) l
+        cross join unnest(l.keys) k where cardinality(l.keys) > 1
     );
 end $$;

@@ -4,7 +4,9 @@ create or replace function limits_changed(p_namespaces integer[], p_limits integ
 language plpgsql
 as $$
 begin
-    update lane set gate = 'regroup', moved_at = clock_timestamp() where namespace_id = any (p_namespaces);
-    delete from wake where split_part(key, ':', 1) = any (p_limits::text[]);
-    insert into wake (key) select distinct gate from lane where split_part(gate, ':', 1) = any (p_limits::text[]);
+    update lane set gate_kind = 'regroup', gate_limit = null, gate_group = null, moved_at = clock_timestamp()
+    where namespace_id = any (p_namespaces);
+    delete from wake where limit_id = any (p_limits);
+    insert into wake (limit_id, group_value)
+    select distinct gate_limit, gate_group from lane where gate_limit = any (p_limits);
 end $$;

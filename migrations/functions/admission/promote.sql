@@ -1,115 +1,43 @@
--- Lets those start who wait before these keys (whose locks the caller holds), as far as there is room: in the order
--- of rank, turn and the instant at which they became ready. Costs what is started, however many wait. Of very many a
--- part is started, and a wake row sees to the rest.
+-- Promote: those who wait before these keys start as far as there is room, in the order of rank, turn and the instant at which
+-- they became ready. Choose, admit, and leave a wake row where more may start. Costs what is started, however many wait.
+-- The caller holds the keys' locks, so nobody frees a slot or joins the line between the look and the choice; rows are not
+-- waited for: who holds one may be waiting for these keys.
 -- planner: lookups
-create or replace function promote(p_keys text[]) returns setof staged
+create or replace function promote(p_keys limit_key[]) returns message[]
 language plpgsql
 as $$
 declare
-    r record;
-    v_gates text[];
-    v_shared boolean;
+    v_gates limit_key[];
+    v_several boolean;
+    v_chosen candidate[];
     v_rooms room[];
-    v_away boolean;
-    v_chosen chosen[];
-    v_behind chosen[];
-    v_admitted uuid[] := '{}';
-    v_skipped uuid[];
-    v_stuck text[] := '{}';
-    v_lanes text[];
+    v_again limit_key[];
+    v_messages message[] := '{}';
 begin
-    select array_agg(distinct k), bool_or(k like 'worker:%' or exists (
-        select from lane l where l.gate = k and cardinality(l.keys) > 1))
-    into v_gates, v_shared
-    from unnest(p_keys) k where exists (select from lane l where l.gate = k);
+    select array_agg(distinct k), bool_or(exists (
+        select from lane l where l.gate_limit = k.limit_id and l.gate_group = k.group_value and cardinality(l.keys) > 1))
+    into v_gates, v_several
+    from unnest(p_keys) k
+    where exists (select from lane l where l.gate_limit = k.limit_id and l.gate_group = k.group_value);
     if v_gates is null then
-        return;
-    elsif v_shared then
-        -- Some need other keys too. All are looked at together, so that nobody takes a slot before an older one who
-        -- needs both.
-        return query select * from promote_shared(v_gates, p_keys);
-        return;
+        return v_messages;
     end if;
-
-    v_rooms := array(select m from key_room(v_gates) m);
-    with first as (
-        select w.lane, w.rank, w.turn, w.ready_at, w.execution_id, greatest(w.since, l.moved_at) as since,
-            l.keys, l.fair, l.gate, least(m.free, 1000) as free, n.away_since is not null as away,
-            n.queue, n.envelope,
-            row_number() over (partition by m.key order by w.rank, w.turn, w.ready_at, w.execution_id) as n
-        from unnest(v_rooms) m
-        cross join lateral (
-            select * from lane l where l.gate = m.key
-            order by l.rank, l.place, l.ready_at, l.execution_id limit least(m.free, 1000)
-        ) l
-        join namespace n on n.id = l.namespace_id
-        cross join lateral (
-            select * from waiter w
-            where w.lane = l.id
-                and (w.rank, w.turn, w.ready_at, w.execution_id) >= (l.rank, l.turn, l.ready_at, l.execution_id)
-            order by w.rank, w.turn, w.ready_at, w.execution_id limit least(m.free, 1000) + 1
-        ) w
-        where m.free > 0
-    ), numbered as (
-        select (lane, rank, turn, ready_at, execution_id, since, keys, fair, gate, queue, envelope)::chosen as c,
-            n <= free as chosen, away
-        from first
-    )
-    select array_agg(c) filter (where chosen), coalesce(array_agg(c) filter (where not chosen), '{}'), bool_or(away)
-    into v_chosen, v_behind, v_away from numbered;
-    if v_away then
-        -- Nobody lives who would run them: they let others pass, until a worker comes.
-        with moved as (
-            update lane l set gate = 'worker:' || n.id, moved_at = clock_timestamp()
-            from namespace n where l.gate = any (v_gates) and n.id = l.namespace_id and n.away_since is not null
-            returning l.gate
-        )
-        insert into wake (key) select distinct gate from moved; -- one may just have come, and seen nobody
-        return query select * from promote(p_keys);
-        return;
-    elsif v_chosen is null then
-        return;
+    if v_several then
+        -- Some need other keys too. All are looked at together, so that nobody takes a slot before an older one who needs both.
+        select * into v_chosen, v_rooms, v_again from choose_one_by_one(v_gates);
+    else
+        select * into v_chosen, v_rooms, v_again from choose_at_once(v_gates);
     end if;
-    for r in select * from start_admitted(v_chosen, v_rooms, 'queued') loop
-        if r.queue = 'admitted' then
-            v_admitted := v_admitted || r.ids;
-        else
-            return next r;
-        end if;
-    end loop;
-    if cardinality(v_admitted) < cardinality(v_chosen) then
-        -- Somebody is about to end these. Should he not, their keys are looked at again.
-        v_skipped := array(select c.execution_id from unnest(v_chosen) c except select unnest(v_admitted));
-        v_behind := v_behind || array(select c from unnest(v_chosen) c where c.execution_id = any (v_skipped));
-        v_chosen := array(select c from unnest(v_chosen) c where c.execution_id <> all (v_skipped));
-        update waiter set since = clock_timestamp() where execution_id = any (v_skipped);
-        v_stuck := array(select distinct c.gate from unnest(v_behind) c where c.execution_id = any (v_skipped));
-        insert into wake (key, at) select k, clock_timestamp() + interval '100 milliseconds' from unnest(v_stuck) k;
+    if v_chosen <> '{}' then
+        v_messages := admit(v_chosen, v_rooms);
     end if;
-
-    -- Where each lane begins now; one that is empty goes.
-    v_lanes := array(select distinct c.lane from unnest(v_chosen) c);
-    with passed as (
-        select (c).lane, (c).rank, (c).turn, (c).ready_at, (c).execution_id, gone
-        from (select c, true as gone from unnest(v_chosen) c union all select c, false from unnest(v_behind) c) x
-    ), begins as (
-        select lane, count(*) filter (where gone) as started,
-            (array_agg((rank, turn, ready_at, execution_id)::place order by rank, turn, ready_at, execution_id)
-                filter (where not gone))[1] as head
-        from passed group by lane
-    ), empty as (
-        delete from lane l using begins b where l.id = any (v_lanes) and l.id = b.lane and b.head is null
-    )
-    update lane l
-    set rank = (b.head).rank, turn = (b.head).turn, ready_at = (b.head).ready_at,
-        execution_id = (b.head).execution_id, admitted = l.admitted + b.started
-    from begins b where l.id = any (v_lanes) and l.id = b.lane and b.head is not null;
-
-    -- Before these some are left who have room still (there were very many), or wait for the next instant of their rate.
-    v_gates := array(select m.key from unnest(v_rooms) m
-                     where (m.rated or m.free > 1000) and m.key <> all (v_stuck)
-                         and exists (select from lane l where l.gate = m.key));
-    if v_gates <> '{}' then
-        insert into wake (key) select m.key from key_room(v_gates) m where m.free > 0;
+    if v_again <> '{}' then
+        -- Before these some are left who have room still (there were very many), or wait for the next instant of their rate.
+        insert into wake (limit_id, group_value)
+        select m.limit_id, m.group_value
+        from unnest(key_room(array(select k from unnest(v_again) k where exists (
+            select from lane l where l.gate_limit = k.limit_id and l.gate_group = k.group_value)))) m
+        where m.free > 0;
     end if;
+    return v_messages;
 end $$;

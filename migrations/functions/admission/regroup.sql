@@ -1,16 +1,19 @@
--- Puts those whose limits changed into the lines where they belong now, a lane's p_limit first at a time. They keep the
+-- Puts those whose limits changed into the lanes where they belong now, a lane's p_limit first at a time. They keep the
 -- instant at which they became ready, and with it their place.
 -- planner: lookups
-create or replace function regroup(p_limit integer) returns setof staged
+create or replace function regroup(p_limit integer, out messages message[], out regrouped boolean)
 language plpgsql
 as $$
 declare
     v_lane lane;
     v_ids uuid[];
-    v_wanted wanted[];
-    v_free uuid[];
+    v_belong candidate[];
+    v_free candidate[];
+    v_keys limit_key[];
 begin
-    select * into v_lane from lane where gate = 'regroup' order by rank, place, ready_at, execution_id limit 1;
+    messages := '{}';
+    regrouped := false;
+    select * into v_lane from lane where gate_kind = 'regroup' order by rank, ready_at, execution_id limit 1;
     if not found then
         return;
     end if;
@@ -19,29 +22,29 @@ begin
     v_ids := array(select x.id from (select id from execution where id = any (v_ids) and status = 'queued'
                                      order by id for no key update skip locked) x);
     perform lock_placement();
-    v_wanted := in_line(array(select w from wanted_keys(v_ids) w));
-    perform lock_keys(v_lane.keys || array(select distinct k from unnest(v_wanted) w, unnest(w.keys) k));
+    v_belong := find_lanes(array(select c from find_candidates(v_ids) c));
+    v_keys := v_lane.keys || array(select distinct k from unnest(v_belong) c cross join unnest(c.keys) k);
+    perform lock_keys(v_keys);
     if v_ids = '{}' and exists (select from waiter where lane = v_lane.id) then
         return; -- others have those rows, perhaps to do this very thing: the lane is not done
     end if;
 
-    if not exists (select from unnest(v_wanted) w where w.lane is distinct from v_lane.id) then
+    if not exists (select from unnest(v_belong) c where c.lane <> v_lane.id or c.keys is null) then
         -- All of them wait where they should (or nobody does any more).
-        update lane set gate = keys[1], moved_at = clock_timestamp() where id = v_lane.id and gate = 'regroup';
+        perform stand_again(array[v_lane.id], 'regroup');
     else
-        with gone as (delete from waiter where lane = v_lane.id and execution_id = any (v_ids) returning execution_id)
-        select array_agg(w) filter (where w.keys is not null), array_agg(w.id) filter (where w.keys is null)
-        into v_wanted, v_free
-        from gone g join unnest(v_wanted) w on w.id = g.execution_id;
+        select array_agg(c) filter (where c.keys is not null), array_agg(c) filter (where c.keys is null)
+        into v_belong, v_free
+        from unnest(v_belong) c join waiter w on w.execution_id = c.id and w.lane = v_lane.id;
+        perform leave_line(array(select c.id from unnest(v_belong) c), false);
         if v_free is not null then
-            return query select * from start_unlimited(v_free, 'queued');
+            perform leave_line(array(select c.id from unnest(v_free) c), true);
+            messages := admit(v_free, '{}');
         end if;
-        if v_wanted is not null then
-            update execution e set keys = w.keys from unnest(v_wanted) w where e.id = any (v_ids) and e.id = w.id;
-            perform enqueue(v_wanted);
+        if v_belong is not null then
+            perform join_line(v_belong);
         end if;
     end if;
-    perform find_heads(array[v_lane.id]);
-    return query select * from promote(v_lane.keys || array(select distinct k from unnest(v_wanted) w, unnest(w.keys) k));
-    return query select null::bigint, 'regrouped', v_ids;
+    messages := messages || promote(v_keys);
+    regrouped := true;
 end $$;

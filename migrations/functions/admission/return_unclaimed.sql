@@ -1,14 +1,14 @@
 -- Gives back the slots of executions that were admitted and then lost all workers that could claim them, p_grace ago.
 -- They go back to their place in line.
 -- planner: lookups
-create or replace function return_unclaimed(p_grace interval, p_limit integer) returns setof staged
+create or replace function return_unclaimed(p_grace interval, p_limit integer) returns message[]
 language plpgsql
 as $$
 declare
     v_ids uuid[];
 begin
     if not exists (select from namespace where away_since < clock_timestamp() - p_grace) then
-        return;
+        return '{}';
     end if;
     with found as (
         select e.id from execution e
@@ -21,8 +21,5 @@ begin
         returning e.id
     )
     select array_agg(id) into v_ids from moved;
-    if v_ids is not null then
-        return query select * from leave_limits(v_ids);
-        return query select * from stage('execution.requested', v_ids, 50);
-    end if;
+    return settle_moves(null, v_ids, v_ids);
 end $$;

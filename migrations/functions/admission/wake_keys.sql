@@ -1,20 +1,45 @@
--- Looks again at keys that somebody freed a slot of without being able to lock what else it takes, of which the rate
--- allows another start now, or whose limit changed; and at executions whose worker has come.
+-- Looks again at keys that somebody freed a slot of without being able to lock what else it takes, of which the rate allows
+-- another start now, or whose limit changed; and at lanes whose worker has come, which stand before their keys again.
 -- planner: lookups
-create or replace function wake_keys(p_limit integer) returns setof staged
+create or replace function wake_keys(p_limit integer, out messages message[], out woken boolean)
 language plpgsql
 as $$
 declare
     v_now timestamptz := clock_timestamp();
-    v_due text[] := array(select distinct x.key from (select key from wake where at <= v_now order by at limit p_limit) x);
+    v_keys limit_key[];
+    v_spaces integer[];
+    v_lanes uuid[];
 begin
-    if v_due = '{}' then
+    messages := '{}';
+    woken := false;
+    select array_agg(distinct (x.limit_id, x.group_value)::limit_key) filter (where x.limit_id is not null),
+        array_agg(distinct x.namespace_id) filter (where x.namespace_id is not null)
+    into v_keys, v_spaces
+    from (select * from wake where at <= v_now order by at limit p_limit) x;
+    if v_keys is null and v_spaces is null then
         return;
     end if;
-    perform lock_keys(keys_around(v_due));
-    delete from wake where key = any (v_due) and at <= v_now;
-    if found then
-        return query select null::bigint, 'woken', '{}'::uuid[];
-        return query select * from promote(v_due);
+    v_lanes := array(
+        select l.id from namespace n cross join lateral (
+            select id from lane l where l.namespace_id = n.id and l.gate_kind = 'worker'
+            order by l.rank, l.ready_at, l.execution_id limit p_limit) l
+        where n.id = any (v_spaces) and n.away_since is null);
+    perform lock_keys(keys_around(v_keys || array(
+        select distinct k from lane l cross join unnest(l.keys) k where l.id = any (v_lanes))));
+
+    -- Another replica may have come to the same ones, and been first.
+    delete from wake w using unnest(v_keys) k
+    where w.limit_id = k.limit_id and w.group_value = k.group_value and w.at <= v_now;
+    woken := found;
+    delete from wake where namespace_id = any (v_spaces) and at <= v_now;
+    woken := woken or found;
+    if not woken then
+        return;
     end if;
+    v_keys := v_keys || stand_again(v_lanes, 'worker');
+    insert into wake (namespace_id) -- of very many lanes a part
+    select n.id from namespace n
+    where n.id = any (v_spaces) and n.away_since is null
+        and exists (select from lane l where l.namespace_id = n.id and l.gate_kind = 'worker');
+    messages := promote(v_keys);
 end $$;

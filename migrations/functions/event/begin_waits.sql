@@ -2,11 +2,12 @@
 -- that are stored once this has committed. An event that was stored before `since` came before the wait, though it may
 -- be looked at later.
 -- planner: lookups
-create or replace function begin_waits(p_ids uuid[]) returns setof staged
+create or replace function begin_waits(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 declare
-    v_asked uuid[];
+    v_asking uuid[];
+    v_asked jsonb[];
 begin
     with begun as (
         insert into event_wait (execution_id, tenant, trigger, path, key, since)
@@ -28,17 +29,11 @@ begin
     order by 1, 2
     on conflict do nothing;
 
-    with asked as (
-        insert into inquiry (execution_id, prompt, schema, assignee, default_answer, due_at)
-        select e.id, p.params ->> 'prompt', nullif(p.params -> 'schema', 'null'), p.params ->> 'assignee',
-            nullif(p.params -> 'default', 'null'),
-            clock_timestamp() + make_interval(secs => (p.params ->> 'timeout')::double precision)
-        from execution e join namespace n on n.id = e.namespace_id join payload p on p.execution_id = e.id
-        where e.id = any (p_ids) and n.action = 'inquiry'
-        returning execution_id
-    )
-    select array_agg(execution_id order by execution_id) into v_asked from asked;
-    if v_asked is not null then
-        return query select * from stage('inquiry.created', v_asked, 50);
+    select array_agg(e.id), array_agg(p.params) into v_asking, v_asked
+    from execution e join namespace n on n.id = e.namespace_id join payload p on p.execution_id = e.id
+    where e.id = any (p_ids) and n.action = 'inquiry';
+    if v_asking is null then
+        return '{}';
     end if;
+    return ask_inquiries(v_asking, v_asked);
 end $$;

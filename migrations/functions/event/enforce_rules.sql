@@ -3,7 +3,7 @@
 create or replace function enforce_rules(
     p_ids uuid[], p_events uuid[], p_rules text[], p_definitions integer[], p_namespaces integer[],
     p_action_definitions integer[], p_priorities smallint[], p_params text[], p_options text[], p_errors text[]
-) returns setof staged
+) returns message[]
 language plpgsql
 as $$
 declare
@@ -22,7 +22,8 @@ begin
         returning execution_id, status
     )
     select array_agg(execution_id) into v_new from made where status = 'created';
-    if v_new is not null then
-        return query select * from execute_enforcements(v_new);
+    if v_new is null then
+        return '{}';
     end if;
+    return execute_enforcements(v_new);
 end $$;

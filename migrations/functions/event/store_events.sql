@@ -1,16 +1,15 @@
--- Stores events. One whose message id was seen before (for its tenant, trigger and source) is not stored again: it is
--- returned as `existing` (id given, id that it has), or as `conflict` when its payload differs.
+-- Stores events (`stored`). One whose message id was seen before (for its tenant, trigger and source) is not stored again:
+-- it is `existing`, or one of the `conflicts` when its payload differs.
 -- Stages `event.created` unless the caller matches the rules itself in this transaction (p_matched).
 create or replace function store_events(
     p_ids uuid[], p_triggers text[], p_tenants text[], p_payloads text[], p_sources text[], p_message_ids text[],
-    p_digests text[], p_matched boolean
-) returns setof staged
+    p_digests text[], p_matched boolean,
+    out messages message[], out stored uuid[], out existing replaced_id[], out conflicts replaced_id[]
+)
 language plpgsql
 as $$
 declare
     v_lost uuid[] := '{}';
-    v_new uuid[];
-    r record;
 begin
     insert into event_key (tenant, trigger, source, message_id, event_id, digest)
     select d.tenant, d.trigger, coalesce(d.source, ''), d.message_id, d.id, d.digest
@@ -19,17 +18,16 @@ begin
     where d.message_id is not null
     order by d.tenant, d.trigger, d.source, d.message_id, d.id
     on conflict do nothing;
-    for r in
-        select d.id, k.event_id, k.digest = d.digest as same
-        from unnest(p_ids, p_tenants, p_triggers, p_sources, p_message_ids, p_digests)
-            as d (id, tenant, trigger, source, message_id, digest)
-        join event_key k on (k.tenant, k.trigger, k.source, k.message_id)
-            = (d.tenant, d.trigger, coalesce(d.source, ''), d.message_id)
-        where d.message_id is not null and k.event_id <> d.id
-    loop
-        v_lost := v_lost || r.id;
-        return query select null::bigint, case when r.same then 'existing' else 'conflict' end, array[r.id, r.event_id];
-    end loop;
+    -- A later statement, so that it sees the winners that the insert waited for.
+    select coalesce(array_agg((d.id, k.event_id)::replaced_id) filter (where k.digest = d.digest), '{}'),
+        coalesce(array_agg((d.id, k.event_id)::replaced_id) filter (where k.digest is distinct from d.digest), '{}')
+    into existing, conflicts
+    from unnest(p_ids, p_tenants, p_triggers, p_sources, p_message_ids, p_digests)
+        as d (id, tenant, trigger, source, message_id, digest)
+    join event_key k on (k.tenant, k.trigger, k.source, k.message_id)
+        = (d.tenant, d.trigger, coalesce(d.source, ''), d.message_id)
+    where d.message_id is not null and k.event_id <> d.id;
+    v_lost := array(select x.given from unnest(existing || conflicts) x);
 
     with made as (
         insert into event (id, trigger, tenant, payload, source)
@@ -39,13 +37,10 @@ begin
         on conflict do nothing
         returning id
     )
-    select array_agg(id) into v_new from made;
-    if v_new is not null then
-        if p_matched then
-            return query select null::bigint, 'stored', v_new;
-        else
-            insert into unmatched (event_id) select unnest(v_new);
-            return query select * from stage('event.created', v_new, 50);
-        end if;
+    select coalesce(array_agg(id), '{}') into stored from made;
+    messages := '{}';
+    if stored <> '{}' and not p_matched then
+        insert into unmatched (event_id) select unnest(stored);
+        messages := stage('event.created', stored, 50);
     end if;
 end $$;

@@ -1,26 +1,28 @@
--- Asks for executions to end. Those that no worker has are cancelled at once; those that run become canceling, keep
--- their slots until their worker (or the sweeper) ends them, and are returned as `canceling`.
+-- Asks for executions to end. Those that no worker has are cancelled at once (`moved`); those that run become canceling
+-- (`canceling`), keep their slots until their worker, or the sweeper, ends them, and their workers are to be told; and
+-- workflows are asked to stop (`stopping`).
 -- planner: indexes
-create or replace function cancel_executions(p_ids uuid[], p_reason text) returns setof staged
+create or replace function cancel_executions(
+    p_ids uuid[], p_reason text,
+    out messages message[], out canceling uuid[], out stopping uuid[], out moved uuid[]
+)
 language plpgsql
 as $$
 declare
-    v_running uuid[];
+    v_messages message[];
 begin
-    -- Nobody moves them between the two: what was about to be claimed is claimed, and canceling. All rows come before the
+    -- Nobody moves them between the steps: what was about to be claimed is claimed, and canceling. All rows come before the
     -- keys, which the last step locks.
     perform lock_runs(p_ids);
-    with moved as (
+    with changed as (
         update execution e set status = 'canceling', reason = p_reason
         from namespace n
-        where e.id = any (p_ids) and e.status = 'running' and n.id = e.namespace_id and n.queue like 'work.%'
+        where e.id = any (p_ids) and e.status = 'running' and n.id = e.namespace_id and n.kind = 'action'
         returning e.id
     )
-    select array_agg(id) into v_running from moved;
-    if v_running is not null then
-        return query select null::bigint, 'canceling', v_running;
-    end if;
-    return query select * from stop_workflows(p_ids, 'cancelled', p_reason);
-    return query select * from end_executions(p_ids,
-        array['requested', 'scheduling', 'queued', 'scheduled', 'waiting'], 'cancelled', p_reason, null);
+    select coalesce(array_agg(id), '{}') into canceling from changed;
+    select s.messages, s.stopping into v_messages, stopping from stop_workflows(p_ids, 'cancelled', p_reason) s;
+    select e.messages, e.moved into messages, moved
+    from end_executions(p_ids, array['requested', 'queued', 'scheduled', 'waiting'], 'cancelled', p_reason, null) e;
+    messages := v_messages || messages;
 end $$;

@@ -1,17 +1,36 @@
--- What every end of an execution brings with it, whoever ended it: it is open no more, nothing is due for it, those that
--- belong to no workflow (p_roots) are on their way to the archive, of some (p_told) it is told, and their slots go to the
--- next in line.
-create or replace function close_executions(p_ids uuid[], p_roots uuid[], p_told uuid[]) returns setof staged
+-- What every end of an execution brings with it, whoever ended it: its result is written, it is open no more, nothing is
+-- due for it, what it waited for is asked no more, those that belong to no workflow are on their way to the archive, and
+-- whoever follows it is told. (Its slots are given back by settle_moves, which calls this.)
+create or replace function close_executions(p_ended ended[]) returns message[]
 language plpgsql
 as $$
+declare
+    v_ids uuid[];
+    v_unclaimed uuid[];
+    v_roots uuid[];
+    v_followed uuid[];
 begin
-    delete from live where execution_id = any (p_ids);
-    perform drop_timers(p_ids);
-    if p_roots is not null then
-        insert into finished (ids) values (p_roots);
+    select array_agg(e.id), array_agg(e.id) filter (where not e.claimed), array_agg(e.id) filter (where e.parent is null),
+        array_agg(e.id) filter (where e.followed)
+    into v_ids, v_unclaimed, v_roots, v_followed
+    from unnest(p_ended) e;
+
+    insert into result (execution_id, result, error) select e.id, e.result, e.error from unnest(p_ended) e;
+    delete from live where execution_id = any (v_ids);
+    perform drop_timers(v_ids);
+    if v_unclaimed is not null then -- what a worker had waited for nothing, and is no workflow
+        update inquiry i set answered_at = clock_timestamp(),
+            status = case e.status when 'completed' then 'responded' when 'timeout' then 'timeout' else 'cancelled' end
+        from unnest(p_ended) e
+        where i.execution_id = any (v_unclaimed) and i.execution_id = e.id and i.status = 'created';
+        delete from event_wait where execution_id = any (v_unclaimed);
+        delete from paused_workflow where execution_id = any (v_unclaimed);
     end if;
-    if p_told is not null then
-        return query select * from tell_ends(p_told);
+    if v_roots is not null then
+        insert into finished (ids) values (v_roots);
     end if;
-    return query select * from leave_limits(p_ids);
+    if v_followed is not null then
+        return tell_ends(v_followed);
+    end if;
+    return '{}';
 end $$;

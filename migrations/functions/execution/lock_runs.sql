@@ -1,5 +1,5 @@
--- Locks what is about to end: states of workflows, then rows of executions. So does whoever advances a workflow and ends
--- it then; the other way round, the two would wait for each other.
+-- Locks what is about to end: states of workflows, then rows of executions. An advance that ends its workflow locks in the
+-- same order; the other way round, the two transactions would wait for each other.
 create or replace function lock_runs(p_ids uuid[]) returns void
 language plpgsql
 as $$

@@ -1,12 +1,12 @@
 -- Creates executions and, unless they have to wait for an instant, stages them as requested; or, fused, schedules
 -- them at once. Arrays shorter than p_ids are padded with null. Those that exist already (the same id, or the same
--- child of a workflow) are left alone.
+-- child of a workflow) are left alone: another delivery of the same message was first.
 -- planner: indexes_planned_once
 create or replace function request_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],
     p_origins text[], p_priorities smallint[], p_not_before timestamptz[],
     p_parents uuid[], p_tasks text[], p_items integer[], p_fused boolean
-) returns setof staged
+) returns message[]
 language plpgsql
 as $$
 declare
@@ -24,7 +24,7 @@ begin
     )
     select array_agg(id), array_agg(id) filter (where not_before is null) into v_new, v_ready from made;
     if v_new is null then
-        return;
+        return '{}';
     end if;
 
     insert into payload (execution_id, params, options, origin)
@@ -32,34 +32,17 @@ begin
     from unnest(p_ids, p_params, p_options, p_origins) as d (id, params, options, origin)
     where cardinality(v_new) = cardinality(p_ids) or d.id = any (v_new);
     insert into live (execution_id) select unnest(v_new);
-    if exists (select from definition f where f.id = any (p_definitions)
-               and (f.body ? 'timeouts' or (f.kind = 'workflow' and f.body ? 'timeout')))
-        or exists (select from unnest(p_options) o where o like '%"timeouts"%')
-    then
-        insert into timer (due_at, kind, execution_id)
-        select greatest(clock_timestamp(), d.not_before) + make_interval(secs => t.seconds), t.kind, d.id
-        from unnest(p_ids, p_definitions, p_options, p_not_before) as d (id, definition_id, options, not_before)
-        join definition f on f.id = d.definition_id
-        cross join lateral (values
-            ('expire', coalesce((d.options::jsonb #>> '{timeouts,total}')::double precision,
-                (f.body #>> '{timeouts,total}')::double precision,
-                case when f.kind = 'workflow' then (f.body ->> 'timeout')::double precision end)),
-            ('start', coalesce((d.options::jsonb #>> '{timeouts,schedule_to_start}')::double precision,
-                (f.body #>> '{timeouts,schedule_to_start}')::double precision))
-        ) t (kind, seconds)
-        where t.seconds is not null and d.id = any (v_new)
-        on conflict do nothing;
-    end if;
+    perform set_deadlines(v_new, p_ids, p_definitions, p_options, p_not_before);
     if cardinality(v_new) > coalesce(cardinality(v_ready), 0) then
         insert into timer (due_at, kind, execution_id)
         select not_before, 'ready', id from execution where id = any (v_new) and not_before is not null;
     end if;
 
     if v_ready is null then
-        return;
+        return '{}';
     elsif p_fused then
-        return query select * from schedule_executions(v_ready);
+        return schedule_executions(v_ready);
     else
-        return query select * from stage('execution.requested', v_ready, 50);
+        return stage('execution.requested', v_ready, 50);
     end if;
 end $$;

@@ -1,12 +1,15 @@
--- Runs an execution that has ended once more: a new one, of the same version, with the same parameters and options. Returns
--- nothing if it has not ended or is not known any more.
-create or replace function rerun_execution(p_new uuid, p_old uuid, p_origin text, p_task text, p_value text, p_by text, p_reason text)
-returns setof staged
+-- Runs an execution that has ended once more: a new one, of the same version, with the same parameters and options.
+-- `known` is false if it has not ended or is not known any more.
+create or replace function rerun_execution(
+    p_new uuid, p_old uuid, p_origin text, p_task text, p_value text, p_by text, p_reason text,
+    out messages message[], out known boolean
+)
 language plpgsql
 as $$
 declare
     v_old record;
 begin
+    messages := '{}';
     select x.* into v_old from (
         select e.namespace_id, e.definition_id, e.priority, p.params::text as params, p.options::text as options
         from execution e join payload p on p.execution_id = e.id
@@ -16,13 +19,13 @@ begin
         from archive a join namespace n on n.name = a.namespace
         where a.id = p_old
     ) x limit 1;
-    if not found then
+    known := found;
+    if not known then
         return;
     end if;
-    return query select null::bigint, 'requested', array[p_new];
-    return query select * from request_executions(array[p_new], array[v_old.namespace_id], array[v_old.definition_id],
+    messages := request_executions(array[p_new], array[v_old.namespace_id], array[v_old.definition_id],
         array[v_old.params], array[v_old.options], array[p_origin], array[v_old.priority], null, null, null, null, false);
-    if found then
+    if messages <> '{}' then -- the commit of an earlier try may have come through
         insert into workflow_command (execution_id, kind, task, value, by, reason, obeyed_at)
         values (p_old, 'rerun', p_task, p_value::jsonb, p_by, p_reason, clock_timestamp());
     end if;

@@ -1,11 +1,11 @@
 -- What has started goes on its route; what waits begins to.
-create or replace function send_on(p_queue text, p_ids uuid[], p_size integer) returns setof staged
+create or replace function send_on(p_kind text, p_queue text, p_ids uuid[], p_size integer) returns message[]
 language plpgsql
 as $$
 begin
-    if p_queue = 'waiting' then
-        return query select * from begin_waits(p_ids);
+    if p_kind = 'wait' then
+        return begin_waits(p_ids);
     else
-        return query select * from stage(p_queue, p_ids, p_size);
+        return stage(p_queue, p_ids, p_size);
     end if;
 end $$;

@@ -1,22 +1,26 @@
--- Submits of clients, grouped: one durable commit for all that were pending. Returns what it staged, and as `stale` the
--- definitions that are not current any more, as `existing` pairs of (id given, id that its idempotency key already has),
--- as `conflict` the ids whose key was used for something else. Nothing at all is stored when there are stale ones.
+-- Submits of clients, grouped: one durable commit for all that were pending. `stale`: some of the definitions are not
+-- current any more, and nothing is stored. `existing`: whose idempotency key has an execution already; `conflicts`: whose
+-- key was used for something else. Those are left alone.
 -- planner: indexes_planned_once
 create or replace function submit_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_origins text[],
     p_priorities smallint[], p_not_before timestamptz[], p_expires timestamptz[], p_tenants text[], p_keys text[],
-    p_digests text[]
-) returns setof staged
+    p_digests text[],
+    out messages message[], out stale boolean, out existing replaced_id[], out conflicts replaced_id[]
+)
 language plpgsql
 as $$
 declare
-    v_lost uuid[];
-    r record;
+    v_lost uuid[] := '{}';
 begin
-    if exists (select from (select distinct d from unnest(p_definitions) d) x
-               where not exists (select from catalog c join definition f on (f.kind, f.ref) = (c.kind, c.ref)
-                                 where f.id = x.d and c.definition_id = x.d and c.enabled)) then
-        return query select null::bigint, 'stale', '{}'::uuid[];
+    messages := '{}';
+    existing := '{}';
+    conflicts := '{}';
+    stale := exists (
+        select from (select distinct d from unnest(p_definitions) d) x
+        where not exists (select from catalog c join definition f on (f.kind, f.ref) = (c.kind, c.ref)
+                          where f.id = x.d and c.definition_id = x.d and c.enabled));
+    if stale then
         return;
     end if;
 
@@ -28,17 +32,14 @@ begin
         where d.key is not null order by d.tenant, d.key, d.id
         on conflict do nothing;
         -- A later statement, so that it sees the winners that the insert waited for.
-        for r in
-            select d.id, i.execution_id, i.digest = d.digest as same
-            from unnest(p_ids, p_tenants, p_keys, p_digests) as d (id, tenant, key, digest)
-            join idempotency i on i.tenant = d.tenant and i.key = d.key
-            where d.key is not null and i.execution_id <> d.id
-        loop
-            v_lost := v_lost || r.id;
-            return query select null::bigint, case when r.same then 'existing' else 'conflict' end,
-                array[r.id, r.execution_id];
-        end loop;
-        if v_lost is not null then
+        select coalesce(array_agg((d.id, i.execution_id)::replaced_id) filter (where i.digest = d.digest), '{}'),
+            coalesce(array_agg((d.id, i.execution_id)::replaced_id) filter (where i.digest is distinct from d.digest), '{}')
+        into existing, conflicts
+        from unnest(p_ids, p_tenants, p_keys, p_digests) as d (id, tenant, key, digest)
+        join idempotency i on i.tenant = d.tenant and i.key = d.key
+        where d.key is not null and i.execution_id <> d.id;
+        v_lost := array(select x.given from unnest(existing || conflicts) x);
+        if v_lost <> '{}' then
             select array_agg(id), array_agg(namespace_id), array_agg(definition_id), array_agg(params),
                 array_agg(options), array_agg(origin), array_agg(priority), array_agg(not_before), array_agg(expires)
             into p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, p_priorities, p_not_before, p_expires
@@ -46,9 +47,6 @@ begin
                 p_expires)
                 as d (id, namespace_id, definition_id, params, options, origin, priority, not_before, expires)
             where d.id <> all (v_lost);
-            if p_ids is null then
-                return;
-            end if;
         end if;
     end if;
 
@@ -57,6 +55,6 @@ begin
         select d.expires, 'expire', d.id from unnest(p_ids, p_expires) as d (id, expires)
         where d.expires is not null on conflict do nothing;
     end if;
-    return query select * from request_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins,
+    messages := request_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins,
         p_priorities, p_not_before, null, null, null, false);
 end $$;

@@ -1,5 +1,5 @@
 -- Stages ends again whose message was lost before what follows them began.
-create or replace function restage_ends(p_age interval, p_limit integer) returns setof staged
+create or replace function restage_ends(p_age interval, p_limit integer) returns message[]
 language plpgsql
 as $$
 declare
@@ -15,7 +15,5 @@ begin
         returning u.execution_id
     )
     select array_agg(execution_id order by execution_id) into v_lost from again;
-    if v_lost is not null then
-        return query select * from stage('execution.completed', v_lost, 100);
-    end if;
+    return stage('execution.completed', v_lost, 100);
 end $$;

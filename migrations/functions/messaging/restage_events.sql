@@ -1,5 +1,5 @@
 -- Stages events again whose message was lost before anybody looked at their rules.
-create or replace function restage_events(p_age interval, p_limit integer) returns setof staged
+create or replace function restage_events(p_age interval, p_limit integer) returns message[]
 language plpgsql
 as $$
 declare
@@ -14,7 +14,5 @@ begin
         update unmatched u set since = clock_timestamp() from found f where u.event_id = f.event_id returning u.event_id
     )
     select array_agg(event_id order by event_id) into v_lost from again;
-    if v_lost is not null then
-        return query select * from stage('event.created', v_lost, 50);
-    end if;
+    return stage('event.created', v_lost, 50);
 end $$;

@@ -1,8 +1,10 @@
--- Stages work again whose message was lost with the broker (a purged queue, a lost disk): what has been requested,
--- scheduling or scheduled for longer than p_age with no envelope of it in the outbox. Oldest first, a bounded batch
--- from p_after on, so that callers go round a deep backlog in steps. Returns also `next`, the id to go on after.
+-- Stages work again whose message was lost with the broker (a purged queue, a lost disk): what has been requested or
+-- scheduled for longer than p_age with no envelope of it in the outbox. Oldest first, a bounded batch from p_after on, so
+-- that callers go round a deep backlog in steps. Returns also `next`, the id to go on after; null at the end.
 -- planner: lookups
-create or replace function restage_lost(p_age interval, p_after uuid, p_limit integer, p_queues text[]) returns setof staged
+create or replace function restage_lost(
+    p_age interval, p_after uuid, p_limit integer, p_queues text[], out messages message[], out next uuid
+)
 language plpgsql
 as $$
 declare
@@ -12,15 +14,12 @@ declare
     v_size integer;
     v_scheduled uuid[];
 begin
-    select array_agg(x.execution_id) into v_ids
-    from (select execution_id from live where execution_id > p_after order by execution_id limit p_limit) x;
-    if v_ids is null then
+    messages := '{}';
+    v_ids := array(select execution_id from live where execution_id > p_after order by execution_id limit p_limit);
+    if v_ids = '{}' then
         return;
     end if;
-    return query select null::bigint, 'next', array[v_ids[cardinality(v_ids)]];
-
-    update execution set status = 'requested', ready_at = clock_timestamp()
-    where id = any (v_ids) and status = 'scheduling' and ready_at < clock_timestamp() - p_age;
+    next := v_ids[cardinality(v_ids)];
 
     select array_agg(e.id order by e.id) into v_requested
     from execution e
@@ -30,7 +29,7 @@ begin
         and not exists (select from outbox o where o.queue = 'execution.requested' and e.id = any (o.ids));
     if v_requested is not null then
         update execution set ready_at = clock_timestamp() where id = any (v_requested) and status = 'requested';
-        return query select * from stage('execution.requested', v_requested, 50);
+        messages := stage('execution.requested', v_requested, 50);
     end if;
 
     for v_queue, v_size, v_scheduled in
@@ -39,12 +38,13 @@ begin
         where e.id = any (v_ids) and e.status = 'scheduled' and e.ready_at < clock_timestamp() - p_age
             and (n.queue = any (p_queues) or exists (
                 -- While it holds a slot, others wait: it does not wait until the queue is empty.
-                select from slot s where s.key = e.keys[1] and s.execution_id = e.id
+                select from slot s
+                where s.limit_id = (e.keys[1]).limit_id and s.group_value = (e.keys[1]).group_value and s.execution_id = e.id
                     and s.admitted_at < clock_timestamp() - p_age))
             and not exists (select from outbox o where o.queue = n.queue and e.id = any (o.ids))
         group by n.queue, n.envelope
     loop
         update execution set ready_at = clock_timestamp() where id = any (v_scheduled) and status = 'scheduled';
-        return query select * from stage(v_queue, v_scheduled, v_size);
+        messages := messages || stage(v_queue, v_scheduled, v_size);
     end loop;
 end $$;

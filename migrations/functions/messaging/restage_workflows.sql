@@ -2,7 +2,7 @@
 -- that they have not obeyed, or with something due; and, though nothing should lead there, those that nothing moves on any
 -- more. Goes round the open executions in the same steps as restage_lost.
 -- planner: indexes
-create or replace function restage_workflows(p_age interval, p_after uuid, p_limit integer) returns setof staged
+create or replace function restage_workflows(p_age interval, p_after uuid, p_limit integer) returns message[]
 language plpgsql
 as $$
 declare
@@ -13,7 +13,7 @@ begin
     join execution e on e.id = x.execution_id
     join namespace n on n.id = e.namespace_id
     left join workflow w on w.execution_id = e.id
-    where e.status = 'running' and n.queue = 'workflow.started' and e.ready_at < clock_timestamp() - p_age
+    where e.status = 'running' and n.kind = 'workflow' and e.ready_at < clock_timestamp() - p_age
         and (w.head is null or w.stops > (w.head ->> 'stops')::smallint
             or exists (select from workflow_command c where c.execution_id = e.id and c.obeyed_at is null
                        and c.created_at < clock_timestamp() - p_age)
@@ -24,6 +24,6 @@ begin
         and not exists (select from outbox o where o.queue = 'workflow.started' and e.id = any (o.ids));
     if v_stuck is not null then
         update execution set ready_at = clock_timestamp() where id = any (v_stuck) and status = 'running';
-        return query select * from stage('workflow.started', v_stuck, 20);
     end if;
+    return stage('workflow.started', v_stuck, 20);
 end $$;

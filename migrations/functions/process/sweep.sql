@@ -1,7 +1,8 @@
--- Takes everything away from processes whose last heartbeat is older than p_stale; a few workers at a time. Does
--- nothing until p_stale after a silence of all processes, since then healthy ones look stale too.
+-- Takes everything away from processes whose last heartbeat is older than p_stale, a few at a time: for each its name, how
+-- old its heartbeat is, and the attempts that were taken back (`moved`). Does nothing until p_stale after a silence of all
+-- processes, since then healthy ones look stale too.
 create or replace function sweep(p_stale interval, p_limit integer)
-returns table (outbox_id bigint, queue text, ids uuid[], worker uuid, name text, age interval)
+returns table (worker uuid, name text, age interval, moved uuid[], messages message[])
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -13,7 +14,7 @@ begin
         return;
     end if;
     for r in
-        -- Who left with work in hand has beaten at -infinity, from which no age can be told.
+        -- A worker that left with work in hand has beaten at -infinity, from which no age can be told.
         select p.id, p.name, p.holding, isfinite(p.beat_at) as silent,
             case when isfinite(p.beat_at) then clock_timestamp() - p.beat_at else interval '0' end as age
         from process p
@@ -21,11 +22,10 @@ begin
         order by p.beat_at limit p_limit for update skip locked
     loop
         update process set state = 'dead', holding = '{}', missing = '{}' where id = r.id;
-        return query select null::bigint, 'dead', null::uuid[], r.id, r.name, r.age;
         -- What it still claims after this look stays, as a claim of nobody.
         v_claims := array(select c.id from claim c where c.worker = r.id);
         return query
-        select s.outbox_id, s.queue, s.ids, r.id, r.name, r.age
+        select r.id, r.name, r.age, s.moved, s.messages
         from recover_executions(r.id,
             array(select x from claim c, unnest(c.executions) x where c.id = any (v_claims) union select unnest(r.holding)),
             case when r.silent then format('worker %s was lost (no heartbeat for %s s)', r.name, round(extract(epoch from r.age)))
@@ -41,11 +41,11 @@ begin
         where not exists (select from process p where p.id = c.worker and p.state <> 'dead')
         group by c.worker having max(c.claimed_at) < clock_timestamp() - p_stale limit p_limit
     loop
-        -- Rows first; who waited here for another replica finds nothing left to do.
+        -- Rows are locked before keys. Where another replica was faster, this one waits here, and then finds that the
+        -- executions are not that worker's any more.
         perform from execution where id = any (r.held) order by id for no key update;
-        return query select null::bigint, 'dead', null::uuid[], r.id, 'that had left', r.age;
         return query
-        select s.outbox_id, s.queue, s.ids, r.id, 'that had left', r.age
+        select r.id, 'that had left', r.age, s.moved, s.messages
         from recover_executions(r.id, r.held, format('worker %s had left', r.id)) s;
         delete from claim where id = any (r.claims);
     end loop;

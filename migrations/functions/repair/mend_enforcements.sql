@@ -1,5 +1,5 @@
 -- I7. Enforcements whose execution there never was are executed. One that was and is gone is not: that would be twice.
-create or replace function mend_enforcements(p_ids uuid[]) returns setof staged
+create or replace function mend_enforcements(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 begin
@@ -9,5 +9,5 @@ begin
         and not exists (select from archive a where a.id = n.execution_id)
         and not exists (select from history h where h.execution_id = n.execution_id
                         and h.at >= n.created_at - interval '1 minute');
-    return query select * from execute_enforcements(p_ids);
+    return execute_enforcements(p_ids);
 end $$;

@@ -1,5 +1,5 @@
 -- I10f. What ended is on its way to the archive.
-create or replace function mend_finished(p_ids uuid[]) returns setof staged
+create or replace function mend_finished(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 begin
@@ -8,4 +8,5 @@ begin
     where e.id = any (p_ids) and e.parent is null and e.finished_at is not null
         and not exists (select from finished f where e.id = any (f.ids))
     having count(*) > 0;
+    return '{}';
 end $$;

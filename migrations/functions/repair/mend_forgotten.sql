@@ -1,5 +1,5 @@
 -- I10a. What is open is where recovery looks.
-create or replace function mend_forgotten(p_ids uuid[]) returns setof staged
+create or replace function mend_forgotten(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 begin
@@ -9,6 +9,6 @@ begin
     where e.id = any (p_ids) and e.finished_at is null and e.status <> 'queued'
         and not exists (select from waiter w where w.execution_id = e.id)
     on conflict do nothing;
-    return query select * from mend_lines(array(
-        select e.id::text from execution e where e.id = any (p_ids) and e.status = 'queued'));
+    return mend_lines(array(
+        select e.id from execution e where e.id = any (p_ids) and e.status = 'queued'));
 end $$;

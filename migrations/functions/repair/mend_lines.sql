@@ -1,35 +1,39 @@
--- I5w. Who stands in line without being queued leaves it; who is queued and stands nowhere is requested anew, and finds
--- his old place by the instant at which he became ready; and every lane knows again who is first. p_ids are executions
+-- I5w. What stands in line without being queued leaves it; what is queued and stands nowhere is requested anew, and finds
+-- its old place by the instant at which it became ready; and every lane knows again who is first. p_ids are executions
 -- and lanes.
-create or replace function mend_lines(p_ids text[]) returns setof staged
+create or replace function mend_lines(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 declare
-    v_ids uuid[] := array(select x::uuid from unnest(p_ids) x where x ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$');
-    v_lanes text[];
-    v_keys text[];
+    v_lanes uuid[];
+    v_keys limit_key[];
     v_again uuid[];
+    v_messages message[] := '{}';
 begin
-    perform from execution where id = any (v_ids) order by id for no key update;
+    perform from execution where id = any (p_ids) order by id for no key update;
     v_lanes := array(select id from lane where id = any (p_ids)
-                     union select lane from waiter where execution_id = any (v_ids));
+                     union select lane from waiter where execution_id = any (p_ids));
     v_keys := array(select k from lane l cross join unnest(l.keys) k where l.id = any (v_lanes)
-                    union select k from execution e cross join unnest(e.keys) k where e.id = any (v_ids));
+                    union select k from execution e cross join unnest(e.keys) k where e.id = any (p_ids));
     perform lock_keys(v_keys);
-    delete from waiter w where w.execution_id = any (v_ids)
+    delete from waiter w where w.execution_id = any (p_ids)
         and (not exists (select from execution e where e.id = w.execution_id and e.status = 'queued')
              or not exists (select from lane l where l.id = w.lane));
     with moved as (
         update execution e set status = 'requested', reason = 'it stood in no line (penstock repair)'
-        where e.id = any (v_ids) and e.status = 'queued'
+        where e.id = any (p_ids) and e.status = 'queued'
             and not exists (select from waiter w where w.execution_id = e.id)
         returning id
     )
     select array_agg(id) into v_again from moved;
     if v_again is not null then
-        insert into live (execution_id) select unnest(v_again) on conflict do nothing;
-        return query select * from stage('execution.requested', v_again, 50);
+        v_messages := request_again(v_again);
     end if;
-    perform find_heads(v_lanes);
-    return query select * from promote(v_keys);
+    delete from lane l where l.id = any (v_lanes) and not exists (select from waiter w where w.lane = l.id);
+    update lane l set rank = w.rank, turn = w.turn, ready_at = w.ready_at, execution_id = w.execution_id
+    from unnest(v_lanes) p (id)
+    cross join lateral (
+        select * from waiter w where w.lane = p.id order by w.rank, w.turn, w.ready_at, w.execution_id limit 1) w
+    where l.id = p.id and l.execution_id <> w.execution_id;
+    return v_messages || promote(v_keys);
 end $$;

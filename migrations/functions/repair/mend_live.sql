@@ -1,5 +1,5 @@
 -- I10b. What is not open, or stands in line, is not there.
-create or replace function mend_live(p_ids uuid[]) returns setof staged
+create or replace function mend_live(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 begin
@@ -7,4 +7,5 @@ begin
     delete from live l where l.execution_id = any (p_ids)
         and not exists (select from execution e
                         where e.id = l.execution_id and e.finished_at is null and e.status <> 'queued');
+    return '{}';
 end $$;

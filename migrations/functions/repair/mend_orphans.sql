@@ -1,8 +1,9 @@
 -- I10d. Attempts of workers that are gone are taken back, and those that a worker which lives does not say it holds.
-create or replace function mend_orphans(p_ids uuid[]) returns setof staged
+create or replace function mend_orphans(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 declare
+    v_messages message[] := '{}';
     r record;
 begin
     perform from execution where id = any (p_ids) order by id for no key update;
@@ -16,6 +17,8 @@ begin
                             where p.id = e.claim and p.state <> 'dead' and e.id = any (p.holding))
         group by e.claim
     loop
-        return query select * from recover_executions(r.worker, r.ids, 'its worker is gone (penstock repair)');
+        v_messages := v_messages
+            || (recover_executions(r.worker, r.ids, 'its worker is gone (penstock repair)')).messages;
     end loop;
+    return v_messages;
 end $$;

@@ -1,5 +1,5 @@
 -- I10c. What ended gets an outcome that says that its own was lost, so that nobody waits for it for ever.
-create or replace function mend_outcomes(p_ids uuid[]) returns setof staged
+create or replace function mend_outcomes(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 begin
@@ -7,4 +7,5 @@ begin
     select e.id, jsonb_build_object('type', 'ResultLost', 'message', 'its outcome was lost (penstock repair)')
     from execution e where e.id = any (p_ids) and e.finished_at is not null
     on conflict do nothing;
+    return '{}';
 end $$;

@@ -1,5 +1,5 @@
--- I2. Who runs for nobody is lost; who does not run belongs to nobody.
-create or replace function mend_owners(p_ids uuid[]) returns setof staged
+-- I2. An execution that runs and has no worker is taken back as from a lost one; one that does not run has no worker any more.
+create or replace function mend_owners(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 declare
@@ -12,9 +12,9 @@ begin
     with lost as (
         update execution e set claim = v_nobody from namespace n
         where e.id = any (p_ids) and e.claim is null and e.status in ('running', 'canceling')
-            and n.id = e.namespace_id and n.queue like 'work.%'
+            and n.id = e.namespace_id and n.kind = 'action'
         returning e.id
     )
     select array_agg(id) into v_lost from lost;
-    return query select * from recover_executions(v_nobody, v_lost, 'it ran for nobody (penstock repair)');
+    return (recover_executions(v_nobody, v_lost, 'it ran for nobody (penstock repair)')).messages;
 end $$;

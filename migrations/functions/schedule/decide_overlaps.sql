@@ -1,6 +1,6 @@
 -- What the overlap policies make of fires that should start: whether the run before them still goes on. The caller
 -- holds the schedules' rows, so nobody else starts one meanwhile.
--- planner: lookups_of_fires
+-- planner: lookups
 create or replace function decide_overlaps(
     p_schedules text[], p_dues timestamptz[], p_kinds text[], p_statuses text[], p_overlaps text[], p_errors text[]
 ) returns table (n bigint, status text, error text)

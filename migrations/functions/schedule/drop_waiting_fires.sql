@@ -1,5 +1,5 @@
 -- Waiting fires that will not start any more: their schedule was disabled or deleted.
--- planner: lookups_of_fires
+-- planner: lookups
 create or replace function drop_waiting_fires(p_schedule text, p_reason text) returns void
 language sql
 as $$

@@ -1,14 +1,15 @@
 -- Gives lost fires another execution; or, where p_errors says why there is none, ends them as failed. The caller holds
--- them (settle_fires), and p_old is what each had before.
--- planner: lookups_of_fires
+-- them (settle_fires), and p_old is what each had before. Returns how many got one.
+-- planner: lookups
 create or replace function recover_fires(
     p_schedules text[], p_dues timestamptz[], p_old uuid[], p_ids uuid[], p_namespaces integer[], p_actions integer[],
-    p_params text[], p_options text[], p_origins text[], p_errors text[]
-) returns setof staged
+    p_params text[], p_options text[], p_origins text[], p_errors text[], out messages message[], out recovered integer
+)
 language plpgsql
 as $$
 declare
     v_new uuid[];
+    r record;
 begin
     with given as materialized (
         select * from unnest(p_schedules, p_dues, p_old, p_ids, p_errors) as d (schedule, due_at, old, id, error)
@@ -27,19 +28,17 @@ begin
         update schedule s set last_execution = m.execution_id
         from moved m where s.ref = m.schedule and s.last_execution = m.old and m.status = 'created'
     )
-    select array_agg(execution_id) filter (where status = 'created') into v_new from moved;
-    if v_new is null then
+    select coalesce(array_agg(execution_id) filter (where status = 'created'), '{}') into v_new from moved;
+    messages := '{}';
+    recovered := cardinality(v_new);
+    if recovered = 0 then
         return;
     end if;
-    return query select null::bigint, 'recovered', v_new;
-    return query
-    select r.* from (
-        select array_agg(d.id) as ids, array_agg(d.namespace_id) as namespaces, array_agg(d.action_id) as actions,
-            array_agg(d.params) as params, array_agg(d.options) as options, array_agg(d.origin) as origins
-        from unnest(p_ids, p_namespaces, p_actions, p_params, p_options, p_origins)
-            as d (id, namespace_id, action_id, params, options, origin)
-        where d.id = any (v_new)
-    ) a
-    cross join lateral request_executions(a.ids, a.namespaces, a.actions, a.params, a.options, a.origins, null, null,
-        null, null, null, true) r;
+    select array_agg(d.id) as ids, array_agg(d.namespace_id) as namespaces, array_agg(d.action_id) as actions,
+        array_agg(d.params) as params, array_agg(d.options) as options, array_agg(d.origin) as origins
+    into r from unnest(p_ids, p_namespaces, p_actions, p_params, p_options, p_origins)
+        as d (id, namespace_id, action_id, params, options, origin)
+    where d.id = any (v_new);
+    messages := request_executions(r.ids, r.namespaces, r.actions, r.params, r.options, r.origins, null, null, null,
+        null, null, true);
 end $$;

@@ -1,5 +1,5 @@
 -- Of the fires of these schedules that wait, only the newest goes on waiting.
--- planner: lookups_of_fires
+-- planner: lookups
 create or replace function replace_waiting_fires(p_schedules text[]) returns void
 language sql
 as $$

@@ -1,26 +1,21 @@
--- Writes down how the executions of open fires ended, a batch at a time. Returns fires whose execution is nowhere, be it
--- among the open, the finished or the archived ones: those were lost, and the caller, who now holds them, starts them again.
--- planner: lookups_of_fires
-create or replace function settle_fires(p_limit integer) returns table (
-    settled integer, ref text, due_at timestamptz, execution_id uuid, kind text, definition_id integer,
-    namespace_id integer, recoveries smallint, now timestamptz
-)
+-- Writes down how the executions of open fires ended, a batch at a time: how many had (`settled`), not counting those that
+-- were archived meanwhile. `lost` are fires whose execution is nowhere, be it among the open, the finished or the archived
+-- ones; the caller, who now holds them, starts them again.
+-- planner: lookups
+create or replace function settle_fires(p_limit integer, out settled integer, out lost lost_fire[])
 language plpgsql
 as $$
-#variable_conflict use_column
 declare
     v_ids uuid[];
-    v_schedules text[];
-    v_dues timestamptz[];
-    v_left uuid[];
-    v_count integer;
+    v_ended ended_fire[];
     v_first timestamptz;
     v_last timestamptz;
 begin
-    select array_agg(x.execution_id), array_agg(x.schedule), array_agg(x.due_at), min(x.due_at), max(x.due_at)
-    into v_ids, v_schedules, v_dues, v_first, v_last
+    settled := 0;
+    lost := '{}';
+    select array_agg(x.execution_id), min(x.due_at), max(x.due_at) into v_ids, v_first, v_last
     from (
-        select o.execution_id, o.schedule, o.due_at
+        select o.execution_id, o.due_at
         from open_fire o left join execution e on e.id = o.execution_id
         where e.id is null or e.finished_at is not null
         order by o.execution_id limit p_limit for update of o skip locked
@@ -29,59 +24,19 @@ begin
         return;
     end if;
 
-    with ended as materialized (
-        select d.*, e.status, e.finished_at, r.error
-        from unnest(v_ids, v_schedules, v_dues) as d (id, schedule, due_at)
-        join execution e on e.id = d.id and e.finished_at is not null
-        left join result r on r.execution_id = d.id
-    ), told as (
-        update fire f set outcome = t.status, ended_at = t.finished_at,
-            error = case when t.status <> 'completed'
-                    then left(concat_ws(': ', t.error ->> 'type', t.error ->> 'message'), 500) end
-        from ended t
-        where f.schedule = t.schedule and f.due_at = t.due_at and f.execution_id = t.id
-            and f.due_at between v_first and v_last
-    ), gone as (
-        delete from open_fire o using ended t where o.execution_id = t.id returning o.execution_id
-    )
-    select count(*) into v_count from gone;
-    return query select v_count, null::text, null::timestamptz, null::uuid, null::text, null::integer, null::integer,
-        null::smallint, clock_timestamp();
-    if v_count = cardinality(v_ids) then
-        return;
-    end if;
-
-    with ended as materialized (
-        select d.*, a.status, a.finished_at, a.error
-        from unnest(v_ids, v_schedules, v_dues) as d (id, schedule, due_at)
-        join open_fire o on o.execution_id = d.id
-        join archive a on a.id = d.id and a.finished_at >= o.made_at
-    ), told as (
-        update fire f set outcome = t.status, ended_at = t.finished_at,
-            error = case when t.status <> 'completed'
-                    then left(concat_ws(': ', t.error ->> 'type', t.error ->> 'message'), 500) end
-        from ended t
-        where f.schedule = t.schedule and f.due_at = t.due_at and f.execution_id = t.id
-            and f.due_at between v_first and v_last
-    )
-    delete from open_fire o using ended t where o.execution_id = t.id;
-
-    select array_agg(o.execution_id) into v_left
-    from unnest(v_ids) as d (id) join open_fire o on o.execution_id = d.id
-    where not exists (select from execution e where e.id = o.execution_id);
-    if v_left is null then
-        return;
-    end if;
-    return query
-    select 0, f.schedule, f.due_at, f.execution_id, f.kind, f.definition_id, s.namespace_id, f.recoveries,
-        clock_timestamp()
+    select array_agg((o.execution_id, o.schedule, o.due_at, e.status, e.finished_at, r.error)::ended_fire) into v_ended
     from open_fire o
-    join fire f on f.schedule = o.schedule and f.due_at = o.due_at and f.execution_id = o.execution_id
-    left join schedule s on s.ref = f.schedule
-    where o.execution_id = any (v_left) and f.due_at between v_first and v_last;
-    -- Their fire was dropped by the retention: nothing is left to recover.
-    delete from open_fire o
-    where o.execution_id = any (v_left)
-        and not exists (select from fire f where f.schedule = o.schedule and f.due_at = o.due_at
-                            and f.execution_id = o.execution_id);
+    join execution e on e.id = o.execution_id and e.finished_at is not null
+    left join result r on r.execution_id = o.execution_id
+    where o.execution_id = any (v_ids);
+    settled := write_outcomes(v_ended, v_first, v_last);
+    if settled = cardinality(v_ids) then
+        return;
+    end if;
+
+    select array_agg((o.execution_id, o.schedule, o.due_at, a.status, a.finished_at, a.error)::ended_fire) into v_ended
+    from open_fire o join archive a on a.id = o.execution_id and a.finished_at >= o.made_at
+    where o.execution_id = any (v_ids);
+    perform write_outcomes(v_ended, v_first, v_last);
+    lost := find_lost_fires(v_ids, v_first, v_last);
 end $$;

@@ -1,11 +1,15 @@
--- queued -> created for the first waiting fire of each schedule whose last run has ended, and its execution.
--- planner: lookups_of_fires
-create or replace function start_waiting_fires(p_limit integer) returns setof staged
+-- queued -> created for the first waiting fire of each schedule whose last run has ended, and its execution. Returns how many
+-- were started.
+-- planner: lookups
+create or replace function start_waiting_fires(p_limit integer, out messages message[], out started integer)
 language plpgsql
 as $$
 declare
     v_refs text[];
+    r record;
 begin
+    messages := '{}';
+    started := 0;
     select array_agg(x.ref) into v_refs from (
         select s.ref
         from (select distinct schedule from waiting_fire) w
@@ -17,8 +21,7 @@ begin
         return;
     end if;
 
-    -- A later statement: who held the row before may have started a run.
-    return query
+    -- A later statement: the replica that held the schedule's row before may have started a run.
     with head as materialized (
         select distinct on (w.schedule) w.*
         from waiting_fire w join schedule s on s.ref = w.schedule
@@ -35,14 +38,14 @@ begin
     ), last as (
         update schedule s set last_execution = h.execution_id, last_due = greatest(s.last_due, h.due_at)
         from head h where s.ref = h.schedule
-    ), all_of as (
-        select array_agg(execution_id) as ids, array_agg(namespace_id) as namespaces, array_agg(definition_id) as actions,
-            array_agg(params::text) as params, array_agg(options::text) as options, array_agg(origin::text) as origins,
-            array_agg(case when not_before > clock_timestamp() then not_before end) as not_before
-        from head
     )
-    select r.* from all_of a
-    cross join lateral request_executions(a.ids, a.namespaces, a.actions, a.params, a.options, a.origins, null,
-        a.not_before, null, null, null, true) r
-    where a.ids is not null;
+    select array_agg(execution_id) as ids, array_agg(namespace_id) as namespaces, array_agg(definition_id) as actions,
+        array_agg(params::text) as params, array_agg(options::text) as options, array_agg(origin::text) as origins,
+        array_agg(case when not_before > clock_timestamp() then not_before end) as not_before
+    into r from head;
+    if r.ids is not null then
+        started := cardinality(r.ids);
+        messages := request_executions(r.ids, r.namespaces, r.actions, r.params, r.options, r.origins, null, r.not_before,
+            null, null, null, true);
+    end if;
 end $$;

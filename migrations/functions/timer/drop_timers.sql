@@ -1,5 +1,5 @@
--- Nothing is due for these any more. Whoever is about to fire a timer of theirs waits for their rows, and is not waited for:
--- he fires it in vain.
+-- Nothing is due for these any more. A loop that is about to fire one of their timers has locked it and waits for the rows of
+-- these executions, which the caller holds: to wait for it here would be a deadlock. It finds them ended, and does nothing.
 create or replace function drop_timers(p_ids uuid[]) returns void
 language plpgsql
 as $$

@@ -1,22 +1,24 @@
--- Does what is due, one thing a transaction, since each locks rows first and keys after. Returns also, as `next:<seconds>`,
--- when there will be more to do; null seconds if nobody knows of anything. While somebody stands in line that is soon:
--- who cannot let the next one in leaves a note in `wake`.
-create or replace function fire_due(p_limit integer) returns setof staged
+-- Does what is due, one thing a transaction, since each locks rows first and keys after. `did`: something was due, and
+-- there may be more. `next_in`: seconds until there will be more to do; null where nothing is known to be due. While
+-- executions stand in line that is soon: a transaction that frees a slot and cannot let the next one in writes to `wake`.
+create or replace function fire_due(
+    p_limit integer, out messages message[], out canceling uuid[], out did boolean, out next_in double precision
+)
 language plpgsql
 as $$
 begin
-    return query select * from fire_timers(p_limit);
-    if not found then
-        return query select * from wake_keys(p_limit);
+    select f.messages, f.canceling, f.fired > 0 into messages, canceling, did from fire_timers(p_limit) f;
+    if not did then
+        select w.messages, w.woken into messages, did from wake_keys(p_limit) w;
     end if;
-    if not found then
-        return query select * from regroup(p_limit);
+    if not did then
+        select r.messages, r.regrouped into messages, did from regroup(p_limit) r;
     end if;
-    if not found then
-        return query select * from expire_inquiries(p_limit);
+    if not did then
+        select e.messages, e.expired <> '{}' into messages, did from expire_inquiries(p_limit) e;
     end if;
-    return query select null::bigint, 'next:' || extract(epoch from least(
+    next_in := extract(epoch from least(
         (select min(due_at) from timer), (select min(at) from wake),
         (select min(due_at) from inquiry where status = 'created'),
-        (select clock_timestamp() + interval '2 seconds' from lane limit 1)) - clock_timestamp()), '{}'::uuid[];
+        (select clock_timestamp() + interval '2 seconds' from lane limit 1)) - clock_timestamp());
 end $$;

@@ -1,12 +1,14 @@
 -- Takes back what paused workflows asked for and no worker has begun: it is requested again, frees the slots that it had,
 -- and keeps its place in line by the instant at which it became ready. Workflows inside them are paused too. The caller
 -- holds the workflows' locks, in a later transaction than the one that wrote `paused_workflow` (which a resume meanwhile
--- may have undone): whoever schedules a task after that sees the row, and whoever was about to finds `not_before` changed.
+-- may have undone): a transaction that schedules a task after that sees the row, and one that was about to finds
+-- `not_before` changed.
 -- planner: lookups
-create or replace function hold_children(p_ids uuid[], p_reason text) returns setof staged
+create or replace function hold_children(p_ids uuid[], p_reason text) returns message[]
 language plpgsql
 as $$
 declare
+    v_messages message[];
     v_held uuid[];
     v_inside uuid;
 begin
@@ -18,18 +20,17 @@ begin
         from namespace n
         where e.parent = any (p_ids) and n.id = e.namespace_id and (e.status in ('requested', 'queued', 'scheduled')
             -- a workflow that was told to start and has not begun
-            or e.status = 'running' and n.queue = 'workflow.started'
+            or e.status = 'running' and n.kind = 'workflow'
                 and not exists (select from workflow w where w.execution_id = e.id))
         returning e.id
     )
     select array_agg(id order by id) into v_held from moved;
-    if v_held is not null then
-        insert into live (execution_id) select unnest(v_held) on conflict do nothing;
-        return query select * from leave_limits(v_held);
-    end if;
+    v_messages := settle_moves(null, v_held, v_held);
     for v_inside in select w.execution_id from execution e join workflow w on w.execution_id = e.id
                     where e.parent = any (p_ids) and e.status = 'running' order by 1
     loop
-        return query select * from command_workflow(v_inside, 'pause', null, null, 'the workflow around it', p_reason);
+        v_messages := v_messages
+            || command_workflow(v_inside, 'pause', null, null, 'the workflow around it', p_reason);
     end loop;
+    return v_messages;
 end $$;

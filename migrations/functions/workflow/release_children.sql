@@ -1,9 +1,10 @@
 -- Lets go of what was held: at once, or where a retry or a delay is not due yet, at its instant.
 -- planner: lookups
-create or replace function release_children(p_ids uuid[], p_reason text) returns setof staged
+create or replace function release_children(p_ids uuid[], p_reason text) returns message[]
 language plpgsql
 as $$
 declare
+    v_messages message[];
     v_ready uuid[];
     v_inside uuid;
 begin
@@ -16,12 +17,12 @@ begin
         returning e.id, e.not_before
     )
     select array_agg(id order by id) into v_ready from moved where not_before is null;
-    if v_ready is not null then
-        return query select * from stage('execution.requested', v_ready, 50);
-    end if;
+    v_messages := stage('execution.requested', v_ready, 50);
     for v_inside in select w.execution_id from execution e join workflow w on w.execution_id = e.id
                     where e.parent = any (p_ids) and e.status = 'running' order by 1
     loop
-        return query select * from command_workflow(v_inside, 'resume', null, null, 'the workflow around it', p_reason);
+        v_messages := v_messages
+            || command_workflow(v_inside, 'resume', null, null, 'the workflow around it', p_reason);
     end loop;
+    return v_messages;
 end $$;

@@ -1,10 +1,10 @@
 -- Asks running workflows to stop as p_status; their next advance cancels what is open. Asking again counts only while the
 -- exit task runs: then that is cancelled too.
-create or replace function stop_workflows(p_ids uuid[], p_status text, p_reason text) returns setof staged
+create or replace function stop_workflows(
+    p_ids uuid[], p_status text, p_reason text, out messages message[], out stopping uuid[]
+)
 language plpgsql
 as $$
-declare
-    v_asked uuid[];
 begin
     perform make_workflows(p_ids); -- some may have started to run since they were locked
     with asked as (
@@ -16,10 +16,10 @@ begin
             and e.id = w.execution_id and e.status = 'running'
         returning w.execution_id
     )
-    select array_agg(execution_id) into v_asked from asked;
-    if v_asked is not null then
-        delete from paused_workflow where execution_id = any (v_asked);
-        return query select null::bigint, 'stopping', v_asked;
-        return query select * from stage('workflow.started', v_asked, 1);
+    select coalesce(array_agg(execution_id), '{}') into stopping from asked;
+    messages := '{}';
+    if stopping <> '{}' then
+        delete from paused_workflow where execution_id = any (stopping);
+        messages := stage('workflow.started', stopping, 1);
     end if;
 end $$;

@@ -5,8 +5,7 @@ insert into cluster default values;
 insert into legal_move (old, new)
 select m.old, unnest(string_to_array(m.news, ' '))
 from (values
-    ('requested', 'scheduling queued scheduled running waiting cancelled failed timeout skipped'),
-    ('scheduling', 'requested queued scheduled cancelled failed timeout'),
+    ('requested', 'queued scheduled running waiting cancelled failed timeout skipped'),
     ('queued', 'requested scheduled running cancelled failed timeout skipped'),
     ('scheduled', 'requested running cancelled failed timeout skipped'),
     ('running', 'requested waiting canceling completed failed timeout cancelled abandoned skipped'),
@@ -14,5 +13,5 @@ from (values
     ('canceling', 'cancelled completed failed timeout')
 ) m (old, news);
 
--- What waiting tasks run: nothing that a worker has. Their namespaces are placed on `waiting`, which is no queue.
+-- What waiting tasks run: nothing that a worker has. Their namespaces have no queue.
 insert into definition (kind, ref, digest, body) values ('wait', 'wait_for_event', '', '{}'), ('wait', 'inquiry', '', '{}');

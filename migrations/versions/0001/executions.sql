@@ -19,7 +19,7 @@ create table execution (
     finished_at timestamptz,
     task text,
     reason text,
-    keys text[]
+    keys limit_key[]
 ) with (fillfactor = 25, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_threshold = 500);
 create unique index execution_child on execution (parent, task, item) where parent is not null;
 

@@ -18,38 +18,46 @@ create table concurrency_limit (
 
 -- A slot held by an execution's attempt. Occupancy of a key is counted here, under the key's lock.
 create table slot (
-    key text not null,
+    limit_id integer not null,
+    group_value text not null,
     execution_id uuid not null,
     attempt smallint not null,
     admitted_at timestamptz not null default clock_timestamp(),
-    primary key (key, execution_id)
+    primary key (limit_id, group_value, execution_id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
--- Executions that wait for slots, in lanes: those of a namespace that need the same keys. First in, first out within
--- a rank (minus the priority) and, where a limit is fair, within a turn. `since`: when it joined the line.
+-- Executions that wait for slots, in lanes. First in, first out within a rank (minus the priority) and, where a limit is
+-- fair, within a turn: between the groups that wait for one key of that limit turns are taken. `since`: when it joined.
 create table waiter (
-    lane text not null,
+    lane uuid not null,
     rank smallint not null,
     turn bigint not null,
     ready_at timestamptz not null,
     execution_id uuid not null,
     since timestamptz not null default clock_timestamp(),
+    fair_limit integer,
+    fair_key text,
     fair_group text,
     primary key (lane, rank, turn, ready_at, execution_id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index waiter_execution on waiter (execution_id);
-create index waiter_fair on waiter (fair_group, rank, turn) where fair_group is not null;
+create index waiter_round on waiter (fair_limit, fair_key, rank, turn) where fair_limit is not null;
+create index waiter_group on waiter (fair_limit, fair_group, rank, turn) where fair_limit is not null;
 
--- A lane stands before one gate: a key of its keys that is full, `worker:<namespace>` while no worker lives that runs it,
--- or `regroup` when limits changed. rank ... execution_id are its first waiter's place: a promotion begins to read there,
--- not at what earlier promotions deleted. Before a gate, lanes stand in the order of that place; a turn counts only
--- before the key between whose groups turns are taken. `admitted` were let in since `began_at`.
+-- A lane: executions of a namespace that need the same keys (and take turns by the same limit). It stands before one gate:
+-- a limit's key that is full; or it stands aside and lets others pass, until a worker lives that runs it, or until its
+-- executions are put in line anew since their limits changed (regroup). rank ... execution_id are its first waiter's place:
+-- a promotion begins to read there, not at what earlier promotions deleted. Before a key, lanes stand in the order of that
+-- place; a turn counts only before a key of the limit between whose groups it is taken. `admitted` were let in since
+-- `began_at`. Lanes and their waiters are changed only by whoever has locked all of the lane's keys.
 create table lane (
-    id text primary key,
+    id uuid primary key,
     namespace_id integer not null,
-    keys text[] not null,
-    gate text not null,
-    fair text,
+    keys limit_key[] not null,
+    gate_kind text not null default 'limit',
+    gate_limit integer,
+    gate_group text,
+    fair_limit integer,
     rank smallint not null,
     turn bigint not null,
     ready_at timestamptz not null,
@@ -57,26 +65,35 @@ create table lane (
     moved_at timestamptz not null default clock_timestamp(),
     began_at timestamptz not null default clock_timestamp(),
     admitted bigint not null default 0,
-    place bigint generated always as (case when fair = gate then turn else 0 end) stored
+    place bigint generated always as (case when fair_limit = gate_limit then turn else 0 end) stored,
+    check (gate_kind in ('limit', 'worker', 'regroup') and (gate_kind = 'limit') = (gate_limit is not null)
+        and (gate_limit is null) = (gate_group is null))
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
-create index lane_gate on lane (gate, rank, place, ready_at, execution_id);
-create index lane_shared on lane (gate) where cardinality(keys) > 1;
-create index lane_fair on lane (fair) where fair is not null;
+create index lane_gate on lane (gate_limit, gate_group, rank, place, ready_at, execution_id);
+create index lane_shared on lane (gate_limit, gate_group) where cardinality(keys) > 1;
+create index lane_aside on lane (namespace_id, rank, ready_at, execution_id) where gate_kind <> 'limit';
+create index lane_regroup on lane (rank, ready_at, execution_id) where gate_kind = 'regroup';
 
--- Keys to look at again at an instant. Insert and delete only, and not unique: nobody waits for a row of another's.
+-- Keys to look at again at an instant, and namespaces of which lanes wait for a worker, once one may have come. Insert and
+-- delete only, and not unique: nobody waits for a row of another's.
 create table wake (
-    key text not null,
-    at timestamptz not null default clock_timestamp()
+    limit_id integer,
+    group_value text,
+    namespace_id integer,
+    at timestamptz not null default clock_timestamp(),
+    check ((limit_id is null) = (group_value is null) and (limit_id is null) <> (namespace_id is null))
 );
 create index wake_at on wake (at);
-create index wake_key on wake (key);
+create index wake_key on wake (limit_id, group_value);
+create index wake_namespace on wake (namespace_id) where namespace_id is not null;
 
 -- In which order executions were admitted. Written under the key's lock; order and limits are checked on it, and rates
 -- are counted in it. `since`: from when on it was first in line for that key wherever its place was the best.
 create sequence admission_seq;
 create table admission (
     seq bigint not null default nextval('admission_seq'),
-    key text not null,
+    limit_id integer not null,
+    group_value text not null,
     execution_id uuid not null,
     attempt smallint not null,
     rank smallint not null,
@@ -88,4 +105,4 @@ create table admission (
     allowed integer not null,
     rated boolean not null
 ) partition by range (admitted_at);
-create index admission_rate on admission (key, admitted_at) where rated;
+create index admission_rate on admission (limit_id, group_value, admitted_at) where rated;

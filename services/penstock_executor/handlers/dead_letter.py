@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import Undecodable
-from penstock.messaging import dead_letters, messages
+from penstock.messaging import dead_letters, envelope
 from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import Delivery
 from penstock.moves import FAILED, SCHEDULED
@@ -33,7 +33,7 @@ async def handle(batch: Batch, tx: Transaction) -> None:
 async def _single_out(tx: Transaction, delivery: Delivery, queue: str) -> list[UUID]:
     """An envelope of several is tried again as singles, to find the culprit. The execution of a single is returned."""
     try:
-        ids = messages.decode(delivery.body).ids
+        ids = envelope.decode(delivery.body).ids
     except Undecodable:
         return []
     if len(ids) > 1:

@@ -78,7 +78,7 @@ async def start_waiting(parts: Parts, session: Session) -> None:
     async with session.transaction() as tx:
         await statements.cancel_replaced(tx)
     parts.publisher.publish(tx.staged)
-    await broadcast.cancel_requested(parts.transport, tx.cancelled)
+    await broadcast.cancel_requested(parts.transport, tx.canceling)
     async with session.transaction() as tx:
         await statements.start_waiting(tx, BATCH)
     parts.publisher.publish(tx.staged)

@@ -26,7 +26,7 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     async with session.transaction() as tx:
         due = await timers.fire_due(tx, BATCH)
     parts.publisher.publish(tx.staged)
-    await broadcast.cancel_requested(parts.transport, tx.cancelled)
+    await broadcast.cancel_requested(parts.transport, tx.canceling)
     if due.fired:
         return True
     return RECHECK if due.next_in is None else min(RECHECK, max(SOONEST, due.next_in))

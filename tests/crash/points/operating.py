@@ -13,7 +13,7 @@ from penstock.client import dead_letters
 from penstock.client.limits import Limits
 from penstock.errors import Conflict, NotFound
 from penstock.language.loading import Definitions
-from penstock.messaging import messages
+from penstock.messaging import envelope
 from penstock.messaging.relay import RETURNS, relay
 from penstock.messaging.transports import Message
 from penstock.operate.apply import register
@@ -46,7 +46,7 @@ async def operator(world: World) -> None:
         with contextlib.suppress(Conflict):
             await again(lambda command=command: world.client.command(flow, command, by="ada"))  # type: ignore[misc]
     charge = await world.start("pt.charge", "charge", {"order": 4})
-    await world.rows(LETTER, messages.encode("execution.requested", [charge]).decode())
+    await world.rows(LETTER, envelope.encode("execution.requested", [charge]).decode())
     for row in await world.rows("select id from dead_letter"):
         with contextlib.suppress(NotFound):  # it was put back, and only the answer was lost
             await again(lambda row=row: dead_letters.replay(world.client, row["id"]))  # type: ignore[misc]
@@ -82,7 +82,7 @@ async def upkeep(world: World) -> None:
     await world.ended(await world.start("pt.nap", "long", {"seconds": 1.1}))
     await world.ended(await world.start("pt.charge", "done", {"order": 1}))
     late = Message(
-        queues.ENFORCEMENT_CREATED, messages.encode(queues.ENFORCEMENT_CREATED, [lost]), "late", "?"
+        queues.ENFORCEMENT_CREATED, envelope.encode(queues.ENFORCEMENT_CREATED, [lost]), "late", "?"
     )
     await again(lambda: world.parts.transport.publish([late]))
     await world.rows(UNMATCHED)
@@ -161,7 +161,7 @@ async def commands(world: World) -> None:
     )
     await typed(world, "pause", ids["pt.napping"])
     await typed(world, "cancel", ids["pt.napping"])
-    await world.rows(LETTER, messages.encode("execution.requested", [ids["pt.charge"]]).decode())
+    await world.rows(LETTER, envelope.encode("execution.requested", [ids["pt.charge"]]).decode())
     for row in await world.rows("select id from dead_letter"):
         await typed(world, "dead-letters", "replay", row["id"])
 

@@ -12,7 +12,7 @@ import pytest
 
 from penstock import Trigger
 from penstock.ids import new_id
-from penstock.messaging import messages
+from penstock.messaging import envelope
 from penstock.messaging.transports import Message
 from penstock.store import queues
 from tests.flows import shop
@@ -100,7 +100,7 @@ async def test_an_envelope_of_ours_is_sent_again(house: Installation) -> None:
     await house.apply(*shop.ALL)
     id = await house.client.start("shop.charge", {"order": 7})
     await house.rows("delete from outbox")
-    letter = await bury(house, queues.EXECUTION_REQUESTED, messages.encode("execution.requested", [id]))
+    letter = await bury(house, queues.EXECUTION_REQUESTED, envelope.encode("execution.requested", [id]))
     assert (await penstock("dead-letters", "replay", letter)).code == 0
     await house.executor()
     await house.worker(*shop.ALL)
@@ -111,7 +111,7 @@ async def test_work_that_has_ended_is_not_sent_again(house: Installation) -> Non
     await house.apply(*shop.ALL)
     id = await house.client.start("shop.charge", {"order": 7})
     await house.client.cancel(id)
-    letter = await bury(house, "work.default", messages.encode("work", [id]))
+    letter = await bury(house, "work.default", envelope.encode("work", [id]))
     said = await penstock("dead-letters", "replay", letter)
     assert said.code == 1
     assert "has ended" in said.err

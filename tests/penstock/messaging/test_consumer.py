@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from penstock.language.workflows import from_yaml
-from penstock.messaging import messages
+from penstock.messaging import envelope
 from penstock.messaging.consumer import Consumer
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.transports import Delivery, Message
@@ -68,7 +68,7 @@ async def test_a_handler_s_messages_and_its_ack_come_after_its_commit(house: Ins
     await house.apply(shop.count, CHAIN)
     id = await _running(house)
     [row] = await house.rows("delete from outbox where queue = 'workflow.started' returning queue, ids")
-    body = messages.encode(row["queue"], row["ids"])
+    body = envelope.encode(row["queue"], row["ids"])
     watching = Watching(house, Delivery(row["queue"], body, None, id="m"))
     parts = await house.parts()
     publisher = Publisher(watching, parts.database)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from penstock.errors import Undecodable
 from penstock.ids import made_at, new_id
-from penstock.messaging import messages
+from penstock.messaging import envelope, messages
 
 
 def test_an_envelope_survives_the_wire() -> None:
     ids = [new_id() for _ in range(20)]
-    assert messages.decode(messages.encode("execution.requested", ids)).ids == ids
+    assert envelope.decode(envelope.encode("execution.requested", ids)).ids == ids
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ def test_an_envelope_survives_the_wire() -> None:
 )
 def test_what_is_no_envelope_is_undecodable_and_says_why(body: bytes) -> None:
     with pytest.raises(Undecodable, match="not an envelope of version 1"):
-        messages.decode(body)
+        envelope.decode(body)
 
 
 @given(st.binary(max_size=300))
 def test_no_body_does_anything_but_decode_or_be_refused(body: bytes) -> None:
     with contextlib.suppress(Undecodable):
-        assert messages.decode(body).ids
+        assert envelope.decode(body).ids
 
 
 def test_a_message_carries_its_trace_and_a_correlation() -> None:

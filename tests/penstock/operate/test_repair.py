@@ -118,10 +118,12 @@ async def test_what_waits_for_a_worker_belongs_to_nobody(house: Installation, pa
 async def test_a_slot_of_nobody_is_freed_and_the_next_starts(house: Installation, parts: Parts) -> None:
     await hire(house)
     first = await scheduled(house, "shop.alone", n=1)
-    [slot] = await house.rows("select key from slot where execution_id = $1", first)
+    [slot] = await house.rows("select limit_id from slot where execution_id = $1", first)
     await house.client.cancel(first)
     await house.rows(
-        "insert into slot (key, execution_id, attempt) values ($1, $2, 1) returning 1", slot["key"], first
+        "insert into slot (limit_id, group_value, execution_id, attempt) values ($1, '', $2, 1) returning 1",
+        slot["limit_id"],
+        first,
     )
     second = await scheduled(house, "shop.alone", n=2)
     assert (await house.client.get(second)).status == "queued"

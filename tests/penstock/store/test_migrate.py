@@ -111,7 +111,7 @@ async def test_a_changed_signature_is_refused_with_a_hint_and_nothing_is_changed
 async def test_a_function_that_is_no_sql_is_found_by_who_migrates(
     database: str, files: Path, session: Session
 ) -> None:
-    edit(files / "messaging/stage.sql", "return query", "hand over")
+    edit(files / "messaging/stage.sql", "return v_messages", "hand over v_messages")
     with pytest.raises(asyncpg.PostgresSyntaxError):
         await migrate.upgrade(settings(database))
     assert not await session.fetch("select from pg_proc where prosrc like '%hand over%'")

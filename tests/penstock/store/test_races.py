@@ -17,13 +17,15 @@ from penstock.store.database import Database, Row, Session
 from penstock.store.heartbeats import LEAVE
 
 CLAIM = (
-    "select * from claim_executions($1, $2, $3::uuid[], 100, 'work.default', $4::integer[], '{}'::integer[])"
+    "select one.* from claim_executions($1, $2, $3::uuid[], 100, 'work.default', $4::integer[], '{}'::integer[]), "
+    "unnest(claimed) one"
 )
 FINISH = (
-    "select * from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], null, null, $5::float8[], null, null, "
+    "select moved from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], null, null, $5::float8[], null, null, "
     "'{}'::uuid[], '{}'::uuid[])"
 )
-SCHEDULE = "select * from schedule_executions($1::uuid[])"
+SCHEDULE = "select * from unnest(schedule_executions($1::uuid[]))"
+CANCEL = "select * from cancel_executions($1::uuid[], 'why')"
 
 
 class Scene:
@@ -43,7 +45,8 @@ class Scene:
         )
         self.definition = rows[0][0]
         rows = await self.one.fetch(
-            "insert into namespace (name, action, queue) values ('public::a::b', 'a.b', 'work.default') returning id"
+            "insert into namespace (name, action, kind, queue) "
+            "values ('public::a::b', 'a.b', 'action', 'work.default') returning id"
         )
         self.namespace = rows[0][0]
 
@@ -90,8 +93,8 @@ async def scene(database: str) -> AsyncIterator[Scene]:
     await home.close()
 
 
-def ids_of(rows: list[Row], queue: str) -> list[UUID]:
-    return [id for row in rows if row["queue"] == queue for id in row["ids"]]
+def ids_of(messages: list[Row], queue: str) -> list[UUID]:
+    return [id for message in messages if message["queue"] == queue for id in message["ids"]]
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -120,7 +123,7 @@ async def test_two_workers_that_race_on_an_envelope_claim_each_execution_once(sc
         task = asyncio.create_task(scene.other.fetch(CLAIM, new_id(), new_id(), ids, [scene.definition]))
         await scene.blocked()
     assert sorted(row["execution_id"] for row in won) == ids
-    assert [row for row in await task if row["execution_id"] is not None] == []
+    assert await task == []
 
 
 async def test_a_stale_claim_changes_nothing(scene: Scene) -> None:
@@ -129,10 +132,9 @@ async def test_a_stale_claim_changes_nothing(scene: Scene) -> None:
     worker = new_id()
     await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
     for stranger, attempt in ((new_id(), 1), (worker, 2), (worker, 0)):
-        assert await scene.one.fetch(FINISH, stranger, ids, [attempt], ["completed"], [0.0]) == []
+        assert await scene.one.fetch(FINISH, stranger, ids, [attempt], ["completed"], [0.0]) == [([],)]
     assert await scene.statuses() == {"running"}
-    rows = await scene.one.fetch(FINISH, worker, ids, [1], ["completed"], [0.0])
-    assert ids_of(rows, "moved") == ids
+    assert await scene.one.fetch(FINISH, worker, ids, [1], ["completed"], [0.0]) == [(ids,)]
 
 
 async def test_a_second_completion_changes_nothing(scene: Scene) -> None:
@@ -140,9 +142,9 @@ async def test_a_second_completion_changes_nothing(scene: Scene) -> None:
     await scene.one.fetch(SCHEDULE, ids)
     worker = new_id()
     await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
-    first = await scene.one.fetch(FINISH, worker, ids, [1] * 5, ["completed"] * 5, [0.0] * 5)
-    assert sorted(ids_of(first, "moved")) == ids
-    assert await scene.one.fetch(FINISH, worker, ids, [1] * 5, ["failed"] * 5, [0.0] * 5) == []
+    [[first]] = await scene.one.fetch(FINISH, worker, ids, [1] * 5, ["completed"] * 5, [0.0] * 5)
+    assert sorted(first) == ids
+    assert await scene.one.fetch(FINISH, worker, ids, [1] * 5, ["failed"] * 5, [0.0] * 5) == [([],)]
     assert await scene.statuses() == {"completed"}
 
 
@@ -153,11 +155,9 @@ async def test_cancel_and_completion_have_one_winner(scene: Scene) -> None:
     await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
     async with scene.one.transaction() as tx:
         await tx.fetch(FINISH, worker, ids, [1], ["completed"], [0.0])
-        task = asyncio.create_task(
-            scene.other.fetch("select * from cancel_executions($1::uuid[], 'why')", ids)
-        )
+        task = asyncio.create_task(scene.other.fetch(CANCEL, ids))
         await scene.blocked()
-    assert await task == []
+    assert not any((await task)[0])
     assert await scene.statuses() == {"completed"}
 
 
@@ -166,8 +166,8 @@ async def test_work_that_won_the_race_against_its_cancellation_completes(scene: 
     await scene.one.fetch(SCHEDULE, ids)
     worker = new_id()
     await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
-    rows = await scene.one.fetch("select * from cancel_executions($1::uuid[], 'why')", ids)
-    assert ids_of(rows, "canceling") == ids
+    [told] = await scene.one.fetch(CANCEL, ids)
+    assert told["canceling"] == ids
     await scene.one.fetch(FINISH, worker, ids, [1], ["completed"], [0.0])
     assert await scene.statuses() == {"completed"}
 
@@ -177,7 +177,7 @@ async def test_an_action_that_fails_while_it_is_cancelled_is_cancelled_and_not_r
     await scene.one.fetch(SCHEDULE, ids)
     worker = new_id()
     await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
-    await scene.one.fetch("select * from cancel_executions($1::uuid[], 'why')", ids)
+    await scene.one.fetch(CANCEL, ids)
     await scene.one.fetch(FINISH, worker, ids, [1], ["requested"], [0.0])
     assert await scene.statuses() == {"cancelled"}
 
@@ -197,11 +197,11 @@ async def test_a_worker_takes_only_what_it_has_slots_and_code_for(scene: Scene) 
     ids = await scene.requested(10)
     await scene.one.fetch(SCHEDULE, ids)
     few = "select * from claim_executions($1, $2, $3::uuid[], 3, 'work.default', $4::integer[], '{}'::integer[])"
-    rows = await scene.one.fetch(few, new_id(), new_id(), ids, [scene.definition])
-    assert [row["execution_id"] for row in rows if row["execution_id"]] == ids[:3]
-    assert ids_of(rows, "work.default") == ids[3:]
-    unknown = await scene.one.fetch(few, new_id(), new_id(), ids[3:], [])
-    assert [row["definition_id"] for row in unknown if row["definition_id"]] == [scene.definition]
+    [row] = await scene.one.fetch(few, new_id(), new_id(), ids, [scene.definition])
+    assert [one["execution_id"] for one in row["claimed"]] == ids[:3]
+    assert ids_of(row["messages"], "work.default") == ids[3:]
+    [row] = await scene.one.fetch(few, new_id(), new_id(), ids[3:], [])
+    assert row["unknown"] == [scene.definition]
     assert len(await scene.one.fetch("select from execution where status = 'running'")) == 3
 
 
@@ -209,8 +209,7 @@ async def test_a_message_for_another_route_is_not_claimed_here(scene: Scene) -> 
     ids = await scene.requested(1)
     await scene.one.fetch(SCHEDULE, ids)
     elsewhere = CLAIM.replace("'work.default'", "'work.gpu'")
-    rows = await scene.one.fetch(elsewhere, new_id(), new_id(), ids, [scene.definition])
-    assert [row for row in rows if row["execution_id"]] == []
+    assert await scene.one.fetch(elsewhere, new_id(), new_id(), ids, [scene.definition]) == []
     staged = await scene.one.fetch("select queue from outbox where due_at > clock_timestamp()")
     assert [row["queue"] for row in staged] == ["work.default"]
 
@@ -222,8 +221,8 @@ async def test_work_of_a_worker_that_left_with_it_in_hand_is_taken_back(scene: S
     await scene.one.fetch("insert into process (id, kind, name) values ($1, 'worker', 'leaver')", worker)
     await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
     await scene.one.fetch(LEAVE, worker)
-    rows = await scene.other.fetch("select * from sweep(interval '1 s', 5)")
-    assert ids_of(rows, "moved") == ids
+    [row] = await scene.other.fetch("select * from sweep(interval '1 s', 5)")
+    assert row["moved"] == ids
     assert await scene.statuses() == {"requested"}
     [[reason]] = await scene.one.fetch("select distinct reason from execution")
     assert reason == "worker leaver left with work in hand"
@@ -241,25 +240,27 @@ async def test_what_a_worker_claims_while_it_is_swept_is_swept_later(scene: Scen
         sweeping = asyncio.create_task(scene.other.fetch("select * from sweep(interval '10 s', 5)"))
         await scene.blocked()
         await scene.watcher.fetch(CLAIM, worker, new_id(), ids[1:], [scene.definition])
-    assert ids_of(await sweeping, "moved") == ids[:1]
+    assert [row["moved"] for row in await sweeping] == [ids[:1]]
     assert len(await scene.one.fetch("select from claim")) == 1
     await scene.one.fetch("update claim set claimed_at = claimed_at - interval '1 hour'")
-    rows = await scene.other.fetch("select * from sweep(interval '10 s', 5)")
-    assert ids_of(rows, "moved") == ids[1:]
+    [row] = await scene.other.fetch("select * from sweep(interval '10 s', 5)")
+    assert row["moved"] == ids[1:]
 
 
 async def test_what_another_worker_has_claimed_since_is_not_taken_from_it(scene: Scene) -> None:
     ids = await scene.requested(1)
     await scene.one.fetch(SCHEDULE, ids)
     await scene.one.fetch(CLAIM, new_id(), new_id(), ids, [scene.definition])
-    taken = await scene.other.fetch("select * from recover_executions($1, $2::uuid[], 'lost')", new_id(), ids)
-    assert taken == []
+    [taken] = await scene.other.fetch(
+        "select * from recover_executions($1, $2::uuid[], 'lost')", new_id(), ids
+    )
+    assert not any(taken)
     assert await scene.statuses() == {"running"}
 
 
 async def test_cancelling_a_workflow_and_ending_it_do_not_wait_for_each_other(scene: Scene) -> None:
     [id] = await scene.requested(1)
-    await scene.one.fetch("update namespace set queue = 'workflow.started'")
+    await scene.one.fetch("update namespace set kind = 'workflow', queue = 'workflow.started'")
     await scene.one.fetch(SCHEDULE, [id])
     await scene.one.fetch(
         "insert into workflow (execution_id, definition_id, tenant) values ($1, $2, 'public')",
@@ -268,13 +269,11 @@ async def test_cancelling_a_workflow_and_ending_it_do_not_wait_for_each_other(sc
     )
     async with scene.one.transaction() as tx:  # as an advance does: its state first, then its end
         await tx.fetch("update workflow set head = '{}' where execution_id = $1", id)
-        task = asyncio.create_task(
-            scene.other.fetch("select * from cancel_executions($1::uuid[], 'why')", [id])
-        )
+        task = asyncio.create_task(scene.other.fetch(CANCEL, [id]))
         await scene.blocked()
         await tx.fetch(
             "select * from finish_workflows($1::uuid[], '{completed}', '{1}', array[null]::text[], array[null]::text[])",
             [id],
         )
-    assert await task == []
+    assert not any((await task)[0])
     assert await scene.statuses() == {"completed"}

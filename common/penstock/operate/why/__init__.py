@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from penstock.errors import NotFound
-from penstock.moves import CANCELING, FINAL, QUEUED, REQUESTED, RUNNING, SCHEDULED, SCHEDULING, WAITING
+from penstock.moves import CANCELING, FINAL, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
 from penstock.operate.why import line, past, start, work, workflow
 from penstock.operate.why.answer import Why
 from penstock.settings import Settings
@@ -21,7 +21,6 @@ Reader = Callable[[Session, Execution, Settings], Awaitable[Why]]
 
 READERS: dict[str, Reader] = {
     REQUESTED: start.requested,
-    SCHEDULING: start.scheduling,
     QUEUED: line.queued,
     SCHEDULED: start.scheduled,
     RUNNING: work.running,

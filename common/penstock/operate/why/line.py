@@ -24,14 +24,15 @@ async def queued(session: Session, row: Execution, settings: Settings) -> Why:
     place = await admission_line.place(session, row.id)
     if place is None:
         return why_of(row, "message", "It has just left the line: ask again.")
-    gate = place.gate
-    facts: dict[str, Any] = {"waited": place.waited, "keys": place.keys, "priority": -place.rank}
-    if gate == "regroup":
+    limits = await admission_line.limits(session, place.lane)
+    keys = [{"limit": limit.ref, "group": group_of(limit.group_value, limit.by)} for limit in limits]
+    facts: dict[str, Any] = {"waited": place.waited, "keys": keys, "priority": -place.rank}
+    if place.gate_kind == "regroup":
         says = "Its limits have changed, and it is being put in line anew, at its old place."
         if not await presence.executors(session, settings):
             return why_of(row, "outage", f"{says} {presence.NO_EXECUTOR}", **facts)
         return why_of(row, "regroup", says, **facts)
-    if gate.startswith("worker:"):
+    if place.gate_kind == "worker":
         found = await presence.workers(session, row, settings)
         facts |= {"workers": asdict(found), "route": row.queue}
         if found.able:
@@ -39,23 +40,27 @@ async def queued(session: Session, row: Execution, settings: Settings) -> Why:
             return why_of(row, "worker", says, **facts)
         says = f"{presence.missing(row, found)} It lets others pass meanwhile, and keeps its place."
         return why_of(row, "worker", says, **facts)
-    return await _before(session, row, settings, place, facts)
+    return await _before(session, row, settings, place, limits, facts)
 
 
 async def _before(
-    session: Session, row: Execution, settings: Settings, place: LinePlace, facts: dict[str, Any]
+    session: Session,
+    row: Execution,
+    settings: Settings,
+    place: LinePlace,
+    limits: Sequence[KeyLimit],
+    facts: dict[str, Any],
 ) -> Why:
     """It stands before a key that is full, or was a moment ago."""
-    gate = place.gate
-    limits = await admission_line.limits(session, place.keys)
-    limit, others = limits[gate], [limits[key].ref for key in place.keys if key != gate]
-    holders = await admission_line.holders(session, gate)
+    [limit] = [one for one in limits if one.limit_id == place.gate_limit]
+    others = [one.ref for one in limits if one.limit_id != place.gate_limit]
+    holders = await admission_line.holders(session, limit)
     position = 1 + await admission_line.ahead(session, row.id, place)
-    seconds = await _guess(session, gate, position)
+    seconds = await _guess(session, place, position)
     facts |= {
         "limit": limit.ref,
         "max": limit.max,
-        "group": group_of(gate, limit.by),
+        "group": group_of(limit.group_value, limit.by),
         "also_needs": others or None,
         "position": position,
         "held": limit.held,
@@ -99,24 +104,22 @@ def _held(limit: KeyLimit, most: int, whose: str, turn: str, holders: list[SlotH
     )
 
 
-async def _guess(session: Session, gate: str, position: int) -> float | None:
+async def _guess(session: Session, place: LinePlace, position: int) -> float | None:
     """Seconds until its turn, at the pace since the line formed; None without a history."""
-    pace = await admission_line.pace(session, gate)
+    pace = await admission_line.pace(session, place)
     enough = (pace.admitted or 0) >= HISTORY
     return position / pace.per_second if enough and pace.per_second else None
 
 
-def group_of(key: str, by: Sequence[str] | None) -> dict[str, Any] | None:
+def group_of(values: str | None, by: Sequence[str] | None) -> dict[str, Any] | None:
     """The values of the parameters that a limit is grouped by, of one of its keys. None where it is not grouped; long
     values are not known, only a hash of them."""
-    if not by:
+    if not by or values is None:
         return None
-    text = key.split(":", 1)[1]
     try:
-        values = orjson.loads(text)
+        return dict(zip(by, orjson.loads(values), strict=True))
     except orjson.JSONDecodeError:
-        return dict.fromkeys(by, text)
-    return dict(zip(by, values, strict=True))
+        return dict.fromkeys(by, values)
 
 
 def _short(value: Any) -> str:

@@ -9,15 +9,14 @@ from penstock.language.waits import WAIT_FOR_EVENT
 from penstock.operate.why import workflow
 from penstock.operate.why.answer import Why, span, why_of
 from penstock.settings import Settings
-from penstock.store import waiting_for
+from penstock.store import namespaces, waiting_for
 from penstock.store.database import Session
 from penstock.store.executions import Execution
-from penstock.store.queues import is_work
 from penstock.store.waiting_for import ClaimHolder
 
 
 async def running(session: Session, row: Execution, settings: Settings) -> Why:
-    if not is_work(row.open_queue):
+    if row.kind != namespaces.ACTION:
         return await workflow.running(session, row, settings)
     holder = await _holder(session, row)
     says = f"It runs{_on(holder)}, attempt {row.attempt}{_silence(holder, settings)}."

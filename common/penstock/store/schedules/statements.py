@@ -9,7 +9,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 from penstock.store.database import Session, Transaction
-from penstock.store.effects import ids_of
 from penstock.store.rows import columns_as, rows_as
 
 
@@ -128,7 +127,8 @@ async def actions(tx: Transaction, refs: Collection[str]) -> dict[str, int]:
 
 
 FIRE = """
-select * from fire_schedules($1::text[], $2::timestamptz[], $3::timestamptz[], $4::text[],
+select messages, created, queued, skipped, failed
+from fire_schedules($1::text[], $2::timestamptz[], $3::timestamptz[], $4::text[],
     $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::text[], $10::integer[], $11::uuid[], $12::integer[],
     $13::integer[], $14::timestamptz[], $15::text[], $16::text[], $17::text[], $18::text[])
 """
@@ -139,19 +139,20 @@ async def fire(tx: Transaction, positions: Sequence[FiredUpTo], fires: Sequence[
     holds, were fired. Returns how many became created, queued, skipped and failed."""
     schedules = [list(column) for column in zip(*positions, strict=True)] or [[]] * len(FiredUpTo._fields)
     columns = [list(column) for column in zip(*fires, strict=True)] or [[]] * len(NewFire._fields)
-    rows = await tx.stage(FIRE, *schedules, *columns)
-    return {row["queue"]: len(row["ids"]) for row in rows if row["outbox_id"] is None}
+    [row] = await tx.stage(FIRE, *schedules, *columns)
+    return {status: row[status] for status in ("created", "queued", "skipped", "failed") if row[status]}
 
 
-START_WAITING = "select * from start_waiting_fires($1)"
+START_WAITING = "select messages, started from start_waiting_fires($1)"
 
 
 async def start_waiting(tx: Transaction, limit: int) -> bool:
     """Start waiting fires whose turn has come. Says whether there were any."""
-    return bool(await tx.stage(START_WAITING, limit))
+    [row] = await tx.stage(START_WAITING, limit)
+    return bool(row["started"])
 
 
-CANCEL_REPLACED = "select * from cancel_replaced()"
+CANCEL_REPLACED = "select messages, canceling from cancel_replaced()"
 
 
 async def cancel_replaced(tx: Transaction) -> None:
@@ -173,25 +174,25 @@ class LostFire:
     now: datetime
 
 
-SETTLE = "select * from settle_fires($1)"
+SETTLE = "select settled, lost from settle_fires($1)"
 
 
 async def settle(tx: Transaction, limit: int) -> tuple[int, list[LostFire]]:
     """Write down how executions of fires ended: how many did, and those fires whose execution was lost."""
-    rows = await tx.fetch(SETTLE, limit)
-    lost = columns_as(LostFire, (row for row in rows if row["ref"] is not None))
-    return sum(row["settled"] for row in rows), lost
+    [row] = await tx.fetch(SETTLE, limit)
+    return row["settled"], columns_as(LostFire, row["lost"])
 
 
 RECOVER = """
-select * from recover_fires($1::text[], $2::timestamptz[], $3::uuid[], $4::uuid[], $5::integer[], $6::integer[],
+select messages, recovered
+from recover_fires($1::text[], $2::timestamptz[], $3::uuid[], $4::uuid[], $5::integer[], $6::integer[],
     $7::text[], $8::text[], $9::text[], $10::text[])
 """
 
 
 async def recover(tx: Transaction, old: Sequence[UUID], fires: Sequence[NewFire]) -> int:
     """Give fires, whose executions `old` were lost, others, or end those that have an error. Returns how many got one."""
-    rows = await tx.stage(
+    [row] = await tx.stage(
         RECOVER,
         [f.schedule for f in fires],
         [f.due_at for f in fires],
@@ -204,7 +205,7 @@ async def recover(tx: Transaction, old: Sequence[UUID], fires: Sequence[NewFire]
         [f.origin for f in fires],
         [f.error for f in fires],
     )
-    return len(ids_of(rows, "recovered"))
+    return int(row["recovered"])
 
 
 PUT_ASIDE = """

@@ -29,7 +29,8 @@ class NewChild:
 
 
 START = """
-select * from start_children($1::text[], $2::integer[], $3::uuid[], $4::integer[], $5::integer[], $6::text[], $7::text[],
+select messages, stale
+from start_children($1::text[], $2::integer[], $3::uuid[], $4::integer[], $5::integer[], $6::text[], $7::text[],
     $8::text[], $9::timestamptz[], $10::uuid[], $11::text[], $12::integer[])
 """
 
@@ -42,7 +43,7 @@ async def start(tx: Transaction, children: Sequence[NewChild], remembered: Mappi
 
 # Both in one round trip, in this order: rows of workflows are locked before keys of limits.
 WRITE_AND_START = """
-select s.* from (
+select s.messages, s.stale from (
     select count(*) as n from write_workflows($13::uuid[], $14::text[], $15::uuid[], $16::integer[], $17::boolean[], $18::text[],
         $19::uuid[], $20::integer[], $21::text[], $22::text[])
 ) w
@@ -77,7 +78,7 @@ def _columns(children: Sequence[NewChild], remembered: Mapping[str, int]) -> lis
 
 
 def _started(rows: Sequence[Row]) -> bool:
-    return not any(row["queue"] == "stale" for row in rows)
+    return not rows[0]["stale"]
 
 
 FIND_OPEN = """
@@ -98,7 +99,7 @@ async def lock(tx: Transaction, ids: Sequence[UUID]) -> None:
     await tx.fetch(LOCK, ids)
 
 
-HOLD = "select * from hold_children($1::uuid[], $2)"
+HOLD = "select hold_children($1::uuid[], $2) as messages"
 
 
 async def hold(tx: Transaction, workflows: Sequence[UUID], reason: str) -> None:
@@ -106,7 +107,7 @@ async def hold(tx: Transaction, workflows: Sequence[UUID], reason: str) -> None:
     await tx.stage(HOLD, workflows, reason)
 
 
-RELEASE = "select * from release_children($1::uuid[], $2)"
+RELEASE = "select release_children($1::uuid[], $2) as messages"
 
 
 async def release(tx: Transaction, workflows: Sequence[UUID], reason: str) -> None:

@@ -150,7 +150,7 @@ class EndedWorkflow:
     reason: str | None
 
 
-FINISH = "select * from finish_workflows($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[])"
+FINISH = "select finish_workflows($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[]) as messages"
 
 
 async def finish(tx: Transaction, ends: Sequence[EndedWorkflow]) -> None:
@@ -165,7 +165,7 @@ async def finish(tx: Transaction, ends: Sequence[EndedWorkflow]) -> None:
     )
 
 
-STAGE = "select * from stage($1, $2::uuid[], 1)"
+STAGE = "select stage($1, $2::uuid[], 1) as messages"
 
 
 async def advance_soon(tx: Transaction, ids: Sequence[UUID]) -> None:

@@ -90,7 +90,7 @@ class CompletedWait:
     reason: str
 
 
-COMPLETE = "select * from complete_waits($1::uuid[], $2::text[], $3::text[])"
+COMPLETE = "select messages from complete_waits($1::uuid[], $2::text[], $3::text[])"
 
 
 async def complete(tx: Transaction, waits: Sequence[CompletedWait]) -> None:

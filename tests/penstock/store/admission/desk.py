@@ -22,7 +22,10 @@ REQUEST = """
 select * from request_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], null, null, $5::smallint[], null,
     $6::uuid[], $7::text[], null, false)
 """
-CLAIM = "select * from claim_executions($1, $2, $3::uuid[], 1000, $4, $5::integer[], '{}'::integer[])"
+CLAIM = """
+select one.execution_id
+from claim_executions($1, $2, $3::uuid[], 1000, $4, $5::integer[], '{}'::integer[]), unnest(claimed) one
+"""
 FINISH = """
 select * from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[], null, $6::float8[], null, null,
     '{}'::uuid[], '{}'::uuid[])
@@ -111,7 +114,7 @@ class Desk:
         rows = await (session or self.session).fetch(
             CLAIM, self.worker, new_id(), list(ids), f"work.{ROUTE}", list(self._definitions.values())
         )
-        return [row["execution_id"] for row in rows if row["execution_id"] is not None]
+        return [row["execution_id"] for row in rows]
 
     async def finish(
         self,
@@ -146,7 +149,7 @@ class Desk:
         )
 
     async def timers(self) -> None:
-        while await self.session.fetch("select * from fire_timers(100)"):
+        while await self.session.fetch("select 1 from fire_timers(100) where fired > 0"):
             await asyncio.sleep(0)
 
     async def tidy(self) -> None:
@@ -154,8 +157,8 @@ class Desk:
         await self.session.fetch(
             "update wake set at = clock_timestamp() where at < clock_timestamp() + interval '1 second' returning 1"
         )
-        for step in ("wake_keys(100)", "regroup(2)"):
-            while await self.session.fetch(f"select * from {step}"):
+        for step in ("wake_keys(100) where woken", "regroup(2) where regrouped"):
+            while await self.session.fetch(f"select 1 from {step}"):
                 await asyncio.sleep(0)
 
     async def statuses(self, ids: Sequence[UUID]) -> list[str]:
@@ -167,9 +170,11 @@ class Desk:
         """Which of them (by position) have a slot and wait for a worker."""
         return [n for n, status in enumerate(await self.statuses(ids)) if status == "scheduled"]
 
-    async def slots(self) -> dict[str, int]:
-        rows = await self.session.fetch("select key, count(*) from slot group by key order by key")
-        return {row[0]: row[1] for row in rows}
+    async def slots(self) -> dict[tuple[int, str], int]:
+        rows = await self.session.fetch(
+            "select limit_id, group_value, count(*) from slot group by 1, 2 order by 1, 2"
+        )
+        return {(row[0], row[1]): row[2] for row in rows}
 
     async def reasons(self, ids: Sequence[UUID]) -> list[str]:
         rows = await self.session.fetch("select id, reason from execution where id = any($1::uuid[])", ids)

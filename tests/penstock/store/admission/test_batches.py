@@ -162,7 +162,7 @@ async def test_a_wait_that_becomes_due_between_two_statements_is_begun(desk: Des
     [first] = await desk.request(1, "mail.send")
     [wait] = await desk.request(1, "mail.send")
     [[space]] = await desk.session.fetch(
-        "insert into namespace (name, action, queue) values ('public::core::sleep', 'core.sleep', 'waiting') returning id"
+        "insert into namespace (name, action, kind) values ('public::core::sleep', 'core.sleep', 'wait') returning id"
     )
     await desk.session.fetch(
         "update execution set namespace_id = $2, not_before = now() + interval '1 hour' where id = $1 returning 1",

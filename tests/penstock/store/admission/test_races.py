@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import Limit
+from penstock.store import namespaces
 from tests.penstock.store.admission.desk import Desk
 
 ONE = Limit(1, ref="shop.one", scope="shop")
@@ -40,7 +41,7 @@ async def test_two_that_come_at_once_do_not_both_get_the_last_slot(desk: Desk) -
     other = desk.database.session()
     await racing(desk, lambda tx: desk.admit(ids[1:], tx), desk.admit(ids[:1], other))
     assert await desk.scheduled(ids) == [1]
-    assert await desk.slots() == {"1:": 1}
+    assert await desk.slots() == {(1, ""): 1}
     await desk.sound()
 
 
@@ -118,17 +119,17 @@ async def test_a_key_that_cannot_be_locked_in_order_leaves_a_wake_row(desk: Desk
     await desk.claim([first])
     # It waits for the customer's slot alone and holds none of the pack's; the pack's lock is somebody else's.
     [waits] = await desk.start(1, customer="a")
-    key = next(key for key in await desk.slots() if key.startswith("1:"))
+    group = next(group for limit, group in await desk.slots() if limit == 1)
     session = desk.database.session()
     async with desk.database.session().transaction() as tx:
-        await tx.fetch("select pg_advisory_xact_lock(7, hashtext('2:') & 2047)")
+        await tx.fetch("select pg_advisory_xact_lock(7, key_lock((2, '')))")
         async with session.transaction() as freeing:
             # As if the customer's slot were freed by somebody who knows of no other key.
-            await freeing.fetch("select lock_keys($1::text[])", [key])
-            await freeing.fetch("delete from slot where key = $1 returning 1", key)
-            await freeing.fetch("select * from promote($1::text[])", [key])
+            await freeing.fetch("select lock_keys(array[(1, $1)::limit_key])", group)
+            await freeing.fetch("delete from slot where limit_id = 1 and group_value = $1 returning 1", group)
+            await freeing.fetch("select * from promote(array[(1, $1)::limit_key])", group)
     assert await desk.statuses([waits]) == ["queued"]
-    assert await desk.session.fetch("select from wake where key = $1", key)
+    assert await desk.session.fetch("select from wake where limit_id = 1 and group_value = $1", group)
     await desk.tidy()
     assert await desk.statuses([waits]) == ["scheduled"]
 
@@ -153,7 +154,7 @@ async def test_a_first_in_line_whom_somebody_holds_is_looked_at_again_soon_but_n
         await tx.fetch("select from execution where id = $1 for no key update", waits)
         await desk.finish([first])
         assert await desk.statuses([waits]) == ["queued"]
-        assert not await desk.session.fetch("select * from wake_keys(100)")  # nothing is due yet
+        assert not await desk.session.fetch("select 1 from wake_keys(100) where woken")  # nothing is due yet
         [[soon]] = await desk.session.fetch(
             "select count(*) from wake where at < clock_timestamp() + interval '1 second'"
         )
@@ -166,15 +167,15 @@ async def test_nobody_overtakes_who_stands_first_because_a_key_of_his_is_busy(de
     await desk.open(EACH, Limit(1, ref="shop.whole", scope="shop"))
     await desk.start(1, "shop.refund")
     ids = [(await desk.start(1, customer=customer))[0] for customer in "ab"]
-    [key] = [row[0] for row in await desk.session.fetch("select keys[1] from lane order by ready_at limit 1")]
+    [[key]] = await desk.session.fetch("select key_lock(keys[1]) from lane order by ready_at limit 1")
     session = desk.database.session()
     async with desk.database.session().transaction() as tx:
-        await tx.fetch("select pg_advisory_xact_lock(7, hashtext($1) & 2047)", key)
+        await tx.fetch("select pg_advisory_xact_lock(7, $1)", key)
         async with session.transaction() as freeing:
             # As if he had become the first only after the keys were locked.
-            await freeing.fetch("select lock_keys('{2:}')")
-            await freeing.fetch("delete from slot where key = '2:' returning 1")
-            await freeing.fetch("select * from promote('{2:}')")
+            await freeing.fetch("select lock_keys(array[(2, '')::limit_key])")
+            await freeing.fetch("delete from slot where limit_id = 2 returning 1")
+            await freeing.fetch("select * from promote(array[(2, '')::limit_key])")
         assert await desk.scheduled(ids) == []
     await desk.tidy()
     assert await desk.scheduled(ids) == [0]
@@ -201,8 +202,8 @@ async def test_nobody_who_stands_elsewhere_overtakes_who_is_passed_over(desk: De
     )  # before the pack's limit: there is room under the other one
     [other] = await desk.start(1, "mail.send")
     [older] = await desk.start(1, "shop.refund", priority=5)  # before the limit of all: that is full now
-    gates = await desk.session.fetch("select gate from lane order by rank")
-    assert [row["gate"].split(":")[0] for row in gates] == ["1", "2"]
+    gates = await desk.session.fetch("select gate_limit from lane order by rank")
+    assert [row["gate_limit"] for row in gates] == [1, 2]
     await desk.claim([first, other])
     async with desk.database.session().transaction() as tx:
         await tx.fetch("select id from execution where id = $1 for no key update", older)
@@ -221,7 +222,7 @@ async def test_a_cancellation_and_a_promotion_of_the_same_one_leave_no_slot_behi
     await racing(desk, lambda tx: desk.finish(ids[:1], session=tx), desk.cancel([ids[1]], other))
     await desk.tidy()
     assert await desk.statuses(ids) == ["completed", "cancelled", "scheduled"]
-    assert await desk.slots() == {"1:": 1}
+    assert await desk.slots() == {(1, ""): 1}
     await desk.sound()
 
 
@@ -256,10 +257,12 @@ async def test_two_replicas_that_put_a_line_in_order_anew_leave_nobody_in_the_ol
 
     await racing(desk, regroup, regroup(other))
     await desk.tidy()
-    lanes = await desk.session.fetch("select keys, gate from lane")
-    assert [(len(row["keys"]), row["keys"][0] == row["gate"]) for row in lanes] == [(1, True)]
+    lanes = await desk.session.fetch(
+        "select cardinality(keys) as keys, keys[1] = (gate_limit, gate_group)::limit_key as stands from lane"
+    )
+    assert [(row["keys"], row["stands"]) for row in lanes] == [(1, True)]
     assert not await desk.session.fetch(
-        "select from waiter w join lane l on l.id = w.lane where '1:' = any(l.keys)"
+        "select from waiter w join lane l on l.id = w.lane where (1, '')::limit_key = any(l.keys)"
     )
     # The first holds a slot of the limit as it was: one more starts under the limit as it is.
     assert await desk.scheduled(ids) == [0, 1]
@@ -275,5 +278,24 @@ async def test_a_limit_cannot_change_between_a_decision_and_its_commit(desk: Des
         lambda tx: desk.admit(ids, tx),
         changing.apply(Limit(1, ref="shop.one", scope="shop", by="customer")),
     )
+    assert await desk.scheduled(ids) == [0]
+    await desk.sound()
+
+
+async def test_a_limit_that_changes_while_lanes_are_woken_for_a_worker_is_not_forgotten(desk: Desk) -> None:
+    await desk.open(ONE, worker=False)
+    ids = await desk.start(3)
+    await desk.hire("shop.charge")
+    other = desk.database.session()
+
+    async def change(tx: Any) -> None:
+        await tx.fetch(namespaces.ALONE)
+        await tx.fetch("select limits_changed(array(select id from namespace), '{}')")
+
+    # Whoever wakes has seen that the lane waits for a worker, and waits for the placement.
+    await racing(desk, change, other.fetch("select * from wake_keys(100)"))
+    [[kind]] = await desk.session.fetch("select gate_kind from lane")
+    assert kind == "regroup"
+    await desk.tidy()
     assert await desk.scheduled(ids) == [0]
     await desk.sound()

@@ -156,6 +156,17 @@ async def test_turns_are_taken_across_actions_and_within_a_priority(desk: Desk) 
     await desk.sound()
 
 
+async def test_groups_take_turns_for_each_key_apart(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.each", scope="shop", by="region", fair="customer"))
+    ids = await desk.start(4, customer="big", region="x")
+    ids += await desk.start(1, customer="small", region="x")
+    ids += await desk.start(2, customer="big", region="y")
+    ids += await desk.start(1, customer="small", region="y")
+    # That one has many waiting in the one region does not count in the other one.
+    assert await drained(desk, ids) == [0, 5, 1, 6, 4, 7, 2, 3]
+    await desk.sound()
+
+
 async def test_turns_of_one_limit_are_kept_where_another_one_is_the_bottleneck(desk: Desk) -> None:
     await desk.open(
         Limit(9, ref="shop.fair", scope="shop.charge", fair="customer"), Limit(1, ref="ops.all", scope="*")
@@ -210,6 +221,18 @@ async def test_what_no_live_worker_could_run_lets_others_pass_and_keeps_its_plac
     await desk.session.fetch("select * from return_unclaimed(interval '0', 100)")
     await desk.admit(first[:1])
     assert await desk.statuses(first + other) == ["queued", "queued", "completed", "scheduled"]
+    await desk.sound()
+
+
+async def test_when_a_worker_comes_all_lanes_go_on_part_by_part(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.each", scope="shop", by="customer"), worker=False)
+    ids = [(await desk.start(1, customer=n))[0] for n in range(7)]
+    await desk.hire("shop.charge")
+    started = []
+    while await desk.session.fetch("select * from wake_keys(2)"):
+        started.append(len(await desk.scheduled(ids)))
+    assert started[0] == 2
+    assert await desk.scheduled(ids) == list(range(7))
     await desk.sound()
 
 
@@ -277,7 +300,7 @@ async def test_very_many_are_let_in_part_by_part(desk: Desk) -> None:
     await desk.admit(ids)
     shared = await desk.request(1, customer="a")
     await desk.apply(Limit(10_000, ref="shop.one", scope="shop"))
-    assert len(await desk.session.fetch("select * from wake_keys(100)")) > 0
+    assert await desk.session.fetch("select 1 from wake_keys(100) where woken")
     assert 1000 < len(await desk.scheduled(ids)) < 1100
     await desk.tidy()
     assert len(await desk.scheduled(ids)) == 2500

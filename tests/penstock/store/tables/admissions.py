@@ -17,12 +17,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
-from tests.penstock.store.tables.metadata import INSTANT, METADATA
+from tests.penstock.store.tables.metadata import INSTANT, METADATA, LimitKey
 
 slot = Table(
     "slot",
     METADATA,
-    Column("key", Text, primary_key=True),
+    Column("limit_id", Integer, primary_key=True, autoincrement=False),
+    Column("group_value", Text, primary_key=True),
     Column("execution_id", UUID, primary_key=True),
     Column("attempt", SmallInteger, nullable=False),
     Column("admitted_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
@@ -32,26 +33,45 @@ slot = Table(
 waiter = Table(
     "waiter",
     METADATA,
-    Column("lane", Text, primary_key=True),
+    Column("lane", UUID, primary_key=True),
     Column("rank", SmallInteger, primary_key=True),
     Column("turn", BigInteger, primary_key=True),
     Column("ready_at", INSTANT, primary_key=True),
     Column("execution_id", UUID, primary_key=True),
     Column("since", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("fair_limit", Integer),
+    Column("fair_key", Text),
     Column("fair_group", Text),
     Index("waiter_execution", "execution_id"),
-    Index("waiter_fair", "fair_group", "rank", "turn", postgresql_where=text("fair_group IS NOT NULL")),
+    Index(
+        "waiter_round",
+        "fair_limit",
+        "fair_key",
+        "rank",
+        "turn",
+        postgresql_where=text("fair_limit IS NOT NULL"),
+    ),
+    Index(
+        "waiter_group",
+        "fair_limit",
+        "fair_group",
+        "rank",
+        "turn",
+        postgresql_where=text("fair_limit IS NOT NULL"),
+    ),
 )
 
 
 lane = Table(
     "lane",
     METADATA,
-    Column("id", Text, primary_key=True),
+    Column("id", UUID, primary_key=True),
     Column("namespace_id", Integer, nullable=False),
-    Column("keys", ARRAY(Text), nullable=False),
-    Column("gate", Text, nullable=False),
-    Column("fair", Text),
+    Column("keys", ARRAY(LimitKey), nullable=False),
+    Column("gate_kind", Text, nullable=False, server_default=text("'limit'::text")),
+    Column("gate_limit", Integer),
+    Column("gate_group", Text),
+    Column("fair_limit", Integer),
     Column("rank", SmallInteger, nullable=False),
     Column("turn", BigInteger, nullable=False),
     Column("ready_at", INSTANT, nullable=False),
@@ -62,21 +82,30 @@ lane = Table(
     Column(
         "place",
         BigInteger,
-        Computed("CASE WHEN (fair = gate) THEN turn ELSE (0)::bigint END", persisted=True),
+        Computed("CASE WHEN (fair_limit = gate_limit) THEN turn ELSE (0)::bigint END", persisted=True),
     ),
-    Index("lane_gate", "gate", "rank", "place", "ready_at", "execution_id"),
-    Index("lane_shared", "gate", postgresql_where=text("(cardinality(keys) > 1)")),
-    Index("lane_fair", "fair", postgresql_where=text("fair IS NOT NULL")),
-)
+    Index("lane_gate", "gate_limit", "gate_group", "rank", "place", "ready_at", "execution_id"),
+    Index("lane_shared", "gate_limit", "gate_group", postgresql_where=text("(cardinality(keys) > 1)")),
+    Index(
+        "lane_aside", "namespace_id", "rank", "ready_at", "execution_id",
+        postgresql_where=text("(gate_kind <> 'limit'::text)"),
+    ),
+    Index(
+        "lane_regroup", "rank", "ready_at", "execution_id", postgresql_where=text("(gate_kind = 'regroup'::text)")
+    ),
+)  # fmt: skip
 
 
 wake = Table(
     "wake",
     METADATA,
-    Column("key", Text, nullable=False),
+    Column("limit_id", Integer),
+    Column("group_value", Text),
+    Column("namespace_id", Integer),
     Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Index("wake_at", "at"),
-    Index("wake_key", "key"),
+    Index("wake_key", "limit_id", "group_value"),
+    Index("wake_namespace", "namespace_id", postgresql_where=text("namespace_id IS NOT NULL")),
 )
 
 
@@ -84,7 +113,8 @@ admission = Table(
     "admission",
     METADATA,
     Column("seq", BigInteger, nullable=False, server_default=text("nextval('admission_seq'::regclass)")),
-    Column("key", Text, nullable=False),
+    Column("limit_id", Integer, nullable=False),
+    Column("group_value", Text, nullable=False),
     Column("execution_id", UUID, nullable=False),
     Column("attempt", SmallInteger, nullable=False),
     Column("rank", SmallInteger, nullable=False),
@@ -95,7 +125,7 @@ admission = Table(
     Column("held", Integer, nullable=False),
     Column("allowed", Integer, nullable=False),
     Column("rated", Boolean, nullable=False),
-    Index("admission_rate", "key", "admitted_at", postgresql_where=text("rated")),
+    Index("admission_rate", "limit_id", "group_value", "admitted_at", postgresql_where=text("rated")),
     postgresql_partition_by="RANGE (admitted_at)",
 )
 

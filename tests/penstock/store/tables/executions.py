@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
-from tests.penstock.store.tables.metadata import INSTANT, METADATA
+from tests.penstock.store.tables.metadata import INSTANT, METADATA, LimitKey
 
 execution = Table(
     "execution",
@@ -38,7 +38,7 @@ execution = Table(
     Column("finished_at", INSTANT),
     Column("task", Text),
     Column("reason", Text),
-    Column("keys", ARRAY(Text)),
+    Column("keys", ARRAY(LimitKey)),
     Index(
         "execution_child", "parent", "task", "item", unique=True, postgresql_where=text("parent IS NOT NULL")
     ),

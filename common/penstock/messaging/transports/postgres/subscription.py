@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import asyncpg
 import orjson
 
-from penstock.messaging import messages
+from penstock.messaging import envelope
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery
 from penstock.messaging.transports.postgres.look_back import LookBack
 from penstock.settings import Settings
@@ -90,7 +90,7 @@ class Subscription:
         kind = row.type or queues.message_type(self.queue)
         return Delivery(
             queue=self.queue,
-            body=row.body if row.body is not None else messages.encode(kind, row.ids),
+            body=row.body if row.body is not None else envelope.encode(kind, row.ids),
             tag=row.id,
             id=row.message_id or f"outbox-{row.id}",
             type=kind,

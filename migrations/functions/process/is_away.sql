@@ -1,10 +1,10 @@
 -- Whether no live worker serves this route and has this action. Only for those under limits: others may wait on their
 -- route, where they stand before nobody.
-create or replace function is_away(p_limits integer[], p_queue text, p_action text) returns boolean
+create or replace function is_away(p_limits integer[], p_kind text, p_queue text, p_action text) returns boolean
 language plpgsql stable
 as $$
 begin
-    return p_limits <> '{}' and p_queue like 'work.%' and not exists (
+    return p_limits <> '{}' and p_kind = 'action' and not exists (
         select from process p
         where p.kind = 'worker' and p.state = 'active' and substr(p_queue, 6) = any (p.routes)
             and p_action = any (p.actions));

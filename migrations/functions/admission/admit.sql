@@ -1,0 +1,45 @@
+-- Admit: requested or queued -> scheduled. Gives these their slots, writes the log of admissions, and stages them on their
+-- routes; what no limit covers (any more) starts without a slot. The caller holds the locks of their rows and of all their
+-- keys, has found room there (p_rooms, as it was before), and has taken them out of their lanes.
+-- planner: hashed
+create or replace function admit(p_candidates candidate[], p_rooms room[]) returns message[]
+language plpgsql
+as $$
+declare
+    v_ids uuid[] := array(select c.id from unnest(p_candidates) c);
+    v_messages message[] := '{}';
+    r record;
+begin
+    for r in
+        with moved as (
+            update execution e
+            set status = start_status(c.kind), keys = c.keys
+            from unnest(p_candidates) c
+            where e.id = any (v_ids) and e.id = c.id
+            returning c.*, e.attempt + 1 as next_attempt
+        ), held as materialized (
+            select m.*, k.limit_id, k.group_value from moved m cross join unnest(m.keys) k
+        ), given as (
+            insert into slot (limit_id, group_value, execution_id, attempt)
+            select limit_id, group_value, id, next_attempt from held
+        ), logged as (
+            -- Order is kept before one gate; at its other keys an execution never stood in line, until it is written. Nor did
+            -- it where it waited in the turns of another key's groups.
+            insert into admission (limit_id, group_value, execution_id, attempt, rank, turn, ready_at, since, held, allowed,
+                rated)
+            select h.limit_id, h.group_value, h.id, h.next_attempt, h.rank,
+                case when h.limit_id = h.fair_limit then h.turn else 0 end, h.ready_at,
+                case when h.limit_id = h.gate_limit and (h.fair_limit is null or h.fair_limit = h.gate_limit) then h.since
+                     else clock_timestamp() end,
+                m.held + row_number() over (partition by h.limit_id, h.group_value
+                                            order by h.rank, h.turn, h.ready_at, h.id),
+                m.allowed, m.rated
+            from held h join unnest(p_rooms) m using (limit_id, group_value)
+        )
+        select kind, queue, envelope, array_agg(id order by rank, turn, ready_at, id) as ids
+        from moved group by kind, queue, envelope
+    loop
+        v_messages := v_messages || send_on(r.kind, r.queue, r.ids, r.envelope);
+    end loop;
+    return v_messages;
+end $$;

@@ -1,0 +1,54 @@
+-- Who starts next before these keys, where no lane needs another key too: the best of each key's lanes, in one statement, as
+-- many as there is room for, and takes them out of their lanes. The caller holds the keys' locks.
+-- A row that somebody else holds (perhaps to cancel it) is not waited for. Its slot is kept for it until a wake row lets
+-- somebody look again: who holds the row may die.
+-- planner: lookups
+create or replace function choose_at_once(
+    p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]
+)
+language plpgsql
+as $$
+declare
+    v_most constant integer := 1000;
+    v_away boolean;
+    v_locked uuid[];
+    v_stuck limit_key[] := '{}';
+begin
+    loop
+        p_rooms := key_room(p_gates);
+        select coalesce(array_agg(x.c), '{}'), bool_or((x.c).away) into p_chosen, v_away from (
+            select (w.execution_id, l.namespace_id, n.kind, n.queue, n.envelope, n.away_since is not null, null, w.rank, w.ready_at,
+                l.keys, l.id, l.fair_limit, null, null, w.turn, greatest(w.since, l.moved_at), l.gate_limit)::candidate as c,
+                row_number() over (partition by m.limit_id, m.group_value
+                                   order by w.rank, w.turn, w.ready_at, w.execution_id) <= least(m.free, v_most) as first
+            from unnest(p_rooms) m
+            cross join lateral (
+                select * from lane l where l.gate_limit = m.limit_id and l.gate_group = m.group_value
+                order by l.rank, l.place, l.ready_at, l.execution_id limit least(m.free, v_most)) l
+            join namespace n on n.id = l.namespace_id
+            cross join lateral (
+                select * from waiter w
+                where w.lane = l.id
+                    and (w.rank, w.turn, w.ready_at, w.execution_id) >= (l.rank, l.turn, l.ready_at, l.execution_id)
+                order by w.rank, w.turn, w.ready_at, w.execution_id limit least(m.free, v_most)) w
+            where m.free > 0
+        ) x where x.first;
+        exit when v_away is not true;
+        perform stand_aside(array(
+            select l.id from unnest(p_gates) k join lane l on l.gate_limit = k.limit_id and l.gate_group = k.group_value
+            join namespace n on n.id = l.namespace_id and n.away_since is not null));
+    end loop;
+    v_locked := array(select e.id from execution e where e.id = any (array(select c.id from unnest(p_chosen) c))
+                      and e.status = 'queued' for no key update skip locked);
+    if cardinality(v_locked) < cardinality(p_chosen) then
+        v_stuck := array(select distinct c.keys[1] from unnest(p_chosen) c where c.id <> all (v_locked));
+        update waiter set since = clock_timestamp()
+        where execution_id = any (array(select c.id from unnest(p_chosen) c where c.id <> all (v_locked)));
+        insert into wake (limit_id, group_value, at)
+        select k.limit_id, k.group_value, clock_timestamp() + interval '100 milliseconds' from unnest(v_stuck) k;
+        p_chosen := array(select c from unnest(p_chosen) c where c.id = any (v_locked));
+    end if;
+    perform leave_line(v_locked, true);
+    p_again := array(select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m
+                     where (m.rated or m.free > v_most) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
+end $$;

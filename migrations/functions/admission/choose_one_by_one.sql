@@ -1,0 +1,67 @@
+-- Who starts next before these keys, where some need other keys too: what choose_at_once does, but the best of all lanes first,
+-- one after another, since each that starts changes the room for the next one. A lane that needs another key which is full, or
+-- before which a better lane waits, goes and stands before that key. The caller holds the locks of these keys, and of others
+-- that keys_around found.
+-- A key that is found only now is too late to be locked in order: it is tried. Where that fails, and where somebody else holds
+-- the row of a lane's first, nobody overtakes it: its gate is closed to all, and a wake row lets somebody look again.
+-- planner: lookups
+create or replace function choose_one_by_one(
+    p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]
+)
+language plpgsql
+as $$
+declare
+    v_open limit_key[];
+    v_stuck limit_key[] := '{}';
+    v_lane lane;
+    v_gate limit_key;
+    v_late limit_key[];
+    v_stop limit_key;
+    v_next candidate;
+begin
+    p_chosen := '{}';
+    p_rooms := key_room(p_gates);
+    v_open := array(select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m where m.free > 0);
+    while cardinality(p_chosen) < 500 loop
+        select l.* into v_lane from unnest(v_open) k cross join lateral (
+            select * from lane l where l.gate_limit = k.limit_id and l.gate_group = k.group_value
+            order by l.rank, l.place, l.ready_at, l.execution_id limit 1) l
+        order by l.rank, l.place, l.ready_at, l.execution_id limit 1;
+        exit when not found;
+        v_gate := (v_lane.gate_limit, v_lane.gate_group);
+        v_late := array(select k from unnest(v_lane.keys) k where not exists (
+            select from unnest(p_rooms) m where m.limit_id = k.limit_id and m.group_value = k.group_value));
+        if exists (select from unnest(v_late) k where not pg_try_advisory_xact_lock(7, key_lock(k))) then
+            insert into wake (limit_id, group_value) values (v_gate.limit_id, v_gate.group_value);
+            v_open := array_remove(v_open, v_gate);
+            continue;
+        end if;
+        p_rooms := p_rooms || key_room(v_late);
+        v_stop := stopping_key(v_lane, p_rooms, v_open);
+        if v_stop.limit_id is not null then
+            update lane set gate_limit = v_stop.limit_id, gate_group = v_stop.group_value, moved_at = clock_timestamp()
+            where id = v_lane.id;
+            continue;
+        end if;
+        if exists (select from namespace n where n.id = v_lane.namespace_id and n.away_since is not null) then
+            perform stand_aside(array[v_lane.id]);
+            continue;
+        end if;
+        v_next := take_first(v_lane);
+        if v_next.id is null then
+            v_stuck := v_stuck || v_gate;
+            v_open := array_remove(v_open, v_gate);
+            continue;
+        end if;
+        p_chosen := p_chosen || v_next;
+        p_rooms := array(
+            select (m.limit_id, m.group_value, m.held, m.allowed, m.rated,
+                m.free - ((m.limit_id, m.group_value)::limit_key = any (v_lane.keys))::integer)::room
+            from unnest(p_rooms) m);
+        v_open := array(select k from unnest(v_open) k
+                        except select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m where m.free <= 0);
+    end loop;
+    p_again := array(
+        select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m
+        where (m.rated or cardinality(p_chosen) = 500) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
+end $$;

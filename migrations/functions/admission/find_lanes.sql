@@ -1,0 +1,19 @@
+-- The lanes in which these wait: those of a namespace that need the same keys stand together. Where one of their limits is
+-- fair, also the group for which they take turns: the values of the parameters that the limit is grouped by and fair to.
+-- planner: lookups
+create or replace function find_lanes(p_candidates candidate[]) returns candidate[]
+language plpgsql stable
+as $$
+begin
+    return array(
+        select (c.id, c.namespace_id, c.kind, c.queue, c.envelope, c.away, c.attempt, c.rank, c.ready_at, c.keys,
+            md5(c.namespace_id || '|' || coalesce(f.limit_id, 0) || '|' || c.keys::text)::uuid,
+            f.limit_id, f.group_value, f.fair_group, c.turn, c.since, c.gate_limit)::candidate
+        from unnest(p_candidates) c
+        left join lateral (
+            select k.limit_id, k.group_value,
+                group_of(l.by || l.fair, (select p.params from payload p where p.execution_id = c.id)) as fair_group
+            from unnest(c.keys) k join concurrency_limit l on l.id = k.limit_id and l.fair <> '{}'
+            order by l.id limit 1
+        ) f on true);
+end $$;

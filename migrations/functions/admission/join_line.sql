@@ -1,0 +1,46 @@
+-- Wait: requested -> queued. These join their lanes (find_lanes says which), in the order of rank, turn and the instant at which
+-- they became ready. The caller holds the locks of their rows and of all their keys, so nobody promotes in these lanes meanwhile.
+-- With `fair`, the first of a group that has none waiting joins the round that is on, and each further one the round after its
+-- group's last; so however many one group has, others have their turn.
+-- Returns the keys of lanes that are new: the caller promotes there. Who joins an older lane promotes nobody.
+-- planner: hashed
+create or replace function join_line(p_candidates candidate[]) returns limit_key[]
+language plpgsql
+as $$
+declare
+    v_ids uuid[] := array(select c.id from unnest(p_candidates) c);
+    v_first waiter[];
+    v_new limit_key[];
+begin
+    update execution e set status = 'queued', keys = c.keys
+    from unnest(p_candidates) c where e.id = any (v_ids) and e.id = c.id;
+    delete from live where execution_id = any (v_ids);
+    with placed as (
+        insert into waiter (lane, rank, turn, ready_at, execution_id, fair_limit, fair_key, fair_group)
+        select c.lane, c.rank, case when c.fair_limit is null then 0
+            else next_turn(c.fair_limit, c.fair_key, c.fair_group, c.rank) + row_number() over (
+                partition by c.fair_limit, c.fair_group, c.rank order by c.ready_at, c.id) - 1 end,
+            c.ready_at, c.id, c.fair_limit, c.fair_key, c.fair_group
+        from unnest(p_candidates) c
+        returning waiter as w
+    )
+    select array_agg(x.w) into v_first from (
+        select distinct on ((w).lane) w from placed order by (w).lane, (w).rank, (w).turn, (w).ready_at, (w).execution_id) x;
+
+    with made as (
+        insert into lane (id, namespace_id, keys, gate_limit, gate_group, fair_limit, rank, turn, ready_at, execution_id)
+        select o.lane, c.namespace_id, c.keys, (c.keys[1]).limit_id, (c.keys[1]).group_value, c.fair_limit,
+            o.rank, o.turn, o.ready_at, o.execution_id
+        from unnest(v_first) o join unnest(p_candidates) c on c.id = o.execution_id
+        order by o.rank, o.turn, o.ready_at, o.execution_id -- rows in the order in which promotions read them
+        on conflict (id) do nothing
+        returning keys
+    )
+    select array_agg(distinct x.k) into v_new from (select unnest(keys) as k from made) x;
+    update lane l
+    set rank = o.rank, turn = o.turn, ready_at = o.ready_at, execution_id = o.execution_id
+    from unnest(v_first) o
+    where l.id = any (array(select lane from unnest(v_first))) and l.id = o.lane
+        and (o.rank, o.turn, o.ready_at, o.execution_id) < (l.rank, l.turn, l.ready_at, l.execution_id);
+    return v_new;
+end $$;

@@ -1,0 +1,6 @@
+-- The number of a key's lock. Keys share 2,048, so that no batch exhausts PostgreSQL's lock table.
+create or replace function key_lock(p_key limit_key) returns integer
+language sql immutable
+as $$
+    select (hashtext(p_key.group_value) # p_key.limit_id) & 2047
+$$;

@@ -1,0 +1,50 @@
+-- Of those that came and have to wait, ends the ones that a limit does not let wait. Only what never ran is refused: a retry has
+-- its place. The caller holds the locks of their rows and of all their keys, so who waits and what is free does not change.
+create or replace function refuse(p_waiting candidate[]) returns message[]
+language plpgsql
+as $$
+declare
+    v_new uuid[];
+    r record;
+    v_free integer;
+    v_excess integer;
+    v_messages message[] := '{}';
+begin
+    if not exists (select from concurrency_limit l
+                   where l.id = any (array(select k.limit_id from unnest(p_waiting) c cross join unnest(c.keys) k))
+                       and (l.when_full <> 'enqueue' or l.max_waiting is not null)) then
+        return v_messages;
+    end if;
+    v_new := array(select c.id from unnest(p_waiting) c where c.attempt = 0);
+    for r in
+        select l.gate_limit, l.gate_group, c.ref, c.max, c.when_full, c.max_waiting,
+            array_agg(w.execution_id order by w.rank, w.turn, w.ready_at, w.execution_id) as ids
+        from waiter w join lane l on l.id = w.lane join concurrency_limit c on c.id = l.gate_limit
+        where w.execution_id = any (v_new) and (c.when_full <> 'enqueue' or c.max_waiting is not null)
+        group by l.gate_limit, l.gate_group, c.id
+        order by l.gate_limit, l.gate_group
+    loop
+        -- For very many there is room that is given away bit by bit.
+        v_free := (select m.free from unnest(key_room(array[(r.gate_limit, r.gate_group)::limit_key])) m);
+        if r.when_full = 'cancel_new' then
+            v_messages := v_messages || (end_executions(r.ids[v_free + 1:], array['queued'], 'cancelled',
+                format('refused: the limit %s is full', r.ref), null)).messages;
+            continue;
+        end if;
+        if r.max_waiting is not null then
+            -- Counted no further than it takes to know how many are too many.
+            select count(*) - r.max_waiting - v_free into v_excess
+            from (select from lane l join waiter w on w.lane = l.id
+                  where l.gate_limit = r.gate_limit and l.gate_group = r.gate_group
+                  limit r.max_waiting::bigint + v_free + cardinality(r.ids)) x;
+            if v_excess > 0 then
+                v_messages := v_messages || (end_executions(r.ids[cardinality(r.ids) - v_excess + 1:], array['queued'],
+                    'cancelled', format('refused: %s already wait for the limit %s', r.max_waiting, r.ref), null)).messages;
+            end if;
+        end if;
+        if r.when_full = 'cancel_running' then
+            perform give_way((r.gate_limit, r.gate_group)::limit_key, r.max);
+        end if;
+    end loop;
+    return v_messages;
+end $$;

@@ -1,0 +1,49 @@
+-- Ask: requested -> scheduled for those of these executions for which there is room in every key that they need, and
+-- -> queued for the others, unless a limit refuses them. What needs none starts.
+-- All who come now start where there is room for all of them, and nobody waits, so that it does not matter who is first.
+-- Takes all locks in their order: rows of executions, the placement, keys. The rows are looked at after their locks (they may
+-- have lost their limits, or become due, since the caller looked), and room after the keys' locks.
+-- planner: lookups
+create or replace function request_slots(p_ids uuid[]) returns message[]
+language plpgsql
+as $$
+declare
+    v_ids uuid[] := array(
+        select id from execution
+        where id = any (p_ids) and status = 'requested' and (not_before is null or not_before <= clock_timestamp())
+        order by id for no key update);
+    v_free candidate[];
+    v_asking candidate[];
+    v_waiting candidate[];
+    v_rooms room[];
+    v_new limit_key[];
+    v_messages message[] := '{}';
+begin
+    if v_ids = '{}' then
+        return v_messages;
+    end if;
+    perform lock_placement();
+    select array_agg(c) filter (where c.keys is null), array_agg(c) filter (where c.keys is not null)
+    into v_free, v_asking from find_candidates(v_ids) c;
+    if v_free is not null then
+        v_messages := admit(v_free, '{}');
+    end if;
+    if v_asking is null then
+        return v_messages;
+    end if;
+
+    perform lock_keys(array(select distinct k from unnest(v_asking) c cross join unnest(c.keys) k));
+    select * into v_asking, v_waiting, v_rooms from find_room(v_asking);
+    if v_asking is not null then
+        v_messages := v_messages || admit(v_asking, v_rooms);
+    end if;
+    if v_waiting is not null then
+        v_new := join_line(find_lanes(v_waiting));
+        if v_new is not null then
+            -- Nobody has looked at these lanes yet. Before an older lane somebody has: its gate is closed.
+            v_messages := v_messages || promote(v_new);
+        end if;
+        v_messages := v_messages || refuse(v_waiting);
+    end if;
+    return v_messages;
+end $$;

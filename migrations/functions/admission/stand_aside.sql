@@ -1,0 +1,14 @@
+-- Lanes that no live worker runs let others pass. The caller holds the locks of their keys. They leave a wake row: a worker may
+-- just have come, and have seen nobody who waits for it.
+-- planner: lookups
+create or replace function stand_aside(p_lanes uuid[]) returns void
+language plpgsql
+as $$
+begin
+    with moved as (
+        update lane set gate_kind = 'worker', gate_limit = null, gate_group = null, moved_at = clock_timestamp()
+        where id = any (p_lanes)
+        returning namespace_id
+    )
+    insert into wake (namespace_id) select distinct namespace_id from moved;
+end $$;

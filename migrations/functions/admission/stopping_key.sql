@@ -1,0 +1,18 @@
+-- The key before which this lane has to stand: one that is full, or one that is not looked at now (p_open are) and where a
+-- better lane waits, whatever room there is. Null where it may go on. The caller holds the locks of all its keys.
+-- planner: lookups
+create or replace function stopping_key(p_lane lane, p_rooms room[], p_open limit_key[]) returns limit_key
+language plpgsql stable
+as $$
+begin
+    return (
+        select (m.limit_id, m.group_value)::limit_key
+        from (select * from unnest(p_lane.keys) k join unnest(p_rooms) r using (limit_id, group_value) offset 0) m
+        where m.free <= 0 or (m.limit_id, m.group_value)::limit_key <> all (p_open) and exists (
+            select from lane l
+            where l.gate_limit = m.limit_id and l.gate_group = m.group_value
+                and (l.rank, l.place, l.ready_at, l.execution_id) < (p_lane.rank,
+                    case when p_lane.fair_limit = m.limit_id then p_lane.turn else 0 end,
+                    p_lane.ready_at, p_lane.execution_id))
+        limit 1);
+end $$;

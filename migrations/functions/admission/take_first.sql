@@ -1,0 +1,35 @@
+-- The first of a lane, locked and out of line; the lane goes on with the next, or goes. Null where somebody else has its row,
+-- perhaps to end it: a wake row is left then, since who has it may die. The caller holds the locks of the lane's keys.
+-- planner: lookups
+create or replace function take_first(p_lane lane) returns candidate
+language plpgsql
+as $$
+declare
+    v_first waiter;
+    v_next waiter;
+begin
+    perform from execution where id = p_lane.execution_id and status = 'queued' for no key update skip locked;
+    if not found then
+        insert into wake (limit_id, group_value, at)
+        values (p_lane.gate_limit, p_lane.gate_group, clock_timestamp() + interval '100 milliseconds');
+        return null;
+    end if;
+    delete from waiter where execution_id = p_lane.execution_id returning * into v_first;
+    insert into live (execution_id) values (v_first.execution_id);
+    select * into v_next from waiter w
+    where w.lane = p_lane.id and (w.rank, w.turn, w.ready_at, w.execution_id)
+        > (p_lane.rank, p_lane.turn, p_lane.ready_at, p_lane.execution_id)
+    order by w.rank, w.turn, w.ready_at, w.execution_id limit 1;
+    if found then
+        update lane set rank = v_next.rank, turn = v_next.turn, ready_at = v_next.ready_at,
+            execution_id = v_next.execution_id, admitted = admitted + 1
+        where id = p_lane.id;
+    else
+        delete from lane where id = p_lane.id;
+    end if;
+    return (
+        select (v_first.execution_id, n.id, n.kind, n.queue, n.envelope, false, null, v_first.rank, v_first.ready_at, p_lane.keys,
+            p_lane.id, p_lane.fair_limit, null, null, v_first.turn, greatest(v_first.since, p_lane.moved_at),
+            p_lane.gate_limit)::candidate
+        from namespace n where n.id = p_lane.namespace_id);
+end $$;

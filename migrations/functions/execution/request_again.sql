@@ -1,0 +1,21 @@
+-- What is requested once more, whatever it was before (its row says so already): it is open, and whoever schedules is told
+-- of those that are due. Of the others a timer tells; but of what is held with its workflow nothing does, until that is
+-- resumed.
+-- planner: lookups
+create or replace function request_again(p_ids uuid[]) returns message[]
+language plpgsql
+as $$
+declare
+    v_due uuid[];
+begin
+    insert into live (execution_id) select unnest(p_ids) on conflict do nothing; -- those that stood in line were not
+    with again as (
+        select e.id, e.not_before, e.not_before is null or e.not_before <= clock_timestamp() as due
+        from execution e where e.id = any (p_ids)
+    ), timed as (
+        insert into timer (due_at, kind, execution_id)
+        select not_before, 'ready', id from again where not due and not_before <> held_until()
+    )
+    select array_agg(id order by id) into v_due from again where due;
+    return stage('execution.requested', v_due, 50);
+end $$;

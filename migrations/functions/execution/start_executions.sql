@@ -1,0 +1,28 @@
+-- requested -> started, for those of these executions that are due and that no limit covers. Returns also how many were started.
+-- The guard on the status makes losers of a race simply not in it: another delivery has started them, or somebody has
+-- cancelled them since they were looked at.
+create or replace function start_executions(p_ids uuid[], out messages message[], out started integer)
+language plpgsql
+as $$
+declare
+    v_kind text;
+    v_queue text;
+    v_size integer;
+    v_moved uuid[];
+begin
+    messages := '{}';
+    started := 0;
+    for v_kind, v_queue, v_size, v_moved in
+        with moved as (
+            update execution e set status = start_status(n.kind), keys = null
+            from namespace n
+            where e.id = any (p_ids) and e.status = 'requested' and n.id = e.namespace_id and n.limits = '{}'
+                and (e.not_before is null or e.not_before <= clock_timestamp())
+            returning e.id, e.ready_at, n.kind, n.queue, n.envelope
+        )
+        select kind, queue, envelope, array_agg(id order by ready_at, id) from moved group by kind, queue, envelope
+    loop
+        started := started + cardinality(v_moved);
+        messages := messages || send_on(v_kind, v_queue, v_moved, v_size);
+    end loop;
+end $$;

@@ -1,0 +1,42 @@
+-- Moves these executions, whole trees of finished ones, to the archive with all that belongs to them. Returns how many.
+-- planner: archive
+create or replace function archive_trees(p_ids uuid[], p_roots uuid[]) returns integer
+language plpgsql
+as $$
+declare
+    v_moved integer;
+begin
+    with tree as (
+        select * from unnest(p_ids, p_roots) as x (id, root)
+    ), gone as (
+        delete from execution where id = any (p_ids) returning *
+    ), given as (
+        delete from payload where execution_id = any (p_ids) returning *
+    ), told as (
+        delete from result where execution_id = any (p_ids) returning *
+    ), workflows as (
+        select execution_id, workflow_state(execution_id) as state from workflow where execution_id = any (p_ids)
+    ), tried as (
+        delete from attempt
+        where execution_id = any (array(select id from gone where attempt > 1 or status <> 'completed')) returning *
+    ), kept as (
+        insert into archive (id, finished_at, status, action, namespace, root, parent, task, item, created_at, attempt,
+            failures, recoveries, priority, definition_id, reason, params, options, origin, result, error, state, attempts)
+        select g.id, g.finished_at, g.status, n.action, n.name, tree.root, g.parent, g.task, g.item, g.created_at,
+            g.attempt, g.failures, g.recoveries, g.priority, g.definition_id, g.reason,
+            p.params, p.options, p.origin, r.result, r.error, w.state, t.attempts
+        from gone g
+        join tree on tree.id = g.id
+        join namespace n on n.id = g.namespace_id
+        left join given p on p.execution_id = g.id
+        left join told r on r.execution_id = g.id
+        left join workflows w on w.execution_id = g.id
+        left join (
+            select execution_id, jsonb_agg(to_jsonb(t) - 'execution_id' order by attempt) as attempts
+            from tried t group by execution_id
+        ) t on t.execution_id = g.id
+        returning 1
+    )
+    select count(*) into v_moved from kept;
+    return v_moved;
+end $$;

@@ -1,0 +1,20 @@
+-- Executions that have just become waiting ask a human. Where what they ask names no timeout, their options or their action
+-- may. An event of each inquiry is staged, so that somebody can be told.
+-- planner: lookups
+create or replace function ask_inquiries(p_ids uuid[], p_asked jsonb[]) returns message[]
+language plpgsql
+as $$
+begin
+    insert into inquiry (execution_id, prompt, schema, assignee, default_answer, due_at)
+    select a.id, a.asked ->> 'prompt', nullif(a.asked -> 'schema', 'null'), a.asked ->> 'assignee',
+        nullif(a.asked -> 'default', 'null'),
+        clock_timestamp() + make_interval(secs => coalesce(a.asked ->> 'timeout', p.options #>> '{timeouts,waiting}',
+            f.body #>> '{timeouts,waiting}')::double precision)
+    from unnest(p_ids, p_asked) as a (id, asked)
+    join execution e on e.id = a.id
+    join definition f on f.id = e.definition_id
+    left join payload p on p.execution_id = a.id
+    on conflict do nothing;
+    return stage('inquiry.created', array(
+        select execution_id from inquiry where execution_id = any (p_ids) and status = 'created' order by execution_id), 50);
+end $$;

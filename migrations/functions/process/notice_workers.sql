@@ -1,0 +1,14 @@
+-- Notes of every namespace since when no live worker runs it. Lanes of one that is away let others pass; when a worker comes, a
+-- wake row brings them back. Called when workers come and go, and now and then.
+create or replace function notice_workers() returns void
+language plpgsql
+as $$
+begin
+    perform pg_advisory_xact_lock(7, -2);
+    with changed as (
+        update namespace set away_since = case when away_since is null then clock_timestamp() end
+        where is_away(limits, kind, queue, action) = (away_since is null)
+        returning id, away_since
+    )
+    insert into wake (namespace_id) select id from changed where away_since is null;
+end $$;
