@@ -25,7 +25,7 @@ select s.* from (
     union all
     select 'execution.requested', array_agg(execution_id) from (
         select execution_id from live union all select execution_id from waiter limit 200) x having count(*) > 0
-) o cross join lateral stage(o.queue, o.ids, 20) s
+) o cross join lateral unnest(stage(o.queue, o.ids, 20)) s
 """
 OPEN = "select execution_id from live union all select execution_id from waiter limit 1"
 LOG = """

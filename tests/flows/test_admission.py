@@ -17,7 +17,7 @@ from penstock.store.staged_messages import StagedMessage
 from penstock_worker.claims import Claims
 from tests.flows.installation import Installation
 
-AGAIN = "select s.* from stage('execution.requested', $1::uuid[], 50) s"
+AGAIN = "select stage('execution.requested', $1::uuid[], 50) as messages"
 running: dict[str, int] = {}
 most: dict[str, int] = {}
 

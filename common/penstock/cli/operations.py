@@ -49,7 +49,9 @@ def repair(
     json: Json = False,
 ) -> None:
     """Mend what `check` finds, where there is a mend that does no harm. Exit code 1 while something is violated."""
-    found = with_parts(lambda parts: repairs.repair(parts, apply=apply, only=only or ()))
+    found = with_parts(
+        lambda parts: repairs.repair(parts.database.session(), parts.publisher, apply=apply, only=only or ())
+    )
     if json:
         for one in found:
             json_line(asdict(one))

@@ -12,9 +12,9 @@ from typing import Literal
 
 from penstock.errors import InvalidInput
 from penstock.language.options import did_you_mean
+from penstock.messaging.outbox import Publisher
 from penstock.messaging.relay import relay
 from penstock.operate.check import violated
-from penstock.service.assembly import Parts
 from penstock.store import repairs
 from penstock.store.database import Session, backoff
 from penstock.store.invariants import INVARIANTS, Invariant
@@ -68,21 +68,23 @@ class Repair:
     mended: int = 0
 
 
-async def repair(parts: Parts, *, apply: bool, only: Collection[str] = ()) -> list[Repair]:
-    """Look at every invariant (or those called `only`), and with `apply` mend what is violated. Returns what was violated.
+async def repair(
+    session: Session, publisher: Publisher, *, apply: bool, only: Collection[str] = ()
+) -> list[Repair]:
+    """Look at every invariant (or those called `only`), and with `apply` mend what is violated, and publish what that
+    stages. Returns what was violated.
     Safe on a live system, and again after a crash. Raises InvalidInput for an unknown name."""
     known = [invariant.name for invariant in INVARIANTS]
     for name in only:
         if name not in known:
             raise InvalidInput(f"no invariant {name!r}", hint=did_you_mean(name, known))
-    session = parts.database.session()
     wanted = [invariant for invariant in INVARIANTS if not only or invariant.name in only]
-    done = [await _one(parts, session, invariant, apply=apply) for invariant in wanted]
-    await parts.publisher.flush()
+    done = [await _one(session, publisher, invariant, apply=apply) for invariant in wanted]
+    await publisher.flush()
     return [one for one in done if one is not None]
 
 
-async def _one(parts: Parts, session: Session, invariant: Invariant, *, apply: bool) -> Repair | None:
+async def _one(session: Session, publisher: Publisher, invariant: Invariant, *, apply: bool) -> Repair | None:
     found = await violated(session, invariant, BATCH)
     if not found.violations:
         return None
@@ -93,7 +95,7 @@ async def _one(parts: Parts, session: Session, invariant: Invariant, *, apply: b
         return Repair(invariant.name, invariant.says, mend.does, "proposed", found.violations[:SHOWN])
     mended = 0
     for _ in range(ROUNDS):
-        await _mend(parts, session, mend, found.violations)
+        await _mend(session, publisher, mend, found.violations)
         left = await violated(session, invariant, BATCH)
         gone = len(set(found.violations) - set(left.violations))
         mended += gone
@@ -104,13 +106,13 @@ async def _one(parts: Parts, session: Session, invariant: Invariant, *, apply: b
     return Repair(invariant.name, invariant.says, mend.does, state, found.violations[:SHOWN], mended)
 
 
-async def _mend(parts: Parts, session: Session, mend: Mend, ids: Sequence[str]) -> None:
+async def _mend(session: Session, publisher: Publisher, mend: Mend, ids: Sequence[str]) -> None:
     if mend.repair is None:
-        while await relay(parts.transport, session, 0.0):
+        while await relay(publisher.transport, session, 0.0):
             pass
         return
     async for attempt in backoff(deadline=30):
         with attempt:
             async with session.transaction() as tx:
                 await mend.repair(tx, list(ids))
-    parts.publisher.publish(tx.staged)
+    publisher.publish(tx.staged)

@@ -128,7 +128,7 @@ async def offer_again(session: Session, queue: str) -> None:
     await session.fetch(OFFER_AGAIN, queue)
 
 
-STAGE = "select * from stage($1, $2::uuid[], $3)"
+STAGE = "select stage($1, $2::uuid[], $3) as messages"
 
 
 async def stage(tx: Transaction, queue: str, ids: Sequence[UUID], envelope: int) -> None:

@@ -78,7 +78,9 @@ async def upkeep(world: World) -> None:
     await world.reached(lost, "scheduled")
     await world.rows("delete from outbox where queue = 'work.nowhere'")
     await world.rows("delete from live where execution_id = $1", lost)
-    await again(lambda: repair(world.parts, apply=True, only=["I10a"]))
+    await again(
+        lambda: repair(world.parts.database.session(), world.parts.publisher, apply=True, only=["I10a"])
+    )
     await world.ended(await world.start("pt.nap", "long", {"seconds": 1.1}))
     await world.ended(await world.start("pt.charge", "done", {"order": 1}))
     late = Message(

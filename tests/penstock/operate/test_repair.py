@@ -51,13 +51,13 @@ async def broken(house: Installation) -> set[str]:
 async def mend(house: Installation, parts: Parts, name: str, *more: str) -> None:
     """Exactly these are violated; they are proposed, which changes nothing, and then mended."""
     assert await broken(house) == {name, *more}
-    proposed = await repair(parts, apply=False)
+    proposed = await repair(parts.database.session(), parts.publisher, apply=False)
     assert {(one.name, one.state) for one in proposed} == {(n, "proposed") for n in (name, *more)}
     assert await broken(house) == {name, *more}
-    done = await repair(parts, apply=True)
+    done = await repair(parts.database.session(), parts.publisher, apply=True)
     assert [one.state for one in done if one.name == name] == ["mended"]
     assert await broken(house) == set()
-    assert await repair(parts, apply=True) == []
+    assert await repair(parts.database.session(), parts.publisher, apply=True) == []
 
 
 async def requested(house: Installation, ref: str = "shop.charge", **params: Any) -> UUID:
@@ -204,7 +204,7 @@ async def test_an_execution_that_was_is_not_made_twice(house: Installation, part
     for table in ("execution", "payload", "result", "finished"):
         await house.rows(f"delete from {table} returning 1")
     assert await broken(house) == {"I7"}
-    [left] = await repair(parts, apply=True)
+    [left] = await repair(parts.database.session(), parts.publisher, apply=True)
     assert (left.state, left.mended) == ("left", 0)
     assert await house.rows("select 1 from execution") == []
 
@@ -266,7 +266,7 @@ async def test_what_runs_on_a_worker_that_lives_is_left_to_it(house: Installatio
     await house.until("select 1 from process where $1 = any(holding)", id)
     await house.rows("delete from claim returning 1")
     assert await broken(house) == {"I10d"}
-    [one] = await repair(parts, apply=True)
+    [one] = await repair(parts.database.session(), parts.publisher, apply=True)
     assert (one.name, one.state, one.mended) == ("I10d", "left", 0)
     assert await house.client.result(id, timeout=20) == "waited"
     await house.sound()
@@ -311,7 +311,7 @@ async def test_what_happened_is_no_damage_to_mend(house: Installation, parts: Pa
         "values ($1, clock_timestamp(), 'completed', 'running', 1) returning 1",
         id,
     )
-    done = await repair(parts, apply=True)
+    done = await repair(parts.database.session(), parts.publisher, apply=True)
     assert {(one.name, one.state) for one in done} == {("I9", "no mend"), ("moves", "no mend")}
 
 
@@ -319,11 +319,11 @@ async def test_only_what_is_named_is_mended(house: Installation, parts: Parts) -
     id = await requested(house)
     await house.client.cancel(id)
     await house.rows("delete from result returning 1")
-    assert await repair(parts, apply=True, only=["I2"]) == []
-    [one] = await repair(parts, apply=True, only=["I10c"])
+    assert await repair(parts.database.session(), parts.publisher, apply=True, only=["I2"]) == []
+    [one] = await repair(parts.database.session(), parts.publisher, apply=True, only=["I10c"])
     assert (one.state, one.mended) == ("mended", 1)
     with pytest.raises(InvalidInput, match="I99"):
-        await repair(parts, apply=True, only=["I99"])
+        await repair(parts.database.session(), parts.publisher, apply=True, only=["I99"])
 
 
 def test_every_mend_is_of_an_invariant() -> None:

@@ -1,4 +1,4 @@
-"""Requested, scheduling, scheduled: which instant, which message, which worker it waits for."""
+"""Requested, scheduled: which instant, which message, which worker it waits for."""
 
 from __future__ import annotations
 
@@ -68,12 +68,6 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
     facts["error"] = error
     says = f"Attempt {last.attempt} failed ({error.get('type')}: {error.get('message')}); the next one begins {when}."
     return why_of(row, "timer", says, **facts, timer="retry")
-
-
-async def scheduling(session: Session, row: Execution, settings: Settings) -> Why:
-    age = await clock.seconds_since(session, row.ready_at)
-    says = f"An executor has claimed it, {span(age)} ago. Should it not come back, others take over."
-    return why_of(row, "message", says, seconds=age)
 
 
 async def scheduled(session: Session, row: Execution, settings: Settings) -> Why:
