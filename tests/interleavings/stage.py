@@ -88,7 +88,7 @@ class Stage:
 
     @classmethod
     async def open(cls, database: str, count: int = ACTORS) -> Stage:
-        control = await asyncpg.connect(database, record_class=Row)
+        control = await asyncpg.connect(database)
         stage = cls(control, (), Settings(database_url=SecretStr(database)), database)
         stage.actors = [await stage._actor(number) for number in range(count)]
         for actor in stage.actors:
@@ -153,7 +153,6 @@ class Stage:
     async def _actor(self, number: int, known: Actor | None = None) -> Actor:
         connection = await asyncpg.connect(
             self._database,
-            record_class=Row,
             server_settings={
                 "application_name": f"actor-{number}",
                 "gate.actor": str(number),

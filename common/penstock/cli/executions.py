@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 from uuid import UUID
@@ -13,7 +14,7 @@ from rich.markup import escape
 
 from penstock.cli import workflow_tree
 from penstock.cli.command_runner import with_client, with_session
-from penstock.cli.output import Json, age, document, err, fields, json_line, out, table
+from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
@@ -42,7 +43,7 @@ def executions(
     )
     if json:
         for row in rows:
-            json_line(document(row))
+            json_line(row)
         return
     tried = any(row.attempt > 1 for row in rows)
     table(
@@ -79,7 +80,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     rows = await store.find(session, [id])
     if not rows:
         return None
-    found = {name: value for name, value in document(rows[0]).items() if name != "claim"}
+    found = {name: value for name, value in asdict(rows[0]).items() if name != "claim"}
     for name in ("params", "options", "origin", "result", "error"):
         found[name] = orjson.loads(found[name]) if found[name] is not None else None
     definition = found.pop("definition_id")
@@ -89,7 +90,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     found["tasks"] = [] if found["graph"] is None else await workflow_tree.tree(session, id, found["graph"])
     found["told"] = await workflow_tree.sent_commands(session, id)
     found["attempts"] = [
-        {**document(row), "error": orjson.loads(row.error) if row.error else None}
+        {**asdict(row), "error": orjson.loads(row.error) if row.error else None}
         for row in await store.attempts(session, id)
     ]
     return found
@@ -165,7 +166,7 @@ def history(id: Annotated[UUID, typer.Argument(help="An execution.")], json: Jso
     rows = with_client(work)
     if json:
         for row in rows:
-            json_line(document(row))
+            json_line(row)
         return
     table(
         ["at", "status", "try", "by", "reason"],

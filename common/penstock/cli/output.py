@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from uuid import UUID
@@ -56,11 +55,6 @@ err = Console(stderr=True, soft_wrap=True)
 def json_line(value: Any) -> None:
     """One JSON document on one line of standard output."""
     sys.stdout.write(orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode() + "\n")
-
-
-def document(row: Any) -> dict[str, Any]:
-    """A dataclass, or still a row of a statement that gives none, as a mapping from its names to its values."""
-    return asdict(row) if is_dataclass(row) and not isinstance(row, type) else dict(row)
 
 
 def _plain(value: Any) -> Any:

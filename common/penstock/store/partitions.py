@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +88,34 @@ async def rows(session: Session, table: str, first: int, last: int) -> list[tupl
     """The rows in the blocks from `first` on and before `last`. Raises PartitionDropped."""
     with _there(table):
         return [tuple(row) for row in await session.fetch(ROWS.format(name=table), (first, 0), (last, 0))]
+
+
+TABLES = """
+select c.relname::text as name from pg_partitioned_table p join pg_class c on c.oid = p.partrelid
+where pg_table_is_visible(c.oid) order by 1
+"""
+
+
+async def tables(session: Session) -> list[str]:
+    """Those that there are."""
+    return [row["name"] for row in await session.fetch(TABLES)]
+
+
+MISSING = """
+select name from unnest($1::text[]) as name
+except select relname::text from pg_class where pg_table_is_visible(oid) order by 1
+"""
+
+
+async def missing(session: Session, names: Sequence[str]) -> list[str]:
+    """Those of these tables that are not there."""
+    return [row["name"] for row in await session.fetch(MISSING, names)]
+
+
+async def has_strays(session: Session, table: str) -> bool:
+    """Whether its default partition has rows: those of days for which there was no partition."""
+    rows = await session.fetch(f'select exists (select from "{table}_default") as there')
+    return bool(rows[0]["there"])
 
 
 @contextmanager

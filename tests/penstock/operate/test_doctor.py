@@ -8,7 +8,7 @@ from penstock.messaging.transports import Message
 from penstock.operate import doctor
 from penstock.operate.doctor import broker
 from penstock.service.assembly import make_transport
-from penstock.store import daily_tables
+from penstock.store import partitions
 from penstock.store.queues import QUEUES
 from tests.flows.installation import Installation
 
@@ -26,7 +26,7 @@ async def test_it_looks_at_every_queue_there_is(database: str, vhost: str) -> No
 
 
 async def test_it_looks_at_every_table_that_has_partitions(house: Installation) -> None:
-    tables = await daily_tables.tables(house.client.session)
+    tables = await partitions.tables(house.client.session)
     assert {"event", "history", "archive", "log_line", "fire", "admission"} <= set(tables)
     for table in tables:
         await house.rows(f"drop table {table}_{datetime.now(UTC):%Y%m%d}")

@@ -10,7 +10,7 @@ from penstock.errors import PenstockError
 from penstock.language import labels
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.settings import Settings
-from penstock.store import daily_tables, dead_letters, migrate, outbox, presence, queues
+from penstock.store import dead_letters, migrate, outbox, partitions, presence, queues
 from penstock.store.database import Session
 from penstock.store.schedules import health
 
@@ -50,9 +50,9 @@ async def _schema(session: Session) -> Finding:
 
 async def _partitions(session: Session) -> list[Finding]:
     today = datetime.now(UTC).date()
-    tables = await daily_tables.tables(session)
+    tables = await partitions.tables(session)
     wanted = [f"{table}_{day:%Y%m%d}" for table in tables for day in (today, today + timedelta(days=1))]
-    missing = await daily_tables.missing(session, wanted)
+    missing = await partitions.missing(session, wanted)
     found = [
         bad(
             "partitions",
@@ -62,9 +62,7 @@ async def _partitions(session: Session) -> list[Finding]:
         if missing
         else ok("partitions", f"those of today and tomorrow are there ({', '.join(tables)})")
     ]
-    full = [
-        table for table in tables if table not in ANY_DAY and await daily_tables.has_strays(session, table)
-    ]
+    full = [table for table in tables if table not in ANY_DAY and await partitions.has_strays(session, table)]
     found.append(
         warning(
             "default partitions",

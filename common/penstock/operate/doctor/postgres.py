@@ -37,7 +37,6 @@ async def reach(settings: Settings) -> tuple[Session | None, list[Finding]]:
             timeout=DEADLINE,
             server_settings={"application_name": f"doctor:{settings.name}"[:63], **given},
             statement_cache_size=0 if settings.database_pooler else 100,
-            record_class=Row,
         )
     except (
         OSError,
