@@ -104,7 +104,7 @@ class Finished:
 
 
 FINISH = """
-select messages, moved from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::text[],
+select messages, moved from finish_attempts($1, $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::text[],
     $7::float8[], $8::timestamptz[], $9::text[], $10::uuid[], $11::uuid[])
 """
 
