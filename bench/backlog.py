@@ -54,7 +54,7 @@ class Meter:
         await self._connection.execute("select pg_stat_statements_reset()")
 
     async def read(self) -> Cost:
-        row = await self._connection.fetchrow(COUNTED)
+        [row] = await self._connection.fetch(COUNTED)
         return Cost(row["statements"], row["buffers"])
 
 

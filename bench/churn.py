@@ -157,7 +157,7 @@ async def churn(
 async def look(watch: asyncpg.Connection, most: dict[str, int]) -> None:
     """Count the rows of the small tables now and then, for ever."""
     while True:
-        seen = await watch.fetchrow(WATCHED)
+        [seen] = await watch.fetch(WATCHED)
         for table in SMALL:
             most[table] = max(most.get(table, 0), seen[table])
         await asyncio.sleep(LOOK_EVERY)
@@ -192,10 +192,10 @@ async def measured(
             await asyncio.sleep(HANDED_IN)
             cost = meters.between(before, await meters.read(everything, meter))
             touched = await watch.fetchval(BUFFERS) - buffers
-            sizes = dict(await watch.fetchrow(SIZES))
+            [sizes] = await watch.fetch(SIZES)
     await meter.close()
     await watch.close()
-    return Phase(count, seconds, touched, cost, most, sizes, pages)
+    return Phase(count, seconds, touched, cost, most, dict(sizes), pages)
 
 
 async def fill(url: str, archived: int) -> None:
@@ -204,7 +204,7 @@ async def fill(url: str, archived: int) -> None:
     today = await connection.fetchval("select date_trunc('day', now() at time zone 'utc')")
     began = time.monotonic()
     for back in range(DAYS, 0, -1):
-        name, after = await connection.fetchrow(
+        [[name, after]] = await connection.fetch(
             "select $1::timestamp - make_interval(days => $2), $1::timestamp - make_interval(days => $2 - 1)",
             today,
             back,

@@ -132,12 +132,10 @@ def schedules(count: int, *, daily: bool = False) -> list[Schedule]:
     """Of every minute; or `daily`, and none within the next hours."""
     hour = datetime.now(UTC).hour
 
-    def when(n: int) -> dict[str, str]:
-        if daily:
-            return {"cron": f"{n % 60} {(hour + 3 + n % 18) % 24} * * *"}
-        return {"cron": "* * * * *"}
+    def cron(n: int) -> str:
+        return f"{n % 60} {(hour + 3 + n % 18) % 24} * * *" if daily else "* * * * *"
 
-    return [Schedule(f"ticking.s{n}", action=tick, params={"number": n}, **when(n)) for n in range(count)]
+    return [Schedule(f"ticking.s{n}", action=tick, params={"number": n}, cron=cron(n)) for n in range(count)]
 
 
 @dataclass
@@ -197,7 +195,7 @@ async def firing(servers: Servers, *, broker: bool, count: int, minutes: int) ->
         spans = [(first + 60 * n, first + 60 * (n + 1) - 0.5) for n in range(minutes)]
         found = [await _fired(there.connection, *span) for span in spans]
         whole = await _fired(there.connection, first, spans[-1][1])
-        wrong = await there.connection.fetchrow(WRONG, first, spans[-1][1])
+        [wrong] = await there.connection.fetch(WRONG, first, spans[-1][1])
     return Outcome(
         there.applying,
         found,
@@ -220,7 +218,7 @@ async def _killing(replicas: Replicas, start: float, minutes: int) -> None:
 
 
 async def _fired(connection: asyncpg.Connection, since: float, until: float) -> Fired:
-    row = await connection.fetchrow(FIRES, since, until)
+    [row] = await connection.fetch(FIRES, since, until)
     lags = tuple(row["lags"] or (0.0, 0.0, 0.0))
     return Fired(row["fires"], row["executions"], row["different"], row["completed"], row["replicas"], lags)
 

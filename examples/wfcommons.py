@@ -24,7 +24,7 @@ from penstock import Workflow
 from penstock.language.definitions import Pack, action
 from penstock.language.sources import Source
 from penstock.language.workflows import to_yaml
-from penstock.language.workflows.reading import from_value
+from penstock.language.workflows.serialization import from_value
 
 pack = Pack("wfcommons")
 

@@ -80,7 +80,7 @@ class Settings(BaseSettings):
     relay_interval: Seconds = 5.0
     """How often the relay looks for messages that were not confirmed."""
     relay_age: Seconds = 5.0
-    """A staged message older than this was not published by whoever staged it."""
+    """A staged message older than this was not published by the process that staged it."""
     restage_age: Seconds = 60.0
     """Work that is requested or scheduled for this long without moving is staged again, if no message of it waits."""
     poll_interval: Seconds = 5.0
@@ -115,7 +115,7 @@ class Settings(BaseSettings):
     @field_validator("labels")
     @classmethod
     def _are_labels(cls, value: str) -> str:
-        labels_.read(value)
+        labels_.parse_labels(value)
         return value
 
     @model_validator(mode="after")

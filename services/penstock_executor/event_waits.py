@@ -1,9 +1,10 @@
 """Ends the waits of workflows' tasks for events that have come.
 
 An event is for every task that waited when it was stored: all waits of its trigger and tenant are looked at together. It
-counts if it was stored after the wait began, on the database's clock, and whoever looks can see the wait. So what is
-published once a task is seen to be waiting counts, whoever is slow; what was stored before does not, however late it is
-looked at. Whoever moves the execution first has ended the wait; a timeout or a cancellation may be that.
+counts if it was stored after the wait began, on the database's clock, and this transaction can see the wait. So an event
+that is published once a task is seen to be waiting counts, however late a replica handles it; one that was stored before
+does not. An event, a timeout and a cancellation race for the execution's row: the transaction that moves it first has
+ended the wait.
 
 Most filters ask that something of the event equals a value. Those waits are found by that value, so that an event costs
 what it may fit, not what there is.
@@ -20,7 +21,7 @@ import orjson
 
 from penstock.engine.event_filter import matches
 from penstock.errors import ExpressionError
-from penstock.language.event_rules import told
+from penstock.language.event_rules import event_namespace
 from penstock.language.expressions import key_of, value_at
 from penstock.store.database import Transaction
 from penstock.store.events import Event
@@ -67,7 +68,7 @@ async def _by_kind(tx: Transaction, events: Sequence[Event]) -> dict[WaitKind, l
     }
     by_kind: dict[WaitKind, list[SeenEvent]] = {}
     for event in sorted(events, key=attrgetter("created_at", "id")):
-        seen = told(event, orjson.loads(event.payload))
+        seen = event_namespace(event, orjson.loads(event.payload))
         trigger, tenant = event.trigger, event.tenant
         by_kind.setdefault(WaitKind(trigger, tenant), []).append((event, seen))
         for path, steps in paths.get(trigger, ()):

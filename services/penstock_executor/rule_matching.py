@@ -20,7 +20,8 @@ Hit = tuple[Event, CurrentRule, Match]
 
 
 async def match(tx: Transaction, found: Sequence[Event]) -> None:
-    """Enforce every rule that matches one of these events: one enforcement for each pair, whoever else tries. And end
+    """Enforce every rule that matches one of these events: one enforcement for each pair, even if
+    another replica handles the same event at once. And end
     the waits of tasks that it fits."""
     await event_waits.complete_waits(tx, [event for event in found if event.awaited])
     current = await events.rules(tx, sorted({event.trigger for event in found}))

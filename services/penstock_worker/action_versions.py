@@ -80,7 +80,7 @@ class ActionVersions:
         self.known = sorted(self._found)
 
     def _has_labels(self, body: Mapping[str, Any]) -> bool:
-        return labels.carried(body.get("labels") or {}, self._labels)
+        return labels.carries_all(body.get("labels") or {}, self._labels)
 
 
 def _version(action: RunnableAction, body: Mapping[str, Any]) -> ActionVersion:

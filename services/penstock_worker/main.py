@@ -41,14 +41,14 @@ async def serve(settings: Settings, stop: Stop) -> None:
 async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
     settings = parts.settings
     routes = [route.strip() for route in settings.routes.split(",") if route.strip()]
-    carries = labels.read(settings.labels)
+    carries = labels.parse_labels(settings.labels)
     relaxed = parts.database.session(relaxed=True)
     logs, durations = RunLogs(relaxed), ActionDurations(relaxed)
     async with executors(settings, settings.executors) as found:
         runnable = {
             ref: action
             for ref, action in definitions.actions.items()
-            if action.executor in found and labels.carried(action.choices.labels, carries)
+            if action.executor in found and labels.carries_all(action.choices.labels, carries)
         }
         identity = Identity(
             new_id(),
@@ -90,7 +90,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             id=str(identity.id),
             routes=routes,
             actions=len(runnable),
-            labels=labels.written(carries),
+            labels=labels.format_labels(carries),
             port=health.port,
         )
         stop.began.set()

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from penstock.store import migrate
 from tests.chaos import work
 from tests.chaos.disk import Disk
 from tests.chaos.proxy import Proxy
-from tests.crash.processes import ROOT, Fleet
+from tests.crash.processes import COMMAND_LINE, ROOT, Fleet
 from tests.flows.installation import Installation
 from tests.servers import choose
 from tests.servers.postgres import FAST, Postgres
@@ -147,7 +147,9 @@ async def cluster(log: Path, settings: Mapping[str, Any], *, disk_mb: int = 400)
         if disk is not None:
             await disk.take_over(house.session)
 
-        async def machine(name: str, *roles: Role, far: bool, program: tuple[str, ...] = ()) -> Machine:
+        async def machine(
+            name: str, *roles: Role, far: bool, program: Sequence[str] = COMMAND_LINE
+        ) -> Machine:
             links: dict[str, Proxy] = {}
             if far:
                 for server, url in (("postgres", database), ("rabbitmq", broker)):
@@ -156,7 +158,7 @@ async def cluster(log: Path, settings: Mapping[str, Any], *, disk_mb: int = 400)
                 _through(database, links.get("postgres")),
                 _through(broker, links.get("rabbitmq")),
                 log,
-                **({"program": program} if program else {}),
+                program=program,
                 **settings,
             )
             stack.enter_context(fleet)

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from tests.chaos.cluster import VHOST, Cluster, Replica, Role
+from tests.chaos.proxy import Direction
 from tests.servers.rabbitmq import NativeRabbitMQ
 
 Act = Callable[[Cluster, random.Random], Awaitable[str]]
 """Returns what was hit. An empty text: there was nothing that could be."""
+
+WAYS: list[tuple[Direction, ...]] = [("up",), ("down",), ("up", "down")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ async def partition(cluster: Cluster, draw: random.Random) -> str:
     """What a machine sends does not arrive, or what it is sent, or neither."""
     server = draw.choice(["postgres", "rabbitmq"])
     link = draw.choice(cluster.links(server))
-    ways = draw.choice([("up",), ("down",), ("up", "down")])
+    ways = draw.choice(WAYS)
     seconds = draw.uniform(0.3, 6.0)
     link.hold(*ways)
     await asyncio.sleep(seconds)

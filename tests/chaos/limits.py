@@ -138,7 +138,7 @@ async def submit(house: Installation, ref: str, count: int, keys: int) -> None:
 
 def over_limit(log: Sequence[Row], steps: Sequence[Row]) -> int:
     """As counted under the key's lock, and counted anew: who was let in and had not left yet, by the history."""
-    counted = sum(row["held"] > row["allowed"] for row in log)
+    counted: int = sum(row["held"] > row["allowed"] for row in log)
     holders: dict[tuple[int, str], int] = defaultdict(int)
     for row in steps:
         key = row["limit_id"], row["group_value"]
@@ -159,7 +159,7 @@ def out_of_order(log: Sequence[Row]) -> int:
         latest: list[tuple[int, tuple[object, ...]]] = []  # indexes whose place no later one exceeds
         for n, row in enumerate(rows):
             place = (row["rank"], row["turn"], row["ready_at"], row["execution_id"])
-            first = bisect.bisect_right(instants, row["since"])  # type: ignore[type-var]
+            first = bisect.bisect_right(instants, row["since"])
             at = bisect.bisect_left(latest, first, key=lambda one: one[0])
             if at < len(latest) and latest[at][1] > place:
                 wrong += 1

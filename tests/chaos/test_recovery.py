@@ -8,7 +8,9 @@ import asyncio
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -24,7 +26,7 @@ from tests.servers.replicated import ReplicatedPostgres
 
 GONE = float(os.environ.get("PENSTOCK_CHAOS_GONE", "60"))
 VHOST = "recovery"
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "heartbeat_interval": 2.0,
     "stale_threshold": 10.0,
     "sweep_interval": 5.0,
@@ -34,7 +36,7 @@ SETTINGS = {
     "poll_interval": 2.0,
     "lease": 10.0,
 }
-BOUND = 2 * max(SETTINGS.values())
+BOUND: float = 2 * max(SETTINGS.values())
 
 
 @pytest.fixture
@@ -68,9 +70,9 @@ async def test_everything_recovers_from_every_outage(
             workers = [fleet.worker(), fleet.worker()]
             run = Recovery(house, fleet, patience=max(240.0, 4 * BOUND))
             for n, process in enumerate(executors, 1):
-                await run.through(f"kill -9 of executor {n}", lambda p=process: replaced(p, fleet.executor))
+                await run.through(f"kill -9 of executor {n}", partial(replaced, process, fleet.executor))
             for n, process in enumerate(workers, 1):
-                await run.through(f"kill -9 of worker {n}", lambda p=process: replaced(p, fleet.worker))
+                await run.through(f"kill -9 of worker {n}", partial(replaced, process, fleet.worker))
             await run.through("kill -9 of PostgreSQL", lambda: in_thread(pair.kill, pair.start))
             await run.through("kill -9 of RabbitMQ", lambda: in_thread(broker.kill, broker.start))
             await run.through(f"RabbitMQ gone for {GONE:g} s", gone)

@@ -13,6 +13,7 @@ from typing import Any
 from tests.flows.installation import QUICK
 
 ROOT = Path(__file__).parents[2]
+COMMAND_LINE = ("-m", "penstock")
 
 
 class Fleet:
@@ -26,7 +27,7 @@ class Fleet:
         broker: str | None,
         log: Path,
         *,
-        program: Sequence[str] = ("-m", "penstock"),
+        program: Sequence[str] = COMMAND_LINE,
         release: Path | None = None,
         **settings: Any,
     ) -> None:

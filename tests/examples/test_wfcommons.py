@@ -12,7 +12,7 @@ import pytest
 
 from penstock.errors import DefinitionError
 from penstock.language.workflows.graph import Graph
-from penstock.language.workflows.reading import from_yaml, to_yaml
+from penstock.language.workflows.serialization import from_yaml, to_yaml
 from tests.examples.wfcommons import instances
 from tests.flows.installation import Installation
 from tests.penstock.engine.world import World

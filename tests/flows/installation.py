@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, Self
+from uuid import UUID
 
 from pydantic import SecretStr
 
@@ -17,6 +18,7 @@ from penstock.operate.check import check
 from penstock.service.assembly import Parts, Stop, assembled
 from penstock.settings import Settings
 from penstock.store.database import Row, Session
+from penstock.store.schedules.reading import Fire
 from penstock_executor import main as executor
 from penstock_worker import main as worker
 
@@ -61,7 +63,7 @@ class Installation:
         self._count = 0
         self.client: Client
 
-    async def __aenter__(self) -> Installation:
+    async def __aenter__(self) -> Self:
         self.client = await self._stack.enter_async_context(Client.connect(self.settings()))
         return self
 
@@ -162,3 +164,9 @@ class Installation:
 
 def _collected(definitions: Sequence[Any]) -> Definitions:
     return Definitions(definitions)
+
+
+def started_by(fire: Fire) -> UUID:
+    """The execution that a fire made."""
+    assert fire.execution_id is not None
+    return fire.execution_id

@@ -30,7 +30,7 @@ async def test_the_history_names_every_move_and_who_made_it(house: Installation)
     await house.client.result(id, timeout=20)
     history = await house.client.history(id)
     assert [row.new for row in history] == ["requested", "scheduled", "running", "completed"]
-    assert [row.actor.split(":")[0] for row in history] == ["client", "executor", "worker", "worker"]
+    assert [(row.actor or "").split(":")[0] for row in history] == ["client", "executor", "worker", "worker"]
     assert [row.attempt for row in history] == [0, 0, 1, 1]
 
 
@@ -52,8 +52,8 @@ async def test_a_failure_is_kept_with_type_message_and_traceback(house: Installa
     assert caught.value.status == "failed"
     row = await house.client.get(id)
     assert row.attempt == 1
-    assert "NonRetryable" in row.error
-    assert "hopeless" in row.error
+    assert "NonRetryable" in (row.error or "")
+    assert "hopeless" in (row.error or "")
 
 
 async def test_a_retry_follows_its_policy_and_every_attempt_is_kept(house: Installation) -> None:

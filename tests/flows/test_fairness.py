@@ -24,7 +24,8 @@ async def brief(n: int) -> int:
 
 
 async def test_what_comes_while_one_worker_is_slow_is_done_by_the_idle_one(house: Installation) -> None:
-    held.clear(), release.clear()
+    held.clear()
+    release.clear()
     await house.apply(hold, brief)
     await house.executor()
     await house.worker(hold, brief, concurrency=1)
@@ -41,7 +42,8 @@ async def test_what_comes_while_one_worker_is_slow_is_done_by_the_idle_one(house
 async def test_the_rest_of_an_envelope_goes_to_the_idle_worker_when_its_first_is_slow(
     house: Installation,
 ) -> None:
-    held.clear(), release.clear()
+    held.clear()
+    release.clear()
     await house.apply(hold, brief)
     await house.executor()
     await house.worker(hold, brief, concurrency=1)
@@ -61,7 +63,8 @@ async def test_the_rest_of_an_envelope_goes_to_the_idle_worker_when_its_first_is
 async def test_a_worker_of_few_slots_hands_on_what_it_has_no_slot_for_before_it_knows_the_action(
     make_house: Callable[..., Installation],
 ) -> None:
-    held.clear(), release.clear()
+    held.clear()
+    release.clear()
     async with make_house(restage_age=3600.0) as house:
         await house.apply(brief)
         await house.executor()

@@ -114,7 +114,7 @@ async def test_an_answer_and_the_end_of_its_time_have_one_winner_and_wait_for_no
         )
         second = EXPIRE if first is ANSWER else ANSWER
         async with one.database.session().transaction() as tx:
-            won = await tx.fetch(first, *([id] if first is ANSWER else []))
+            [[won]] = await tx.fetch(first, *([id] if first is ANSWER else []))
             race = asyncio.create_task(
                 other.database.session().fetch(second, *([id] if second is ANSWER else []))
             )
@@ -122,10 +122,10 @@ async def test_an_answer_and_the_end_of_its_time_have_one_winner_and_wait_for_no
                 await house.until("select 1 from pg_stat_activity where wait_event_type = 'Lock' "
                                   "and datname = current_database()")  # fmt: skip
             else:
-                assert await race == [([],)]
-        lost = await race
-        assert won == [([id],)]
-        assert lost == [([],)]
+                assert [tuple(row) for row in await race] == [([],)]
+        [[lost]] = await race
+        assert won == [id]
+        assert lost == []
         [row] = await house.rows("select status, responder from inquiry where execution_id = $1", id)
         assert row["responder"] == ("ada" if first is ANSWER else "its default")
         executor = await house.executor()

@@ -27,11 +27,7 @@ async def test_work_waits_for_a_worker_that_carries_its_labels(house: Installati
     waits = await house.client.start("labels.train")
     assert await house.client.run("labels.anything", timeout=20) == "done"
     await house.until("select 1 from execution where id = $1 and status = 'scheduled'", waits)
-    connection = await house.client.database.connect()
-    try:
-        told = await installation.findings(connection, house.settings())
-    finally:
-        await connection.close()
+    told = await installation.findings(house.session, house.settings())
     [finding] = [one for one in told if one.what == "work.default"]
     assert "carries gpu=a100" in finding.says
     assert "--labels gpu=a100" in (finding.fix or "")

@@ -10,7 +10,7 @@ import pytest
 from penstock import Schedule, action, command_action, current
 from penstock.language.definitions import Action
 from penstock.language.workflows import from_yaml
-from tests.flows.installation import Installation
+from tests.flows.installation import Installation, started_by
 
 
 @action(pack="told")
@@ -50,7 +50,7 @@ async def test_an_action_finds_the_context_of_its_schedule(
     )
     await house.start(what, schedule)
     fire = await house.client.schedules.run("told.daily")
-    told = await house.client.result(fire.execution_id, timeout=30)
+    told = await house.client.result(started_by(fire), timeout=30)
     assert told.pop("scheduled_time").endswith("+05:45")
     assert told == {
         "region": "east",
@@ -78,7 +78,7 @@ async def test_a_workflow_finds_it_below_its_parameters(house: Installation) -> 
     )
     await house.start(from_yaml(WORKFLOW, "flow.yaml"), schedule)
     fire = await house.client.schedules.run("told.flow")
-    told = await house.client.result(fire.execution_id, timeout=20)
+    told = await house.client.result(started_by(fire), timeout=20)
     assert told["looked"] == {"at": told["all"]["scheduled_time"], "region": "east", "shop": "a"}
     assert told["missed"] == "skipped"
     assert told["all"]["schedule"] == "told.flow"

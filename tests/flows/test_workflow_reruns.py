@@ -74,7 +74,7 @@ async def test_a_rerun_from_what_failed_keeps_what_succeeded(house: Installation
     assert await house.client.result(new, timeout=30) == {"x": 40, "twice": 80, "c": 410}
     assert [row["task"] for row in await house.rows(OF, new)] == ["b", "c"]
     assert (await house.client.get(old)).status == "failed"
-    origin = orjson.loads((await house.client.get(new)).origin)
+    origin = orjson.loads((await house.client.get(new)).origin or "null")
     assert origin == {"rerun_of": str(old), "from_failed": True, "by": "ada", "reason": "it was mended"}
     [said] = await house.rows("select kind, by, reason, value ->> 'as' as new from workflow_command")
     assert tuple(said) == ("rerun", "ada", "it was mended", str(new))

@@ -22,8 +22,12 @@ LANES = 2
 
 def asked_for(request: pytest.FixtureRequest) -> list[str]:
     """The cases of which a test of this module is run."""
-    here = [item for item in request.session.items if getattr(item, "module", None) is request.module]
-    names = {getattr(item, "callspec", None) and item.callspec.params["name"] for item in here}
+    here = [
+        item
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.module is request.module
+    ]
+    names = {item.callspec.params["name"] if hasattr(item, "callspec") else None for item in here}
     return [name for name in CASES if name in names or None in names]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.language.schemas.values import storable
+from penstock.language.schemas.value_checks import storable
 from penstock.messaging import envelope
 from penstock.messaging.transports import Delivery
 from penstock_executor.handlers.dead_letter import letter_of

@@ -27,10 +27,10 @@ from penstock.cli import (
     operations,
     polls,
     run,
-    run_commands,
     schedules,
     services,
     why,
+    workflow_control,
     workflows,
 )
 from penstock.cli.explain_errors import explained
@@ -45,7 +45,7 @@ app = typer.Typer(
 PARTS = {
     "Run Penstock": (demo, services),
     "Say what is to be done": (definitions, schedules, polls, workflows),
-    "Start work, and see what happens": (events, run, executions, run_commands, why, inquiries),
+    "Start work, and see what happens": (events, run, executions, workflow_control, why, inquiries),
     "Look after it": (limits, operations, announce, doctor, dead_letters),
 }
 for panel, parts in PARTS.items():
@@ -81,7 +81,8 @@ def main(words: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read what we print has seen enough, as `head` does. Python would complain once more at its exit.
+        # The program that reads our output, such as `head`, has closed the pipe. Without this, Python would complain at
+        # its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:

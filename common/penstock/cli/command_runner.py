@@ -30,7 +30,7 @@ def _me() -> str:
 
 
 ME = _me()
-"""Who types."""
+"""The operating system's name of the user who runs the command."""
 WAKING = 3.0
 """Seconds that the broadcast of a change may take. Executors find out by themselves, some seconds later."""
 

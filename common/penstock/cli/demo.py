@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from penstock.cli.demo_run import Figures, Run
+from penstock.cli.demo_run import DemoRun, Figures
 from penstock.cli.output import span, table
 from penstock.client.client import Client
 from penstock.client.installation import HOME
@@ -78,11 +78,13 @@ def example() -> Path:
 
 async def _show(folder: Path, commits: int, files: int, home: Path, fresh: bool) -> list[NotCompleted]:
     """Run it, and print what it did. Returns the executions that did not complete."""
-    from penstock.cli.local import Local
+    from penstock.cli.local_installation import LocalInstallation
 
     begun = time.perf_counter()
     say.print("Starting PostgreSQL, an executor and a worker ...", style="dim")
-    async with Local.started(home, modules=[str(example())], fresh=fresh, overrides=QUICK) as local:
+    async with LocalInstallation.started(
+        home, modules=[str(example())], fresh=fresh, overrides=QUICK
+    ) as local:
         say.print(f"ready after {time.perf_counter() - begun:.1f} s: {local.describe()}", style="dim")
         repository: ModuleType = imported("git_history.repository")
         what, payloads = repository.events(folder, commits=commits, files=files)
@@ -92,7 +94,7 @@ async def _show(folder: Path, commits: int, files: int, home: Path, fresh: bool)
             )
         say.print(f"\nEvents: {escape(what)}\n")
         async with Client.connect(local.settings) as client:
-            run = Run(client)
+            run = DemoRun(client)
             if left := await run.left_over():
                 say.print(f"An earlier run was interrupted. What it left is done now: {left} executions.\n")
             with _progress() as progress:
@@ -118,7 +120,7 @@ def _progress() -> Progress:
     )
 
 
-async def _follow(run: Run, progress: Progress, events: int) -> None:
+async def _follow(run: DemoRun, progress: Progress, events: int) -> None:
     """Show how far it is until all is done."""
     published = progress.add_task("events published", total=events)
     progress.update(published, completed=events)

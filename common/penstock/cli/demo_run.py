@@ -41,7 +41,7 @@ class Figures:
     event: UUID
 
 
-class Run:
+class DemoRun:
     """Publishes, and follows what comes of it."""
 
     def __init__(self, client: Client) -> None:

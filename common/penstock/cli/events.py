@@ -10,14 +10,14 @@ from uuid import UUID
 import orjson
 import typer
 
+from penstock.cli.arguments import parse_params
 from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.executions import described, plain, print_execution
 from penstock.cli.output import Json, fields, json_line, out, table
-from penstock.cli.run import parse_params
 from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.event_rules import compile_rule, evaluate
-from penstock.language.workflows.draw import to_dot, to_mermaid
+from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.graph import Graph
 from penstock.store import events as store
 from penstock.store.database import Session

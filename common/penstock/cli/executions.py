@@ -11,10 +11,10 @@ import orjson
 import typer
 from rich.markup import escape
 
-from penstock.cli import run_tree
+from penstock.cli import workflow_tree
 from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, age, document, err, fields, json_line, out, table
-from penstock.cli.run_tree import print_told, print_tree
+from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.workflows.progress import TaskProgress
@@ -85,9 +85,9 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     definition = found.pop("definition_id")
     body = (await catalog.bodies(session, [definition])).get(definition, {})
     found["params"] = Schema(body.get("parameters")).mask(found["params"])
-    found["graph"] = await run_tree.graph_of(session, definition)
-    found["tasks"] = [] if found["graph"] is None else await run_tree.tree(session, id, found["graph"])
-    found["told"] = await run_tree.told(session, id)
+    found["graph"] = await workflow_tree.graph_of(session, definition)
+    found["tasks"] = [] if found["graph"] is None else await workflow_tree.tree(session, id, found["graph"])
+    found["told"] = await workflow_tree.sent_commands(session, id)
     found["attempts"] = [
         {**document(row), "error": orjson.loads(row.error) if row.error else None}
         for row in await store.attempts(session, id)
@@ -144,7 +144,7 @@ def print_execution(found: dict[str, Any]) -> None:
         print_tree(found["tasks"], found["created_at"])
     if found["told"]:
         out.print()
-        print_told(found["told"])
+        print_sent_commands(found["told"])
     if found["attempts"]:
         out.print()
         table(

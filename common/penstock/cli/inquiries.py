@@ -7,9 +7,9 @@ from uuid import UUID
 
 import typer
 
+from penstock.cli.arguments import parse_value
 from penstock.cli.command_runner import ME, with_client, with_session
 from penstock.cli.output import Json, json_line, out, table
-from penstock.cli.values import value_of
 from penstock.client import inquiries as store
 from penstock.client.client import Client
 
@@ -39,7 +39,7 @@ def answer(
     json: Json = False,
 ) -> None:
     """Answer a question; the answer becomes the execution's result."""
-    value = value_of(response)
+    value = parse_value(response)
 
     async def work(client: Client) -> None:
         await client.answer(id, value, by=by)

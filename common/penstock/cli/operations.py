@@ -86,7 +86,7 @@ def list_workers(json: Json = False) -> None:
                 p.kind,
                 p.state,
                 p.routes,
-                labels.written(orjson.loads(p.labels)),
+                labels.format_labels(orjson.loads(p.labels)),
                 p.held,
                 p.concurrency,
                 f"{span(p.age)} ago",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -13,15 +11,15 @@ import orjson
 import typer
 from rich.markup import escape
 
+from penstock.cli.arguments import parse_params
 from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, err, json_line, out
-from penstock.cli.values import value_of
 from penstock.client.client import Client
 from penstock.errors import ConnectionFailed, InvalidInput
 from penstock.store import catalog, processes
 
 PATIENCE = 3.0
-"""Seconds without a result after which we look whether anybody is there who could give one."""
+"""Seconds without a result after which we look whether an executor and a worker are running that could give one."""
 
 
 def run(
@@ -82,7 +80,7 @@ async def _what_it_takes(client: Client, ref: str) -> str:
 async def _result(client: Client, ref: str, id: UUID, timeout: float | None) -> Any:
     waiting = asyncio.ensure_future(client.result(id, timeout=timeout))
     done, _ = await asyncio.wait({waiting}, timeout=PATIENCE)
-    if not done and (warning := await _nobody(client, ref)):
+    if not done and (warning := await _why_nothing_happens(client, ref)):
         err.print(f"[yellow]still waiting:[/yellow] {escape(warning)}")
     try:
         return await waiting
@@ -93,8 +91,8 @@ async def _result(client: Client, ref: str, id: UUID, timeout: float | None) -> 
         ) from None
 
 
-async def _nobody(client: Client, ref: str) -> str | None:
-    """Why nothing happens, if that is because nobody is there."""
+async def _why_nothing_happens(client: Client, ref: str) -> str | None:
+    """The warning to print if no executor runs, or no worker that has the action; else None."""
     fresh = timedelta(seconds=client.settings.stale_threshold)
     alive = [process for process in await processes.all(client.session) if process.age < fresh]
     if not any(process.kind == "executor" for process in alive):
@@ -106,36 +104,6 @@ async def _nobody(client: Client, ref: str) -> str | None:
     ):
         return f"no worker that has {ref} is running. Start one with `penstock worker --module FILE`."
     return None
-
-
-def parse_params(words: list[str]) -> dict[str, Any]:
-    """`name=value` words as parameters: a value is JSON where it reads as JSON, else text. `@FILE` gives an object.
-    Raises InvalidInput."""
-    given: dict[str, Any] = {}
-    for word in words:
-        if word.startswith("@"):
-            given |= _from_file(word[1:])
-            continue
-        name, separator, value = word.partition("=")
-        if not separator or not name:
-            raise InvalidInput(f"{word!r} is not name=value", hint="Write for example: order=7 name=Ada")
-        given[name] = value_of(value)
-    return given
-
-
-def _from_file(path: str) -> dict[str, Any]:
-    try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text()
-        loaded = orjson.loads(text)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(
-            f"{path}: {error}", hint="Name a readable file that holds a JSON object."
-        ) from None
-    if not isinstance(loaded, dict):
-        raise InvalidInput(
-            f"{path} does not hold a JSON object", hint='It should look like {"name": "value"}.'
-        )
-    return loaded
 
 
 def add_to(app: typer.Typer) -> None:

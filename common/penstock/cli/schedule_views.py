@@ -17,7 +17,7 @@ from penstock.errors import InvalidInput
 from penstock.language.durations import positive_seconds
 from penstock.language.options import Wrong
 from penstock.language.schedules import Preview, Spec, find_zone
-from penstock.language.schedules.compiled import compile_schedule, expression_of
+from penstock.language.schedules.compiled_schedule import compile_schedule, expression_of
 from penstock.store.database import Session
 from penstock.store.schedules import changes, health, reading
 from penstock.store.schedules.reading import Fire, FireStats, ScheduleState

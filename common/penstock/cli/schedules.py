@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from penstock.cli import schedule_declared, schedule_views
+from penstock.cli import schedule_definition, schedule_views
 from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.schedule_views import Ref, shown
@@ -135,5 +135,5 @@ def _instant(given: str, zone: str, option: str) -> datetime:
 
 def add_to(parent: typer.Typer) -> None:
     schedule_views.add_to(app)
-    schedule_declared.add_to(app)
+    schedule_definition.add_to(app)
     parent.add_typer(app, name="schedule")

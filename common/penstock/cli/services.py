@@ -118,10 +118,10 @@ def dev(
     """Run everything in this one process, PostgreSQL included.
 
     PostgreSQL is embedded, unless PENSTOCK_DATABASE_URL names one; the worker runs what the modules define."""
-    from penstock.cli.local import Local
+    from penstock.cli.local_installation import LocalInstallation
 
     async def start() -> None:
-        async with Local.started(
+        async with LocalInstallation.started(
             home, modules=module or [], fresh=fresh, overrides={"concurrency": concurrency}
         ) as local:
             err.print(f"[green]ready[/green]  {local.describe()}")

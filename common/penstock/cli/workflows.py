@@ -13,8 +13,8 @@ from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.workflows import Workflow, from_body, from_yaml, to_yaml
+from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.diff import diff
-from penstock.language.workflows.draw import to_dot, to_mermaid
 from penstock.language.workflows.graph import Graph
 from penstock.store import catalog
 from penstock.store.database import Session

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.definitions.limit import EVERYTHING, Limit
-from penstock.language.definitions.refs import is_ref
+from penstock.language.definitions.qualified_name import is_ref
 from penstock.language.options import did_you_mean, problems
 from penstock.messaging.outbox import Publisher
 from penstock.store import limits, namespaces

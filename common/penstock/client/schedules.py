@@ -11,7 +11,7 @@ import orjson
 from penstock.language.definitions import Schedule
 from penstock.language.loading import Definitions
 from penstock.language.schedules import Preview
-from penstock.language.schedules.compiled import TICK, CompiledSchedule, compile_schedule
+from penstock.language.schedules.compiled_schedule import TICK, CompiledSchedule, compile_schedule
 from penstock.messaging import broadcast
 from penstock.messaging.outbox import Publisher
 from penstock.operate.apply import Change, register

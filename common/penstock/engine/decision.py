@@ -1,4 +1,4 @@
-"""What is to be done: the outcome of one decision. Whoever writes it does all of it in one transaction."""
+"""What is to be done: the outcome of one decision. The caller writes all of it in one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a decision asks for (`Needed`), and what it knows (`Facts`). Whoever drives the engine fills one with what the
+"""What a decision asks for (`Needed`), and what it knows (`Facts`). The caller of the engine fills one with what the
 other names."""
 
 from __future__ import annotations

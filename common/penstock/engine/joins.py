@@ -14,9 +14,9 @@ from penstock.engine.task_errors import describe_error
 from penstock.engine.transitions import take_transitions
 from penstock.errors import ExpressionError
 from penstock.language.expressions import condition, holds, look_up
-from penstock.language.workflows import rules
+from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.graph import Node
-from penstock.language.workflows.rules import FAILURE, Outcomes
+from penstock.language.workflows.task_trigger_rules import FAILURE, SourceOutcomes
 from penstock.moves import FAILED, SKIPPED
 
 
@@ -60,7 +60,7 @@ def run_or_skip(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> 
         yield from _end_unstarted(draft, compiled, task_state, SKIPPED)
         return
     node = compiled.node
-    if task_state.rescues or (task_state.failed and (node.claims_any or node.claims)):
+    if task_state.rescues or (task_state.failed and (node.handles_any_failure or node.handles_failures_of)):
         yield from draft.scope.load(Needed(tasks=set(node.sources)))
         for source in node.sources:
             before = draft.facts.tasks[source]
@@ -91,18 +91,18 @@ def _rule_holds(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> 
     names: dict[str, Any] = {}
     if compiled.rule_reads_values:
         names = yield from draft.scope.namespace(compiled.reads["decide"], node.index)
-    outcomes = Outcomes(len(node.sources), task_state.success, task_state.failed, task_state.skipped)
+    outcomes = SourceOutcomes(len(node.sources), task_state.success, task_state.failed, task_state.skipped)
     outcomes.named = {draft.plan.graph[source].name: end for source, end in task_state.named.items()}
 
     def leaf(part: Any) -> bool:
         try:
-            if isinstance(part, rules.Context):
+            if isinstance(part, task_trigger_rules.ContextComparison):
                 return holds(part.op, look_up(part.context, names["context"]), part.value)
             return condition(part)(names)
         except ExpressionError as error:
             raise ExpressionError(f"task `{node.name}`, when: {error.message}", hint=error.hint) from None
 
-    return bool(rules.holds(node.rule, outcomes, leaf))
+    return bool(task_trigger_rules.holds(node.rule, outcomes, leaf))
 
 
 def _end_unstarted(
@@ -125,7 +125,9 @@ def _wants_failure(node: Node, arrival: Arrival) -> bool:
     """Whether this task, which runs, is there for the failure that arrived."""
     if arrival.rescue:
         return True
-    return arrival.outcome == FAILURE and (node.claims_any or arrival.source in node.claims)
+    return arrival.outcome == FAILURE and (
+        node.handles_any_failure or arrival.source in node.handles_failures_of
+    )
 
 
 def _mark_handled(draft: Draft, source: int) -> Asking[None]:

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.engine.facts import EVERYTHING, WORKFLOW, VariablesRequest
 from penstock.errors import ExpressionError
 from penstock.language.expressions import Condition, Render, compile_template, condition
-from penstock.language.workflows import rules
+from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.graph import Graph, Node
 from penstock.language.workflows.model import Workflow
 from penstock.language.workflows.templates import (
@@ -153,8 +153,9 @@ class Plan:
             for number, transition in enumerate(node.transitions)
         )
         rule_reads_values = any(
-            isinstance(part, rules.Context) or (isinstance(part, str) and part not in rules.NAMED)
-            for _, part in rules.walk(node.rule)
+            isinstance(part, task_trigger_rules.ContextComparison)
+            or (isinstance(part, str) and part not in task_trigger_rules.NAMED)
+            for _, part in task_trigger_rules.walk(node.rule)
         )
         found = {stage: self._reads(used) for stage, used in reads.items()}
         reads_to_start = any(found[stage] is not NOTHING_READ for stage in FIRST_STAGES)

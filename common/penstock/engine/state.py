@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from penstock.language.workflows.rules import FAILURE, SKIP, SUCCESS
+from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCESS
 from penstock.moves import COMPLETED, FINAL, SKIPPED
 
 PENDING = "pending"

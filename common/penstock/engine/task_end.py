@@ -12,7 +12,7 @@ from penstock.engine.state import DUE, OPEN, TaskState, outcome_of
 from penstock.engine.task_errors import describe_error, describe_failed_tasks
 from penstock.engine.transitions import take_transitions
 from penstock.errors import ExpressionError
-from penstock.language.workflows.rules import FAILURE
+from penstock.language.workflows.task_trigger_rules import FAILURE
 from penstock.moves import COMPLETED, FAILED
 
 SHOWN = 10

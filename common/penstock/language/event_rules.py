@@ -60,7 +60,7 @@ def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
     )
 
 
-def told(event: Event, payload: Any) -> dict[str, Any]:
+def event_namespace(event: Event, payload: Any) -> dict[str, Any]:
     """An event as expressions see it."""
     return {
         "id": str(event.id),
@@ -75,7 +75,7 @@ def evaluate(rule: CompiledRule, event: Event, payload: Any) -> Match:
     """The rule against the event. A condition or template that fails is a match with an error: somebody must see it."""
     if rule.tenant is not None and rule.tenant != event.tenant:
         return Match(False)
-    namespace = {"event": told(event, payload), "payload": payload}
+    namespace = {"event": event_namespace(event, payload), "payload": payload}
     try:
         if not rule.when(namespace):
             return Match(False)

@@ -11,19 +11,19 @@ from collections.abc import Mapping
 _WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
-def read(text: str) -> dict[str, str]:
+def parse_labels(text: str) -> dict[str, str]:
     """Of `gpu=a100,zone=eu`. A name alone has the value `true`. Raises ValueError."""
     found: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, sign, value = (piece.strip() for piece in part.partition("="))
         value = value if sign else "true"
-        check(name, value)
+        check_label(name, value)
         if found.setdefault(name, value) != value:
             raise ValueError(f"the label {name} has two values, {found[name]} and {value}")
     return found
 
 
-def check(name: str, value: str) -> None:
+def check_label(name: str, value: str) -> None:
     """Raise ValueError if this is no label."""
     for word in (name, value):
         if not _WORD.fullmatch(word):
@@ -32,11 +32,11 @@ def check(name: str, value: str) -> None:
             )
 
 
-def written(labels: Mapping[str, str]) -> str:
-    """The text that `read` reads."""
+def format_labels(labels: Mapping[str, str]) -> str:
+    """The text that `parse_labels` reads."""
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
-def carried(asked: Mapping[str, str], carries: Mapping[str, str]) -> bool:
-    """Whether who carries these has all that is asked for."""
+def carries_all(asked: Mapping[str, str], carries: Mapping[str, str]) -> bool:
+    """Whether a worker that `carries` these labels has all that are `asked` for."""
     return asked.items() <= carries.items()

@@ -57,7 +57,7 @@ def of_code(code: CodeType) -> Source:
 
 
 def caller() -> FrameType:
-    """The innermost frame that is neither Penstock's nor pydantic's: whoever declares something."""
+    """The innermost frame that is neither Penstock's nor pydantic's: that of the code that declares something."""
     frame: FrameType | None = sys._getframe(1)
     outermost = sys._getframe(1)
     while frame is not None:

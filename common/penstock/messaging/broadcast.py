@@ -1,4 +1,4 @@
-"""Broadcasts, all best effort: whoever does not hear of it finds it in the database some seconds later."""
+"""Broadcasts, all best effort: a process that misses one finds the change in the database some seconds later."""
 
 from __future__ import annotations
 

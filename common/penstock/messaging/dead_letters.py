@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from penstock.ids import new_id
-from penstock.language.schemas.values import storable
+from penstock.language.schemas.value_checks import storable
 from penstock.messaging.transports import Delivery
 from penstock.store import dead_letters
 from penstock.store.database import Transaction

@@ -1,4 +1,4 @@
-"""Publishes what was staged and then not published, because whoever staged it died or the broker was away (I8).
+"""Publishes what was staged and then not published, because the process that staged it died or the broker was away (I8).
 
 Every replica does it. Rows are leased, so that relays share the work and answer a broker that takes nothing with no storm.
 """

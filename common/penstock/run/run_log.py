@@ -70,7 +70,7 @@ class RunLog:
     def close(self) -> None:
         """The attempt is over: flush, then drop whatever its leftovers (threads, tasks) still say."""
         self.flush()
-        with self._lock:  # whoever is in the middle of a line gets to its end first
+        with self._lock:  # a thread that is writing a line finishes it first
             self._left = -1
 
     def _emit(self, stream: str, line: str) -> None:

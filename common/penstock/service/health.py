@@ -50,7 +50,7 @@ async def serve_health(parts: Parts) -> Health:
             async with asyncio.timeout(PATIENCE):
                 await _serve(reader, writer, respond)
         except (OSError, TimeoutError):
-            pass  # whoever asked is gone, or sends nothing
+            pass  # the client is gone, or sends nothing
         finally:
             writer.close()
 

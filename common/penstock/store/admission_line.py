@@ -139,5 +139,5 @@ where s.limit_id = $1 and s.group_value = $2 order by s.admitted_at, s.execution
 
 
 async def holders(session: Session, key: KeyLimit) -> list[SlotHolder]:
-    """Who holds a slot of this key, the longest first; ten at the most."""
+    """The executions that hold a slot of this key, the longest first; ten at the most."""
     return rows_as(SlotHolder, await session.fetch(HOLDERS, key.limit_id, key.group_value))

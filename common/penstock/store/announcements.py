@@ -1,4 +1,4 @@
-"""Which status moves are announced to whoever listens. None are until somebody asks for it."""
+"""Which status moves are announced to programs that listen. None are, until `penstock announce` names some."""
 
 from __future__ import annotations
 

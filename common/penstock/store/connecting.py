@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 from urllib.parse import unquote
 
 import asyncpg
@@ -11,18 +10,9 @@ import asyncpg
 from penstock.errors import ConfigurationError, ConnectionFailed
 from penstock.settings import Settings
 
+Row = asyncpg.Record
 LEAST_SILENCE = 10.0
 """Seconds that a transaction may be left alone, however short the stale threshold is."""
-
-
-class Row(asyncpg.Record):
-    """A row. Its columns are attributes too, as long as some statements still give rows where others give dataclasses."""
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
 
 
 async def connect(
@@ -53,7 +43,6 @@ async def connect(
             server_settings=server,
             timeout=timeout,
             statement_cache_size=0 if settings.database_pooler else 200,
-            record_class=Row,
         )
     except (
         OSError,

@@ -13,7 +13,7 @@ from penstock.store.database import Session
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a process is. `id` is random: a restart under the same name inherits nothing."""
+    """The identity of a process. `id` is random: a restart under the same name inherits nothing."""
 
     id: UUID
     kind: str

@@ -138,8 +138,8 @@ async def drop(tx: Transaction, kind: str, ref: str) -> bool:
 
 
 async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequence[int]) -> None:
-    """Who waits is looked at anew: where other limits apply, it is put in line again, at its old place; where one has
-    other numbers, what has room now starts. Call it in the transaction of the change, with the placement alone."""
+    """Each waiting execution is looked at anew: where other limits apply, it is put in line again, at its old place; where
+    one has other numbers, what has room now starts. Call it in the transaction of the change, with the placement alone."""
     turned = [limit.id for limit in stored if limit.turns]
     again = set(namespaces)
     if turned:

@@ -21,7 +21,7 @@ from penstock.store import functions
 from penstock.store.database import Database
 
 LOCK = 8_207_339_114_905_041
-"""Advisory lock of whoever migrates."""
+"""The advisory lock that a process holds while it migrates."""
 VERSIONS = "penstock_migration"
 """The table of alembic's, and of penstock_function beside it."""
 EXISTS = "select to_regclass($1::text) is not null as there"
@@ -102,7 +102,7 @@ def _is_known(revision: str) -> bool:
 
 @asynccontextmanager
 async def locked_connection(settings: Settings) -> AsyncIterator[AsyncConnection]:
-    """A connection that holds the lock of whoever migrates."""
+    """A connection that holds the lock of migrations."""
     database = Database(settings, role="migrate")
 
     async def connect() -> Any:

@@ -53,8 +53,8 @@ def name(tenant: str, ref: str) -> str:
 
 
 async def lock_rules(tx: Transaction) -> None:
-    """Before routes, limits or actions are changed: until the transaction ends nobody else changes them or places a
-    namespace by them, and nobody is admitted, put in line or promoted."""
+    """Before routes, limits or actions are changed: until the transaction ends, no other transaction changes them or places a
+    namespace by them, and no execution is admitted, put in line or promoted."""
     await tx.fetch(LOCK_RULES)
 
 

@@ -1,5 +1,5 @@
-"""NOTIFY and LISTEN: texts for whoever listens now. On sessions that decide nothing, as a NOTIFY inside a deciding
-transaction would make all such commits wait for each other."""
+"""NOTIFY and LISTEN: texts for the connections that listen at that moment. On sessions that decide nothing, as a NOTIFY inside
+a deciding transaction would make all such commits wait for each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PING = "select 1"
 
 
 async def notify(session: Session, channel: str, text: str) -> None:
-    """Tell whoever listens on the channel."""
+    """Send one text to the connections that listen on the channel."""
     await session.fetch(NOTIFY, channel, text)
 
 

@@ -56,7 +56,7 @@ async def statuses(session: Session, workflow: UUID) -> dict[int, str | None]:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Who paused it, and why."""
+    """The user who paused it, and why."""
 
     by: str
     reason: str | None

@@ -32,7 +32,7 @@ async def old(session: Session, table: str, days: int) -> list[str]:
 
 # Two that drop one table at once can end in an internal error of PostgreSQL: the second one looks when the first is done.
 DROP_ALONE = "select pg_advisory_xact_lock(7, -3)"
-# Whoever waits for the lock of a table keeps everybody behind it waiting too, so this does not wait for long.
+# A drop that waits for the table's lock blocks every statement that asks for the table after it, so it gives up soon.
 DROP_PATIENCE = "set local lock_timeout = '200ms'"
 DROP = 'drop table if exists "{name}"'
 

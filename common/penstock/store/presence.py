@@ -1,4 +1,4 @@
-"""Who lives that could do something: executors, and workers that serve a route and have an action."""
+"""Processes that are alive: executors, and workers that serve a route and have an action."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ WORK = "work."
 INQUIRY_CREATED = "inquiry.created"
 STATUS_MOVED = "execution.status."
 ANNOUNCEMENTS = (STATUS_MOVED, INQUIRY_CREATED)
-"""No queues: what is staged for a name that begins so tells whoever listens what happened. Nobody listening is fine."""
+"""No queues: a message staged for a name that begins so tells other programs what happened, and may be dropped."""
 
 
 def is_work(name: str) -> bool:
@@ -38,7 +38,7 @@ def is_work(name: str) -> bool:
 
 
 def is_announcement(name: str) -> bool:
-    """Whether it only tells whoever listens."""
+    """Whether its messages may be dropped, as they only tell other programs what happened."""
     return name.startswith(ANNOUNCEMENTS)
 
 

@@ -59,7 +59,7 @@ async def unvacuumed(session: Session) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class LongTransaction:
-    """Who has had a transaction open for so many seconds."""
+    """The sessions that have had a transaction open for so many seconds."""
 
     pid: int
     application_name: str | None

@@ -91,7 +91,7 @@ where c.worker = $1 and $2::uuid = any (c.executions) order by c.claimed_at desc
 
 
 async def holder(session: Session, claim: UUID | None, execution: UUID) -> ClaimHolder | None:
-    """Who has claimed it."""
+    """The worker that has claimed it."""
     return first_as(ClaimHolder, await session.fetch(HOLDER, claim, execution))
 
 

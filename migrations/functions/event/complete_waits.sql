@@ -1,5 +1,5 @@
--- waiting -> completed, with what came: an event, an answer. Whoever moves the execution has won: timeouts and
--- cancellations race for the same move. Returns as `moved` those that it really ended.
+-- waiting -> completed, with what came: an event, an answer. Timeouts and cancellations race for the
+-- same row: the transaction that moves the execution has won. Returns as `moved` those that it really ended.
 -- planner: indexes_unmerged
 create or replace function complete_waits(
     p_ids uuid[], p_results text[], p_reasons text[], out messages message[], out moved uuid[]

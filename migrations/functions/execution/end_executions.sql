@@ -21,7 +21,7 @@ begin
         select id, attempt, p_to, current_setting('application_name'), p_error::jsonb from changed where claim is not null
         on conflict do nothing
     )
-    -- Whoever follows an execution that ended this way is told too: callbacks as well as workflows.
+    -- Workflows and callbacks that follow an execution that ended this way are told too.
     select coalesce(array_agg(id), '{}'), array_agg(id) filter (where keys is not null),
         array_agg((id, parent, p_to, claim is not null, true, null,
             coalesce(p_error::jsonb, jsonb_build_object('type', p_to, 'message', p_reason)))::ended)

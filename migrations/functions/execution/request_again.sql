@@ -1,5 +1,5 @@
--- What is requested once more, whatever it was before (its row says so already): it is open, and whoever schedules is told
--- of those that are due. Of the others a timer tells; but of what is held with its workflow nothing does, until that is
+-- What is requested once more, whatever it was before (its row says so already): it is open, and a message asks an executor
+-- to schedule those that are due. For the others a timer does; but of what is held with its workflow nothing does, until that is
 -- resumed.
 -- planner: lookups
 create or replace function request_again(p_ids uuid[]) returns message[]

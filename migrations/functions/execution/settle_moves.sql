@@ -1,4 +1,4 @@
--- What follows when executions were moved away from where they were, whoever moved them and why: those that ended are
+-- What follows when executions were moved away from where they were, whatever moved them: those that ended are
 -- closed, those that are requested again are made ready, and those of them that are under limits (p_limited) leave the
 -- slots that they held or the lines where they stood to the next ones (I5). Limits come last, all in one call: rows are
 -- locked before keys, and keys in one order.

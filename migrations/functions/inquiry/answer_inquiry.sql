@@ -1,5 +1,5 @@
 -- Answers an inquiry, once: respond, timeout and cancel have one winner, which is who moves the execution out of
--- waiting. The answer becomes the execution's result. `moved` is empty if somebody else has won.
+-- waiting. The answer becomes the execution's result. `moved` is empty if another transaction ended it first.
 create or replace function answer_inquiry(
     p_execution uuid, p_response text, p_by text, out messages message[], out moved uuid[]
 )

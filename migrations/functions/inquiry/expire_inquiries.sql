@@ -1,5 +1,5 @@
--- Inquiries that nobody answered in time: their default is the answer, or the execution ends as timeout. The rows of
--- the executions are locked first, and all keys next, as whoever answers does; one that is just being answered is skipped.
+-- Inquiries that were not answered in time: their default is the answer, or the execution ends as timeout. The rows of
+-- the executions are locked first, and all keys next, as answer_inquiry does; one that is just being answered is skipped.
 -- Returns as `expired` those that it dealt with.
 create or replace function expire_inquiries(p_limit integer, out messages message[], out expired uuid[])
 language plpgsql

@@ -1,4 +1,4 @@
--- Tells whoever follows these executions, which have ended: their workflows, and the actions that come after them.
+-- Stages the messages that tell of the ends of these executions: to their workflows, and to the actions that come after them.
 create or replace function tell_ends(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- Workers come and go: whoever waits for one is told of it.
+-- Workers come and go: processes that wait for one are told of it.
 create or replace function process_changed() returns trigger
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
 -- What the overlap policies make of fires that should start: whether the run before them still goes on. The caller
--- holds the schedules' rows, so nobody else starts one meanwhile.
+-- holds the schedules' rows, so no other transaction starts one meanwhile.
 -- planner: lookups
 create or replace function decide_overlaps(
     p_schedules text[], p_dues timestamptz[], p_kinds text[], p_statuses text[], p_overlaps text[], p_errors text[]

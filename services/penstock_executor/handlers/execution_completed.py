@@ -31,7 +31,7 @@ async def handle(batch: Batch, tx: Transaction) -> None:
 
 
 async def start_callbacks(tx: Transaction, ended: Sequence[FollowedExecution]) -> None:
-    """Start what follows these, which nobody was told of before."""
+    """Start what follows these executions. No other delivery of their ends has done so before."""
     wanted = [(execution, ref) for execution in ended for ref in execution.callbacks]
     if not wanted:
         return

@@ -21,7 +21,7 @@ log = structlog.get_logger()
 INTERNAL = "admission"
 """What serves nobody but Penstock is not written to files."""
 AGAIN = 30.0
-"""Seconds until a partition is tried again that somebody was reading."""
+"""Seconds until a partition is tried again whose table another transaction was reading."""
 BATCH = 500
 """Rows of one transaction, where they are dropped one by one and may be written to a file."""
 
@@ -66,7 +66,7 @@ async def turn(parts: Parts, session: Session) -> bool | float:
 
 
 async def drop(session: Session, name: str, settings: Settings) -> bool:
-    """Drop a partition. False if somebody reads its table just now."""
+    """Drop a partition. False if another transaction is reading its table."""
     if settings.export_folder is not None and not name.startswith(INTERNAL):
         try:
             file = await archive_export.partition(

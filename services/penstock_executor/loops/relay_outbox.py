@@ -1,4 +1,4 @@
-"""Publishes what was staged and then not published, because whoever staged it died or the broker was away (I8)."""
+"""Publishes what was staged and then not published, because the process that staged it died or the broker was away (I8)."""
 
 from __future__ import annotations
 

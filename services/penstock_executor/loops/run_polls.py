@@ -24,7 +24,7 @@ BATCH = 100
 RECHECK = 10.0
 """Seconds at the most until the loop looks again: so late does a replica hear of a new poll trigger."""
 UNDER_WAY = 0.5
-"""The same while a call is under way, whose end nobody tells."""
+"""The same while a call is under way: no message announces its end."""
 HELD = 0.1
 """Seconds until the loop looks again where others hold all that is due."""
 
@@ -44,7 +44,7 @@ async def turn(parts: Parts, session: Session) -> bool | float:
 
 
 async def begin(parts: Parts, session: Session) -> bool:
-    """Begin calls that are due. Says whether there were any that nobody else holds."""
+    """Begin calls that are due. Says whether there were any that no other replica holds."""
     async with session.transaction() as tx:
         due = await polls.take(tx, BATCH)
         if due:

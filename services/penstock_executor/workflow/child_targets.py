@@ -12,8 +12,8 @@ from penstock.store.workflows import children
 
 
 async def known_targets(tx: Transaction, refs: Collection[str]) -> dict[str, Target]:
-    """Those of `refs` that there are; from memory, if all of them were looked up before. Whoever starts them has the
-    database check those that are `remembered`."""
+    """Those of `refs` that there are; from memory, if all of them were looked up before. The transaction that
+    starts them has the database check those that are `remembered`."""
     found = {ref: target for ref in refs if (target := tx.cache.get(("target", ref))) is not None}
     return found if len(found) == len(refs) else await current_targets(tx, refs)
 

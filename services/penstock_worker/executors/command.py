@@ -18,7 +18,7 @@ from typing import IO, Any
 import orjson
 
 from penstock.errors import DefinitionError, InvalidInput
-from penstock.language.definitions.programs import CommandOptions
+from penstock.language.definitions.program_actions import CommandOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import program_result, run_environment
 from penstock_worker.executors.options import program_of

@@ -31,7 +31,7 @@ from penstock.errors import (
     InvalidInput,
     ResultNotStorable,
 )
-from penstock.language.definitions.programs import HttpOptions
+from penstock.language.definitions.program_actions import HttpOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import http_answers, http_signature
 from penstock_worker.executors.http_addresses import Addresses, GuardedNetwork

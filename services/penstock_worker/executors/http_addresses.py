@@ -1,6 +1,6 @@
 """Which addresses an HTTP action may reach: the public ones, and those that the operator allows.
 
-Whoever may define an action must not be able to make a worker talk to what only the worker can reach: its own
+An action's definition must not make a worker talk to what only the worker can reach: its own
 machine, the private network, the metadata service of the cloud (server-side request forgery). A name is
 resolved once, every address it has is judged, and the connection goes to exactly an address that was judged,
 so that a name that resolves differently the second time gains nothing.

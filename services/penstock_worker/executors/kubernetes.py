@@ -19,7 +19,7 @@ import time
 from typing import Any
 
 from penstock.errors import Conflict, DefinitionError, InvalidInput
-from penstock.language.definitions.programs import KubernetesOptions
+from penstock.language.definitions.program_actions import KubernetesOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import kubernetes_cluster, kubernetes_job, program_result
 from penstock_worker.executors.kubernetes_api import KubeApi, KubernetesRefused, KubernetesUnreachable

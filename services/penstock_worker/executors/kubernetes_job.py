@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from penstock.errors import InvalidInput
-from penstock.language.definitions.programs import KubernetesOptions
+from penstock.language.definitions.program_actions import KubernetesOptions
 from penstock.run.task_executors import Run
 from penstock_worker.executors import run_environment
 

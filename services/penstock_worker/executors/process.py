@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from penstock.errors import ConfigurationError, DefinitionError
-from penstock.language.definitions.programs import ProcessOptions
+from penstock.language.definitions.program_actions import ProcessOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import frames
 from penstock_worker.executors.child_process import Child

@@ -134,7 +134,7 @@ def _transition(draw: st.DrawFn, source: dict[str, Any], target: str) -> None:
 def _terms(
     draw: st.DrawFn, task: dict[str, Any], sources: list[str], led: bool, needs: bool, early: bool
 ) -> None:
-    if sources and draw(st.booleans()):
+    if bool(sources) and draw(st.booleans()):
         task["when"] = draw(rules(sources))
         if not early and task["when"] in ("one_success", "one_failed"):
             task["when"] = {"all": ["all_done", task["when"]]}

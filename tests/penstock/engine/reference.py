@@ -114,10 +114,10 @@ class Reference:
         task = self.tasks[name]
         if task.get("when") == "one_success":
             return 1
-        join = task.get("join")
+        join: int | str | None = task.get("join")
         if join is None:
             join = "all" if task.get("needs") or not self.sources(name) else "any"
-        return {"all": 0, "any": 1}.get(join, join)
+        return join if isinstance(join, int) else {"all": 0, "any": 1}[join]
 
     def _decidable(self, name: str) -> bool:
         outcomes = list(self.outcomes(name).values())
@@ -217,7 +217,7 @@ class Reference:
     def _beyond(self, name: str) -> bool:
         """Whether more items failed than are tolerated."""
         fan, policy = self.fans[name], self.tasks[name].get("item_failures", {})
-        tolerate = policy.get("tolerate", 0)
+        tolerate: int | str = policy.get("tolerate", 0)
         if isinstance(tolerate, str):
             tolerate = len(fan["items"]) * int(tolerate.rstrip("%")) // 100
         return sum(end in FAILED for end in fan["ends"].values()) > tolerate

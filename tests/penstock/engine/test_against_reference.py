@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from penstock.language.workflows.model import Workflow
-from penstock.language.workflows.reading import from_body, from_yaml, to_yaml
+from penstock.language.workflows.serialization import from_body, from_yaml, to_yaml
 from tests.penstock.engine.graphs import ENDS, VALUES, sound, workflows
 from tests.penstock.engine.reference import Reference
 from tests.penstock.engine.world import Key, World

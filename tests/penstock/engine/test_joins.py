@@ -17,7 +17,7 @@ FAN_IN = """
 def test_tasks_without_sources_start_at_once_and_others_after_all_their_needs() -> None:
     world = run(FAN_IN % "input: {}")
     assert names(world) == ["a", "b"]
-    assert names(world.finish("a" and ("a", 1))) == ["b"]
+    assert names(world.finish(("a", 1))) == ["b"]
     assert names(world.finish(("b", 1))) == ["c"]
     world.finish(("c", 1))
     assert world.final is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.engine import ChildEnded, Command, Inbox
-from penstock.language.workflows.reading import from_yaml
+from penstock.language.workflows.serialization import from_yaml
 from tests.penstock.engine.world import World
 from tests.penstock.engine.written import names, run
 

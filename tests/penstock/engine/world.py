@@ -168,7 +168,7 @@ class World:
         self.decisions += 1
         self.state = copy.deepcopy(decision.state)
         self.tasks.update(copy.deepcopy(decision.tasks))
-        self.variables += copy.deepcopy([tuple(p) for p in decision.published])  # type: ignore[misc]
+        self.variables += copy.deepcopy([tuple(p) for p in decision.published])
         self.items.update(copy.deepcopy(decision.store_items))
         for start in decision.starts:
             assert (start.name, start.item) not in self.started, "started twice"

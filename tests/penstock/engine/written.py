@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import dedent, indent
 from typing import Any
 
-from penstock.language.workflows.reading import from_yaml
+from penstock.language.workflows.serialization import from_yaml
 from tests.penstock.engine.world import World
 
 

@@ -22,7 +22,7 @@ async def test_a_deadline_cancels_its_task_and_no_other() -> None:
             deadlines().lift(deadline)
         return True
 
-    assert await asyncio.gather(slow(0.01), slow(30), slow(0.02)) == [False, True, False]
+    assert list(await asyncio.gather(slow(0.01), slow(30), slow(0.02))) == [False, True, False]
 
 
 async def test_a_deadline_that_was_lifted_does_nothing() -> None:

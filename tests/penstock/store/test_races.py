@@ -93,6 +93,13 @@ async def scene(database: str) -> AsyncIterator[Scene]:
     await home.close()
 
 
+async def finish(session: Session, worker: UUID, ids: list[UUID], attempt: int, status: str) -> list[UUID]:
+    """Say of each that this attempt of it ended so; gives those that it moved."""
+    count = len(ids)
+    [[moved]] = await session.fetch(FINISH, worker, ids, [attempt] * count, [status] * count, [0.0] * count)
+    return sorted(moved)
+
+
 def ids_of(messages: list[Row], queue: str) -> list[UUID]:
     return [id for message in messages if message["queue"] == queue for id in message["ids"]]
 
@@ -132,9 +139,9 @@ async def test_a_stale_claim_changes_nothing(scene: Scene) -> None:
     worker = new_id()
     await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
     for stranger, attempt in ((new_id(), 1), (worker, 2), (worker, 0)):
-        assert await scene.one.fetch(FINISH, stranger, ids, [attempt], ["completed"], [0.0]) == [([],)]
+        assert await finish(scene.one, stranger, ids, attempt, "completed") == []
     assert await scene.statuses() == {"running"}
-    assert await scene.one.fetch(FINISH, worker, ids, [1], ["completed"], [0.0]) == [(ids,)]
+    assert await finish(scene.one, worker, ids, 1, "completed") == ids
 
 
 async def test_a_second_completion_changes_nothing(scene: Scene) -> None:
@@ -142,9 +149,8 @@ async def test_a_second_completion_changes_nothing(scene: Scene) -> None:
     await scene.one.fetch(SCHEDULE, ids)
     worker = new_id()
     await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
-    [[first]] = await scene.one.fetch(FINISH, worker, ids, [1] * 5, ["completed"] * 5, [0.0] * 5)
-    assert sorted(first) == ids
-    assert await scene.one.fetch(FINISH, worker, ids, [1] * 5, ["failed"] * 5, [0.0] * 5) == [([],)]
+    assert await finish(scene.one, worker, ids, 1, "completed") == ids
+    assert await finish(scene.one, worker, ids, 1, "failed") == []
     assert await scene.statuses() == {"completed"}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from penstock.language.definitions.programs import command_action
+from penstock.language.definitions.program_actions import command_action
 from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Outcome, attempt
 from penstock_worker.executors.command import CommandExecutor

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.language.definitions.programs import KubernetesOptions
+from penstock.language.definitions.program_actions import KubernetesOptions
 from penstock.run.task_executors import Outcome, Run, attempt
 from penstock_worker.executors import kubernetes_job
 from penstock_worker.executors.kubernetes import KubernetesExecutor

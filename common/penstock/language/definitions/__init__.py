@@ -6,8 +6,8 @@ from penstock.language.definitions.action import Action, ActionOptions
 from penstock.language.definitions.decorator import action
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.limit import Limit
-from penstock.language.definitions.programs import command_action, http_action, kubernetes_action
-from penstock.language.definitions.refs import Pack
+from penstock.language.definitions.program_actions import command_action, http_action, kubernetes_action
+from penstock.language.definitions.qualified_name import Pack
 from penstock.language.definitions.route import Route
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import MissedFires, Overlap, Schedule, schedule

@@ -13,7 +13,7 @@ from penstock.errors import DefinitionError
 from penstock.language import labels as labels_
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.limit import Limit
-from penstock.language.definitions.refs import Ref, checked_ref
+from penstock.language.definitions.qualified_name import Ref, checked_ref
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.signature import Bind
 from penstock.language.options import Wrong, read_options
@@ -21,7 +21,7 @@ from penstock.language.policies import Policies
 from penstock.language.routing import RoutingRule
 from penstock.language.schemas import parameters_schema, payload_schema
 from penstock.language.sources import Source
-from penstock.run.recording import RECORDER
+from penstock.run.call_interceptor import CALL_INTERCEPTOR
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -75,7 +75,7 @@ class ActionOptions(Policies):
     def _are_labels(cls, given: dict[str, str]) -> dict[str, str]:
         try:
             for name, value in given.items():
-                labels_.check(name, value)
+                labels_.check_label(name, value)
         except ValueError as error:
             raise Wrong(str(error), "Write labels={'gpu': 'a100'}.") from None
         return given
@@ -163,9 +163,9 @@ class Action(Generic[P, R]):
     # Any: what the function returns, or inside a workflow function the stand-in for it, which goes where that would go
     # and has methods of its own. No type is both.
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        record = RECORDER.get()
-        if record is not None:  # inside a workflow function: a task, not a call
-            return record(self, args, kwargs)
+        intercept = CALL_INTERCEPTOR.get()
+        if intercept is not None:  # inside a workflow function: a task, not a call
+            return intercept(self, args, kwargs)
         if self.function is None:
             raise self.source.wrong(
                 f"action {self.ref} has no Python function to call", "Start it through a client."

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from penstock.language.definitions.action import Action, ActionOptions
 from penstock.language.definitions.limit import Limit
-from penstock.language.definitions.programs import checked_options
-from penstock.language.definitions.refs import Pack, pack_of, qualified
+from penstock.language.definitions.program_actions import checked_options
+from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
 from penstock.language.definitions.signature import signature_of
 from penstock.language.options import Problem, problems, read_options, refusal
 from penstock.language.policies import Recovery, RetryPolicy, Timeouts

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from penstock.language.definitions.declared import Declared
-from penstock.language.definitions.refs import is_name, is_ref, named
+from penstock.language.definitions.declaration import Declaration
+from penstock.language.definitions.qualified_name import is_name, is_ref, ref_of
 from penstock.language.options import Count, Options, Wrong
 from penstock.language.sources import Source
 
@@ -51,7 +51,7 @@ def _rate(given: object) -> object:
 
 
 def _scope(given: object) -> object:
-    scope = getattr(given, "name", None) if type(given).__name__ == "Pack" else named(given)
+    scope = getattr(given, "name", None) if type(given).__name__ == "Pack" else ref_of(given)
     if scope in ("global", EVERYTHING):
         return EVERYTHING
     if not (is_name(scope) or is_ref(scope)):
@@ -62,7 +62,7 @@ def _scope(given: object) -> object:
     return scope
 
 
-class Limit(Declared):
+class Limit(Declaration):
     """`Limit(5)` lets five run at once, `Limit(5, by="customer")` five for each customer: an attempt holds a slot
     from when it is scheduled until it ends. With several limits it needs a slot in each. What waits for its next
     attempt, or has deferred itself, holds none, and comes back at the end of the line.

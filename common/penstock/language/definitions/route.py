@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from penstock.errors import DefinitionError
-from penstock.language.definitions.declared import Declared
+from penstock.language.definitions.declaration import Declaration
 from penstock.language.options import Wrong
 from penstock.language.routing import RoutingRule
 
 
-class Route(Declared):
+class Route(Declaration):
     """`Route("*::ml::*", "gpu")`: executions whose namespace fits the pattern go to the queue `work.gpu`. The first
     route that fits wins, in the order of `position` and then of the pattern; `penstock.language.routing` says what patterns
     mean. Raises DefinitionError."""

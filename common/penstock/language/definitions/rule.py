@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, StrictBool
 
-from penstock.language.definitions.declared import Declared
-from penstock.language.definitions.refs import Ref
+from penstock.language.definitions.declaration import Declaration
+from penstock.language.definitions.qualified_name import Ref
 from penstock.language.durations import PositiveDuration
 from penstock.language.expressions.template_checks import Condition, Templates
 
@@ -17,7 +17,7 @@ Priority = Annotated[int, Field(strict=True, ge=-1000, le=1000)]
 Tenant = Annotated[str, Field(strict=True, pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 
 
-class Rule(Declared):
+class Rule(Declaration):
     """`when` is a condition over `event` and `payload` (`payload.amount > 100`); without it every event matches.
     Texts in `params` may hold templates over the same (`"{{ payload.customer }}"`).
 

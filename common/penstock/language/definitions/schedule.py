@@ -10,8 +10,8 @@ import orjson
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from penstock.errors import DefinitionError
-from penstock.language.definitions.declared import Declared, declare
-from penstock.language.definitions.refs import Ref
+from penstock.language.definitions.declaration import Declaration, declare
+from penstock.language.definitions.qualified_name import Ref
 from penstock.language.definitions.rule import Tenant
 from penstock.language.durations import Duration, PositiveDuration, positive_seconds
 from penstock.language.expressions.template_checks import Templates
@@ -20,7 +20,7 @@ from penstock.language.policies import RetryPolicy
 from penstock.language.schedules import Spec, find_zone
 from penstock.language.schedules.cron import WORDS
 from penstock.language.schedules.cron_fields import parse_fields
-from penstock.language.schedules.reserved import RESERVED
+from penstock.language.schedules.reserved_context import RESERVED
 from penstock.language.sources import caller, of_frame
 
 MOST_CONTEXT = 32 * 1024
@@ -121,7 +121,7 @@ class MissedFires(Options):
         return self
 
 
-class Schedule(Declared):
+class Schedule(Declaration):
     """`Schedule("nightly", action=report, cron="0 2 * * *", timezone="Europe/Paris")`. Exactly one of `cron` (five
     fields, six with seconds first, or words such as `@daily`), `every`, `at` and `rrule` says when; see
     `penstock.language.schedules` for what each means.
@@ -144,7 +144,7 @@ class Schedule(Declared):
     """IANA name of the zone in which all this is read."""
     params: Templates = Field(default_factory=dict)
     context: Annotated[dict[str, Any], BeforeValidator(_context)] = Field(default_factory=dict)
-    """What its runs find in `current().context`, next to the names of `penstock.language.schedules.reserved`."""
+    """What its runs find in `current().context`, next to the names of `penstock.language.schedules.reserved_context`."""
     enabled: StrictBool = True
     """What it is when it is first applied; `penstock schedule enable|disable` changes it afterwards."""
     starts_at: Instant | None = None

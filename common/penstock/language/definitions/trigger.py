@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from penstock.language.definitions.action import Action
-from penstock.language.definitions.declared import Declared, declare
-from penstock.language.definitions.polling import polling
-from penstock.language.definitions.refs import pack_of, qualified
+from penstock.language.definitions.declaration import Declaration, declare
+from penstock.language.definitions.poll_action import poll_action
+from penstock.language.definitions.qualified_name import pack_of, qualified
 from penstock.language.durations import PositiveDuration
 from penstock.language.options import Options
 from penstock.language.schemas import payload_schema as as_schema  # the field has that name
@@ -25,7 +25,7 @@ class Poll(Options):
     timeout: PositiveDuration = 300
 
 
-class Trigger(Declared):
+class Trigger(Declaration):
     """A kind of event, with the shape of its payload.
 
     `schema` is a pydantic model, a dataclass or another type, a JSON Schema, or the short form of YAML; events
@@ -40,7 +40,7 @@ class Trigger(Declared):
     """Set for a poll trigger."""
 
     _function: Callable[..., Any] | None = PrivateAttr(default=None)
-    _polling: Action[..., Any] | None = PrivateAttr(default=None)
+    _poll_action: Action[..., Any] | None = PrivateAttr(default=None)
 
     if TYPE_CHECKING:
 
@@ -58,8 +58,8 @@ class Trigger(Declared):
     def parts(self) -> Iterator[Any]:
         """The trigger and, of a poll trigger, the action that calls its function."""
         yield self
-        if self._polling is not None:
-            yield self._polling
+        if self._poll_action is not None:
+            yield self._poll_action
 
 
 def trigger(
@@ -120,5 +120,5 @@ def poll_trigger(
     )
     made._function = function
     assert made.poll is not None
-    made._polling = polling(made.ref, function, made.poll.timeout, source, made.description)
+    made._poll_action = poll_action(made.ref, function, made.poll.timeout, source, made.description)
     return made

@@ -27,7 +27,7 @@ class Equality:
         try:
             with budget():
                 return key_of(self.other(namespace))
-        except Exception:  # whoever evaluates the condition itself gets the error
+        except Exception:  # evaluating the condition itself raises the error
             return None
 
 

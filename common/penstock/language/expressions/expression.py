@@ -163,7 +163,7 @@ def _compile(source: str, tree: nodes.Template) -> tuple[Callable[[Mapping[str, 
     except (SyntaxError, RecursionError, MemoryError):  # Python's compiler has limits of its own
         raise ExpressionError(f"{_shown(source)}: it nests too deeply.", hint="Split it up.") from None
     root: Any = Template.from_code(SANDBOX, code, {}).root_render_func
-    if picked:  # it makes nothing, so however large the value is, it was paid for by whoever made it
+    if picked:  # a look-up makes no new value, so it costs nothing however large the value is
         return (lambda namespace: _value(next(root(Scope(namespace))))), names
     if lone:
         return (lambda namespace: _whole(next(root(Scope(namespace))))), names

@@ -9,12 +9,12 @@ from penstock.errors import DefinitionError
 from penstock.language.definitions.action import Action
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.limit import Limit
-from penstock.language.definitions.refs import Pack
+from penstock.language.definitions.qualified_name import Pack
 from penstock.language.definitions.route import Route
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.trigger import Trigger
-from penstock.language.loading.checks import check_references
+from penstock.language.loading.reference_checks import check_references
 from penstock.language.sources import Source
 
 _RUNNABLE = ("action", "workflow")

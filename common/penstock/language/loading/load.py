@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from penstock.errors import DefinitionError
-from penstock.language.definitions.declared import UNBOUND
+from penstock.language.definitions.declaration import UNBOUND
 from penstock.language.definitions.importing import explained, imported, imported_file
-from penstock.language.definitions.refs import Pack
+from penstock.language.definitions.qualified_name import Pack
 from penstock.language.loading.collection import Definitions
 from penstock.language.options import did_you_mean
 from penstock.language.sources import Source, shown

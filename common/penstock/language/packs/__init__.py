@@ -7,6 +7,6 @@ shop/rules.yaml             or all of a kind in one file, by name
 
 from __future__ import annotations
 
-from penstock.language.packs.folder import read_file, read_folder
+from penstock.language.packs.pack_reader import read_file, read_folder
 
 __all__ = ["read_file", "read_folder"]

@@ -8,10 +8,10 @@ from typing import Any
 
 from penstock.language.definitions.action import Action, ActionOptions
 from penstock.language.definitions.decorator import of_function, qualified_callbacks
-from penstock.language.definitions.programs import ENTRY, of_program
-from penstock.language.definitions.refs import Pack
+from penstock.language.definitions.program_actions import ENTRY, program_action
+from penstock.language.definitions.qualified_name import Pack
 from penstock.language.options import did_you_mean
-from penstock.language.packs.entry_points import function_of, program_of
+from penstock.language.packs.pack_code import function_of, program_of
 from penstock.language.sources import Source
 
 PYTHON = "python"
@@ -48,7 +48,7 @@ def action_of(ref: str, given: dict[str, Any], pack: Pack, folder: Path, source:
         return _of_function(ref, given, executor, folder, source)
     if executor == "command":
         _check_program(given, folder, source)
-    return of_program(ref, executor, given, source, folder=folder)
+    return program_action(ref, executor, given, source, folder=folder)
 
 
 def _of_function(

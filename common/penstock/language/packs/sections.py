@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.language.definitions.declared import Declared, declare
+from penstock.language.definitions.declaration import Declaration, declare
 from penstock.language.definitions.limit import Limit
-from penstock.language.definitions.refs import Pack, qualified
+from penstock.language.definitions.qualified_name import Pack, qualified
 from penstock.language.definitions.route import Route
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.trigger import Trigger, poll_trigger
 from penstock.language.packs.actions import action_of
-from penstock.language.packs.entry_points import function_of
-from penstock.language.packs.files import mapping
+from penstock.language.packs.pack_code import function_of
+from penstock.language.packs.pack_files import mapping
 from penstock.language.sources import Source
-from penstock.language.workflows.reading import from_value
+from penstock.language.workflows.serialization import from_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def build(pack: Pack, folder: Path, entries: Sequence[Entry]) -> list[Any]:
     return [SECTIONS[entry.section](entry, pack, folder) for entry in entries]
 
 
-def _given(entry: Entry, pack: Pack, kind: type[Declared]) -> dict[str, Any]:
+def _given(entry: Entry, pack: Pack, kind: type[Declaration]) -> dict[str, Any]:
     """What was written, with the name in it and the pack in front of every name that lacks one."""
     given = dict(mapping(entry.value, entry.name, entry.source))
     given.setdefault("ref", entry.name)

@@ -14,8 +14,8 @@ what comes twice fires the first time. An **interval** schedule (`*/30 * * * *`)
 wall shows a time that fits, so in step with elapsed time: not in the gap, and in both passes of a repeated hour.
 """
 
-from penstock.language.schedules.missed import Fire, FirePolicy, Plan, plan
+from penstock.language.schedules.fire_plan import FirePlan, FirePolicy, PlannedFire, plan
 from penstock.language.schedules.spec import Preview, Spec
 from penstock.language.schedules.zones import find_zone
 
-__all__ = ["Fire", "FirePolicy", "Plan", "Preview", "Spec", "find_zone", "plan"]
+__all__ = ["FirePlan", "FirePolicy", "PlannedFire", "Preview", "Spec", "find_zone", "plan"]

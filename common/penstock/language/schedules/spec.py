@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 
 from penstock.errors import DefinitionError
+from penstock.language.schedules.at_and_every import EPOCH, parse_at, parse_every
 from penstock.language.schedules.cron import WORDS, parse_cron
 from penstock.language.schedules.due import Due
-from penstock.language.schedules.elapsed import EPOCH, parse_at, parse_every
 from penstock.language.schedules.rrule import parse_rrule
 from penstock.language.schedules.zones import find_zone, note_on
 

@@ -3,13 +3,13 @@ schemas from Python types or from the short form of YAML packs."""
 
 from __future__ import annotations
 
-from penstock.language.schemas.compiled import Schema
-from penstock.language.schemas.generated import Secret, schema_of_type
+from penstock.language.schemas.declared_schema import parameters_schema, payload_schema
+from penstock.language.schemas.schema import Schema
+from penstock.language.schemas.schema_checks import check_schema
+from penstock.language.schemas.schema_tree import normalise
 from penstock.language.schemas.secrets import MASK
-from penstock.language.schemas.shapes import normalise
-from penstock.language.schemas.sound import check_schema
-from penstock.language.schemas.values import DEPTH_CAP, PAYLOAD_CAP, check_value
-from penstock.language.schemas.written import parameters_schema, payload_schema
+from penstock.language.schemas.type_schema import Secret, schema_of_type
+from penstock.language.schemas.value_checks import DEPTH_CAP, PAYLOAD_CAP, check_value
 
 __all__ = [
     "DEPTH_CAP",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.language.schemas.shapes import every
-from penstock.language.schemas.sound import follow
+from penstock.language.schemas.schema_checks import follow
+from penstock.language.schemas.schema_tree import every
 
 MASK = "***"
 
@@ -29,9 +29,9 @@ def masked(value: Any, root: Mapping[str, Any]) -> Any:
     return _masked(value, [root], root)
 
 
-def told(value: Any, root: Mapping[str, Any]) -> Iterator[str]:
+def secret_texts(value: Any, root: Mapping[str, Any]) -> Iterator[str]:
     """Every text and number in the parts of `value` that `root` marks, as text."""
-    yield from _told(value, [root], root)
+    yield from _secret_texts(value, [root], root)
 
 
 def is_secret_at(place: Sequence[str | int], root: Mapping[str, Any]) -> bool:
@@ -58,16 +58,16 @@ def _masked(value: Any, schemas: Sequence[Any], root: Mapping[str, Any]) -> Any:
     return value
 
 
-def _told(value: Any, schemas: Sequence[Any], root: Mapping[str, Any]) -> Iterator[str]:
+def _secret_texts(value: Any, schemas: Sequence[Any], root: Mapping[str, Any]) -> Iterator[str]:
     parts = list(_applying(schemas, root))
     if any(map(is_secret, parts)):
         yield from _leaves(value)
     elif isinstance(value, Mapping):
         for k, v in value.items():
-            yield from _told(v, [s for p in parts for s in _of_step(p, k)], root)
+            yield from _secret_texts(v, [s for p in parts for s in _of_step(p, k)], root)
     elif isinstance(value, list | tuple):
         for i, v in enumerate(value):
-            yield from _told(v, [s for p in parts for s in _of_step(p, i)], root)
+            yield from _secret_texts(v, [s for p in parts for s in _of_step(p, i)], root)
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -8,11 +8,11 @@ from typing import Any
 from penstock.errors import DefinitionError
 from penstock.language.options import Problem, did_you_mean
 from penstock.language.sources import Location, Source
-from penstock.language.workflows import rules
+from penstock.language.workflows import task_trigger_rules
+from penstock.language.workflows.check_run_conditions import run_condition_problems
 from penstock.language.workflows.check_templates import template_problems
-from penstock.language.workflows.check_terms import term_problems
 from penstock.language.workflows.graph import EXIT, Graph, circle, incoming
-from penstock.language.workflows.known import Known
+from penstock.language.workflows.known_definition import KnownDefinition
 from penstock.language.workflows.model import Step, Workflow
 
 
@@ -23,7 +23,7 @@ def check(workflow: Workflow) -> list[Problem]:
     found = [*_names(names)] or [*_edges(workflow, names)] or [*_circle(workflow)]
     if not found:
         graph = Graph(workflow)
-        found = [*term_problems(graph), *template_problems(graph)]
+        found = [*run_condition_problems(graph), *template_problems(graph)]
     return found
 
 
@@ -88,7 +88,7 @@ def _edges(workflow: Workflow, names: list[str]) -> Iterator[Problem]:
         for n, way in enumerate(task.next):
             for m, name in enumerate(way.do):
                 yield from _known_task((*path, "next", n, "do", m), name, names, there)
-        for name in sorted(rules.tasks_named(task.when)):
+        for name in sorted(task_trigger_rules.tasks_named(task.when)):
             yield from _known_task((*path, "when"), name, names, there)
 
 
@@ -114,10 +114,10 @@ def _circle(workflow: Workflow) -> Iterator[Problem]:
 _KIND = {"action": "action", "workflow": "workflow", "event": "trigger"}
 
 
-def unknown_refs(workflow: Workflow, known: Mapping[str, Known]) -> Iterator[Problem]:
+def unknown_refs(workflow: Workflow, known: Mapping[str, KnownDefinition]) -> Iterator[Problem]:
     """Actions, workflows and triggers (`known`, by ref) that a workflow names and that are not there, and
     inputs that they do not take."""
-    known = {workflow.ref: Known("workflow", workflow.parameters), **known}
+    known = {workflow.ref: KnownDefinition("workflow", workflow.parameters), **known}
     for path, step in steps(workflow):
         if step.kind not in _KIND:
             continue
@@ -128,7 +128,7 @@ def unknown_refs(workflow: Workflow, known: Mapping[str, Known]) -> Iterator[Pro
             yield from _input((*path, "input"), step.input, ref, known[ref].parameters)
 
 
-def _ref(path: Location, ref: str, kind: str, known: Mapping[str, Known]) -> Iterator[Problem]:
+def _ref(path: Location, ref: str, kind: str, known: Mapping[str, KnownDefinition]) -> Iterator[Problem]:
     entry = known.get(ref)
     if entry is None:
         refs = [name for name, other in known.items() if other.kind == kind]

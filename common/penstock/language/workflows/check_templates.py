@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from penstock.errors import ExpressionError
 from penstock.language.expressions import NamesUsed
 from penstock.language.options import Problem, did_you_mean
-from penstock.language.schedules.reserved import RESERVED
+from penstock.language.schedules.reserved_context import RESERVED
 from penstock.language.sources import Location
-from penstock.language.workflows import rules
+from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.graph import EXIT, Graph, Node
 from penstock.language.workflows.model import Task
 from penstock.language.workflows.templates import Slot, context_rules, of_workflow, slots, uses
@@ -111,8 +111,11 @@ class _Reader:
             or self.graph.publishers.anything
         ):
             return
-        for _, part in rules.walk(task.when):
-            if isinstance(part, rules.Context) and part.op not in ("exists", "not exists"):
+        for _, part in task_trigger_rules.walk(task.when):
+            if isinstance(part, task_trigger_rules.ContextComparison) and part.op not in (
+                "exists",
+                "not exists",
+            ):
                 wanted = context_rules(part).variables or frozenset()
                 there = {*self.parameters, *self.graph.workflow.vars, *self.variables, *RESERVED}
                 if not wanted & there:
@@ -123,7 +126,7 @@ class _Reader:
         task = node.step
         assert isinstance(task, Task)
         used = sorted(name for name in uses(names).tasks if ("tasks", name, "status") in names.paths)
-        if used and not rules.about_outcomes(task.when):
+        if used and not task_trigger_rules.about_outcomes(task.when):
             hint = (
                 f"An expression alone is only asked after success. Write {{failed: {used[0]}}} or the like, "
                 "or put `all_done` beside the expression in `all`."

@@ -24,11 +24,11 @@ from typing import Any
 
 from penstock.errors import InvalidInput
 from penstock.language.definitions.action import Action, ActionOptions
-from penstock.language.definitions.refs import Pack, pack_of, qualified
+from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
 from penstock.language.options import read_options
 from penstock.language.sources import Source, of_code
-from penstock.language.workflows.recorded import rule_of
-from penstock.run.recording import RECORDER
+from penstock.language.workflows.task_handle import rule_of
+from penstock.run.call_interceptor import CALL_INTERCEPTOR
 
 _OF_ACTION = frozenset(ActionOptions.names()) - {"limits"}
 """Options that go to the action; the others go to the task."""
@@ -90,7 +90,7 @@ class ContextTask(Action[..., Any]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function itself, with any mapping for a context."""
-        if RECORDER.get() is not None:
+        if CALL_INTERCEPTOR.get() is not None:
             return super().__call__(*args, **kwargs)
         return self.plain(*args, **kwargs)
 

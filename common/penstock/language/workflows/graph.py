@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from penstock.errors import DefinitionError
-from penstock.language.workflows import rules
+from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.model import Step, Task, Workflow
 
 EXIT = "on_exit"
@@ -42,8 +42,8 @@ class Node:
     early_failure: int = 0
     named: frozenset[int] = frozenset()
     """Tasks whose end the rule looks at one by one."""
-    claims_any: bool = False
-    claims: frozenset[int] = frozenset()
+    handles_any_failure: bool = False
+    handles_failures_of: frozenset[int] = frozenset()
     """Whose failure is handled when this task runs: that of any source, or of these."""
 
     @property
@@ -99,11 +99,11 @@ class Graph:
             wanted = 1
         elif rule == "one_failed":
             wanted, early_failure = 0, 1
-        if rule is None or not rules.about_outcomes(rule):
+        if rule is None or not task_trigger_rules.about_outcomes(rule):
             # What says nothing of how the needs ended also asks that they ended well.
             terms = [part for part in (rule, None if wanted else "all_success") if part is not None]
-            rule = rules.All(all=tuple(terms)) if len(terms) > 1 else terms[0] if terms else None
-        claims_any, claims = rules.claims(rule)
+            rule = task_trigger_rules.All(all=tuple(terms)) if len(terms) > 1 else terms[0] if terms else None
+        handles_any_failure, handled = task_trigger_rules.handled_failures(rule)
         return Node(
             index=self.index[task.name],
             name=task.name,
@@ -114,9 +114,9 @@ class Graph:
             rule=rule,
             early_success=wanted,
             early_failure=early_failure,
-            named=frozenset(self.index[name] for name in rules.tasks_named(rule)),
-            claims_any=claims_any,
-            claims=frozenset(self.index[name] for name in claims),
+            named=frozenset(self.index[name] for name in task_trigger_rules.tasks_named(rule)),
+            handles_any_failure=handles_any_failure,
+            handles_failures_of=frozenset(self.index[name] for name in handled),
         )
 
     @cached_property
@@ -149,7 +149,7 @@ def _successes(task: Task, has_sources: bool) -> int:
 
 
 class Publishers:
-    """Who may publish which variable, and whose publishing a task sees: that of the tasks before it."""
+    """Which tasks may publish a variable. A task sees what the tasks before it publish."""
 
     def __init__(self, graph: Graph) -> None:
         self.all = [node.index for node in graph.nodes if published(node.step) != frozenset()]

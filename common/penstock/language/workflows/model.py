@@ -20,15 +20,15 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 from penstock.errors import DefinitionError, InvalidInput
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.limit import Limit
-from penstock.language.definitions.refs import Ref
+from penstock.language.definitions.qualified_name import Ref
 from penstock.language.durations import PositiveDuration
 from penstock.language.options import Options, Wrong
 from penstock.language.policies import Recovery, RetryPolicy, Timeouts
 from penstock.language.routing import RoutingRule
 from penstock.language.schemas import check_value, parameters_schema, payload_schema
 from penstock.language.sources import Source, caller, of_frame
-from penstock.language.workflows import rules
-from penstock.run.recording import RECORDER
+from penstock.language.workflows import task_trigger_rules
+from penstock.run.call_interceptor import CALL_INTERCEPTOR
 
 FORMAT: Literal[1] = 1
 MAX_TASKS = 20_000
@@ -230,7 +230,9 @@ class Task(Step):
 
     name: Name
     needs: Names = ()
-    when: Annotated[rules.Rule, AfterValidator(rules.checked)] | None = None
+    when: Annotated[task_trigger_rules.TriggerRule, AfterValidator(task_trigger_rules.check_rule)] | None = (
+        None
+    )
     join: Literal["all", "any"] | Annotated[int, Field(strict=True, ge=1)] | None = None
     next: tuple[Transition, ...] = ()
 
@@ -265,7 +267,7 @@ class Workflow(Options):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """In a workflow function: a task that runs this workflow."""
-        record = RECORDER.get()
+        record = CALL_INTERCEPTOR.get()
         if record is None:
             raise of_frame(caller()).wrong(
                 f"workflow {self.ref} is not a function", f'Start it: client.start("{self.ref}", ...).'

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from penstock.language.workflows.critical import Span, critical_path
+from penstock.language.workflows.critical_path import Span, critical_path
 from penstock.language.workflows.graph import Graph, Node
 from penstock.moves import COMPLETED, FINAL, RUNNING, SKIPPED
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from penstock.language.expressions import NamesUsed, condition, names_used
-from penstock.language.workflows import rules
+from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.model import Step, Task, Workflow
 
 Stage = Literal["decide", "fan", "start", "settle"]
@@ -45,7 +45,7 @@ def slots(step: Step) -> Iterator[Slot]:
     end = SCOPE | OF_END
     if isinstance(step, Task) and step.when is not None:
         for path, part in _located(step.when, ("when",)):
-            if isinstance(part, str) and part not in rules.NAMED:
+            if isinstance(part, str) and part not in task_trigger_rules.NAMED:
                 yield Slot(path, "decide", part, is_condition=True)
     yield Slot(("with_items",), "fan", step.with_items)
     yield Slot(("concurrency",), "fan", step.concurrency)
@@ -71,7 +71,7 @@ def of_workflow(workflow: Workflow) -> Iterator[Slot]:
 
 def _located(rule: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     yield path, rule
-    for number, part in enumerate(rules.parts(rule)):
+    for number, part in enumerate(task_trigger_rules.parts(rule)):
         key = next(iter(type(rule).model_fields))
         yield from _located(part, (*path, key, number))
 
@@ -128,7 +128,11 @@ def uses(names: NamesUsed) -> Uses:
 
 def context_rules(rule: Any) -> Uses:
     """What the comparisons `{context: ...}` of a rule need."""
-    found = {part.context for _, part in rules.walk(rule) if isinstance(part, rules.Context)}
+    found = {
+        part.context
+        for _, part in task_trigger_rules.walk(rule)
+        if isinstance(part, task_trigger_rules.ContextComparison)
+    }
     # A name with dots may be a path or a single key: load the variables of both readings.
     variables = found | {path.split(".")[0] for path in found}
     return Uses(variables=frozenset(variables), parameters=bool(found))

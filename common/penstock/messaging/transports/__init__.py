@@ -81,7 +81,7 @@ class Transport(Protocol):
     name: str
 
     outbox_is_queue: bool
-    """Whether what is staged stays in the outbox until a consumer has settled it. Otherwise whoever publishes deletes it
+    """Whether what is staged stays in the outbox until a consumer has settled it. Otherwise the publisher deletes it
     there, once `publish` has said that it is safe."""
 
     async def open(self) -> None:

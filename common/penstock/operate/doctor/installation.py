@@ -96,7 +96,7 @@ async def _services(session: Session, settings: Settings) -> list[Finding]:
 async def _unserved(session: Session, settings: Settings) -> list[Finding]:
     found = []
     for row in await presence.unserved(session, settings.stale_threshold):
-        asked = labels.written(orjson.loads(row.labels or "{}"))
+        asked = labels.format_labels(orjson.loads(row.labels or "{}"))
         what = f", carries {asked}" if asked else ""
         more = f" --labels {asked}" if asked else ""
         found.append(

@@ -1,4 +1,4 @@
-"""Who lives that could help: executors, and workers that serve a route and have an action."""
+"""Processes that are alive and could run it: executors, and workers that serve a route and have an action."""
 
 from __future__ import annotations
 

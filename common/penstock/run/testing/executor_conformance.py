@@ -1,4 +1,4 @@
-"""The promises of a task executor, as tests. Whoever writes an executor runs them on it:
+"""The promises of a task executor, as tests. The tests of an executor subclass them:
 
     from penstock.testing.executor_conformance import LoggingExecutorConformance
     from penstock.testing.scenarios import coroutine_action

@@ -125,7 +125,7 @@ class Cluster:
         lines = [f"{name} = {_quoted(value)}" for name, value in {**settings, **io, **place}.items()]
         configuration = self.data / "penstock.conf"
         self._write(configuration, lines)
-        # Whoever can enter the socket's folder is the owner or root; through TCP anyone local could come.
+        # Only the owner and root can enter the socket's folder; a TCP port is open to every local user.
         access = "local all all trust" if address.socket_folder else "host all all 127.0.0.1/32 scram-sha-256"
         self._write(self.data / "penstock_hba.conf", [access])
         return [str(self.binaries.postgres), "-D", str(self.data), "-c", f"config_file={configuration}"]

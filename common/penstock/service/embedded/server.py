@@ -69,7 +69,7 @@ def start(folder: Path, *, fresh: bool = False) -> Server:
 
 
 def stop(folder: Path) -> bool:
-    """Stop the server of this folder whoever uses it. Returns whether one was running."""
+    """Stop the server of this folder, even if other processes use it. Returns whether one was running."""
     if not folder.is_dir():
         return False
     at = place.find(folder)

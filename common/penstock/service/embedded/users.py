@@ -1,4 +1,4 @@
-"""Who uses a server, counted by the kernel.
+"""The processes that use a server, counted by the kernel.
 
 Every user keeps a named pipe open for writing, and the server's guard has it open for reading. Nothing
 is ever written: what counts is that the kernel closes a user's end when its process dies, however it dies,

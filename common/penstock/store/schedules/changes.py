@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from penstock.errors import DefinitionError, NotFound
-from penstock.language.schedules.compiled import CompiledSchedule, compile_schedule, same_times
+from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule, same_times
 from penstock.store import catalog, clock, namespaces
 from penstock.store.database import Session, Transaction
 from penstock.store.schedules import reading, statements

@@ -13,8 +13,8 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import DefinitionError, ExpressionError, InvalidInput
-from penstock.language.schedules.compiled import CompiledSchedule, compile_schedule
-from penstock.language.schedules.fires import BACKFILL, CREATED, DUE, FAILED, MISSED, SKIPPED
+from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule
+from penstock.language.schedules.fire_statuses import BACKFILL, CREATED, DUE, FAILED, MISSED, SKIPPED
 from penstock.language.schemas import Schema
 from penstock.store import catalog
 from penstock.store.database import Transaction

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import DefinitionError
 from penstock.language.loading import load
-from penstock.language.packs.files import FILE_CAP
+from penstock.language.packs.pack_files import FILE_CAP
 
 CODE = "async def charge(customer: str, amount: int = 1) -> None: ...\n"
 

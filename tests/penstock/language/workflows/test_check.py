@@ -7,9 +7,9 @@ from textwrap import dedent, indent
 import pytest
 
 from penstock.language.workflows.check import check, unknown_refs
-from penstock.language.workflows.known import Known
+from penstock.language.workflows.known_definition import KnownDefinition
 from penstock.language.workflows.model import Workflow
-from penstock.language.workflows.reading import _body
+from penstock.language.workflows.serialization import _body
 
 
 def workflow(tasks: str, more: str = "") -> Workflow:
@@ -150,9 +150,9 @@ def test_a_context_comparison_with_a_name_that_is_not_there() -> None:
 def test_refs_are_looked_up_and_inputs_compared_with_their_parameters() -> None:
     schema = {"properties": {"n": {}, "m": {}}, "required": ["n"], "additionalProperties": False}
     known = {
-        "shop.charge": Known("action", schema),
-        "shop.flow": Known("workflow"),
-        "shop.paid": Known("trigger"),
+        "shop.charge": KnownDefinition("action", schema),
+        "shop.flow": KnownDefinition("workflow"),
+        "shop.paid": KnownDefinition("trigger"),
     }
     flow = workflow(
         """

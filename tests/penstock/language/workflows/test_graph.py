@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.diff import diff
-from penstock.language.workflows.draw import to_dot, to_mermaid
 from penstock.language.workflows.graph import Graph, circle, topological
 from penstock.language.workflows.model import Workflow
-from penstock.language.workflows.reading import from_yaml
+from penstock.language.workflows.serialization import from_yaml
 
 DIAMOND = """
 workflow: a.w
@@ -76,8 +76,8 @@ def test_either_there_is_an_order_or_a_circle(given: tuple[int, set[tuple[int, i
     else:
         order = topological(sources)
         assert sorted(order) == list(range(count))
-        for task, before in enumerate(sources):
-            assert all(order.index(source) < order.index(task) for source in before)
+        for task, needed in enumerate(sources):
+            assert all(order.index(source) < order.index(task) for source in needed)
 
 
 def test_who_comes_before_whom() -> None:

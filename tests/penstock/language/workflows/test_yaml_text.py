@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def test_an_alias_is_a_copy() -> None:
         ("[" * 200 + "]" * 200, "nests too deep"),
         ("[" * 9000, "nests too deep"),
         ("a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
-            f"{n}: &{n} [{','.join([f'*{p}'] * 9)}]\n" for p, n in ["ab", "bc", "cd", "de", "ef", "fg", "gh"]
+            f"{n}: &{n} [{','.join([f'*{p}'] * 9)}]\n" for p, n in pairwise("abcdefgh")
         ), "too large"),
         ("a: &a [*a]", "too large or nests too deeply"),
         ("a: \x00", "f"),

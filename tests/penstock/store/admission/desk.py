@@ -15,7 +15,7 @@ from penstock.language.loading import Definitions
 from penstock.operate.apply import apply
 from penstock.operate.check import check
 from penstock.store import namespaces
-from penstock.store.database import Database, Row, Session
+from penstock.store.database import Database, Row, Session, Transaction
 
 ROUTE = "default"
 REQUEST = """
@@ -99,7 +99,7 @@ class Desk:
         )
         return ids
 
-    async def admit(self, ids: Sequence[UUID], session: Session | None = None) -> None:
+    async def admit(self, ids: Sequence[UUID], session: Session | Transaction | None = None) -> None:
         """What the executor does with `execution.requested`."""
         await (session or self.session).fetch("select * from schedule_executions($1::uuid[])", sorted(ids))
 
@@ -110,7 +110,7 @@ class Desk:
             await self.admit([id])
         return ids
 
-    async def claim(self, ids: Sequence[UUID], session: Session | None = None) -> list[UUID]:
+    async def claim(self, ids: Sequence[UUID], session: Session | Transaction | None = None) -> list[UUID]:
         rows = await (session or self.session).fetch(
             CLAIM, self.worker, new_id(), list(ids), f"work.{ROUTE}", list(self._definitions.values())
         )
@@ -121,7 +121,7 @@ class Desk:
         ids: Sequence[UUID],
         status: str = "completed",
         delay: float = 0,
-        session: Session | None = None,
+        session: Session | Transaction | None = None,
     ) -> list[Row]:
         """What the worker does at the end of attempts."""
         ids = sorted(ids)
@@ -143,7 +143,7 @@ class Desk:
         assert set(await self.claim(ids)) == set(ids)
         await self.finish(ids, status)
 
-    async def cancel(self, ids: Sequence[UUID], session: Session | None = None) -> None:
+    async def cancel(self, ids: Sequence[UUID], session: Session | Transaction | None = None) -> None:
         await (session or self.session).fetch(
             "select * from cancel_executions($1::uuid[], 'asked')", sorted(ids)
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from penstock import Limit
@@ -127,7 +129,13 @@ async def test_a_lost_worker_leaves_its_slots_to_others(desk: Desk) -> None:
 
 async def test_every_value_of_a_parameter_has_a_limit_of_its_own(desk: Desk) -> None:
     await desk.open(Limit(1, ref="shop.each", scope="shop.charge", by=("customer", "region")))
-    kinds = [{"customer": "a"}, {"customer": "a", "region": 1}, {"customer": "a|1"}, {"customer": None}, {}]
+    kinds: list[dict[str, Any]] = [
+        {"customer": "a"},
+        {"customer": "a", "region": 1},
+        {"customer": "a|1"},
+        {"customer": None},
+        {},
+    ]
     ids = [(await desk.start(2, **kind)) for kind in kinds]
     # The last two are the same: a parameter that is missing is a value of its own, and so is null.
     assert [await desk.scheduled(pair) for pair in ids] == [[0], [0], [0], [0], []]

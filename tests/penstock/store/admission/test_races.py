@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from uuid import UUID
 
 import pytest
 
 from penstock import Limit
 from penstock.store import namespaces
+from penstock.store.database import Session, Transaction
 from tests.penstock.store.admission.desk import Desk
 
 ONE = Limit(1, ref="shop.one", scope="shop")
@@ -26,7 +27,9 @@ async def blocked(desk: Desk) -> None:
             await asyncio.sleep(0.005)
 
 
-async def racing(desk: Desk, first: Any, second: Awaitable[Any]) -> None:
+async def racing(
+    desk: Desk, first: Callable[[Transaction], Awaitable[object]], second: Awaitable[object]
+) -> None:
     """Run `first` in a transaction; commit it when `second`, on another connection, waits for it."""
     async with desk.database.session().transaction() as tx:
         await first(tx)
@@ -90,7 +93,7 @@ async def test_two_holders_that_leave_at_once_start_two(desk: Desk) -> None:
     await desk.sound()
 
 
-async def two_keys_held(desk: Desk) -> tuple[Any, Any, Any]:
+async def two_keys_held(desk: Desk) -> tuple[UUID, UUID, UUID]:
     """One holds the customer's slot (and one of the pack's two), one the other of the pack's; a third waits for the
     customer's."""
     await desk.open(EACH, Limit(2, ref="shop.whole", scope="shop"))
@@ -252,7 +255,7 @@ async def test_two_replicas_that_put_a_line_in_order_anew_leave_nobody_in_the_ol
     await desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer"))
     other = desk.database.session()
 
-    async def regroup(session: Any) -> None:
+    async def regroup(session: Session | Transaction) -> None:
         await session.fetch("select * from regroup(2)")
 
     await racing(desk, regroup, regroup(other))
@@ -288,8 +291,8 @@ async def test_a_limit_that_changes_while_lanes_are_woken_for_a_worker_is_not_fo
     await desk.hire("shop.charge")
     other = desk.database.session()
 
-    async def change(tx: Any) -> None:
-        await tx.fetch(namespaces.ALONE)
+    async def change(tx: Transaction) -> None:
+        await namespaces.lock_rules(tx)
         await tx.fetch("select limits_changed(array(select id from namespace), '{}')")
 
     # Whoever wakes has seen that the lane waits for a worker, and waits for the placement.

@@ -4,6 +4,7 @@ changes."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 from uuid import UUID
 
 import pytest
@@ -275,7 +276,7 @@ async def test_a_limit_that_is_added_holds_for_those_who_wait(desk: Desk) -> Non
 
 @pytest.mark.parametrize("when_full", ["cancel_new", "enqueue"])
 async def test_who_joins_a_line_that_is_being_put_in_order_anew_waits_in_it(
-    desk: Desk, when_full: str
+    desk: Desk, when_full: Literal["cancel_new", "enqueue"]
 ) -> None:
     one = Limit(1, ref="shop.one", scope="shop", when_full=when_full, max_waiting=5)
     await desk.open(one)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
 from penstock.store.database import Row, Transaction
 from penstock.store.schedules import firing
 from tests.flows.installation import Installation
+
+T = TypeVar("T")
 
 
 class House(Installation):
@@ -20,7 +22,7 @@ class House(Installation):
         """Fire what is due, once."""
         return await self.change(lambda tx: firing.fire_due(tx, limit, ref))
 
-    async def change(self, work: Callable[[Transaction], Awaitable[Any]]) -> Any:
+    async def change(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         async with self.session.transaction() as tx:
             return await work(tx)
 

@@ -13,7 +13,7 @@ import pytest
 
 from penstock import MissedFires, RetryPolicy, Schedule, action
 from penstock.errors import IllegalMove
-from penstock.language.schedules import fires
+from penstock.language.schedules import fire_statuses
 from penstock.store.database import Session
 from penstock.store.schedules import firing
 from tests.flows import shop
@@ -288,13 +288,13 @@ async def test_nothing_fires_outside_of_the_start_and_end_dates(house: House) ->
 
 
 async def test_the_database_allows_the_declared_moves_of_fires_and_no_others(house: House) -> None:
-    for old, new in itertools.permutations(fires.MOVES, 2):
+    for old, new in itertools.permutations(fire_statuses.MOVES, 2):
         await house.rows(
             "insert into fire (schedule, due_at, status, kind, definition_id) values ('clock.m', now(), $1, 'due', 1)",
             old,
         )
         moved = house.rows("update fire set status = $1", new)
-        if new in fires.MOVES[old]:
+        if new in fire_statuses.MOVES[old]:
             await moved
         else:
             with pytest.raises(IllegalMove, match=f"{old} -> {new}"):

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from penstock import Schedule
+from penstock.language.definitions.schedule import Overlap
 from penstock.moves import CANCELING
 from penstock.store.schedules import statements
 from tests.flows import shop
@@ -16,7 +17,7 @@ MINUTE = timedelta(minutes=1)
 REF = "clock.minutely"
 
 
-async def scheduled(house: House, overlap: str) -> None:
+async def scheduled(house: House, overlap: Overlap) -> None:
     await house.apply(
         *shop.ALL,
         Schedule(REF, action=shop.charge, params={"order": 1}, cron="* * * * *", overlap=overlap),
@@ -146,7 +147,7 @@ async def test_disabling_a_schedule_drops_what_waits(house: House) -> None:
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
-async def test_of_several_fires_at_once_the_policy_holds_too(house: House, overlap: str) -> None:
+async def test_of_several_fires_at_once_the_policy_holds_too(house: House, overlap: Overlap) -> None:
     await scheduled(house, overlap)
     await house.sleep(REF, 4 * MINUTE)
     await house.fire()

@@ -12,8 +12,8 @@ from penstock.cli import app
 from penstock.language.definitions import Schedule
 from penstock.language.definitions.schedule import MissedFires
 from penstock.language.loading import load
-from penstock.language.schedules.compiled import compile_schedule
-from penstock.language.schedules.reserved import RESERVED
+from penstock.language.schedules.compiled_schedule import compile_schedule
+from penstock.language.schedules.reserved_context import RESERVED
 from penstock.store.schedules.firing import context_of
 from penstock_executor.schedule_metrics import READ
 

@@ -2,7 +2,7 @@
 
 A delivery is a lease on a row (`due_at` in the future), taken with SKIP LOCKED; an ack deletes the row. Both are
 relaxed commits: losing one in a crash delivers again, which every handler stands. So each step of an execution still
-costs one durable commit. Whoever committed a message wakes the consumers with NOTIFY on a connection of its own
+costs one durable commit. The process that committed a message wakes the consumers with NOTIFY on a connection of its own
 (a NOTIFY inside the deciding transactions would serialise their commits); polling is the fallback.
 """
 

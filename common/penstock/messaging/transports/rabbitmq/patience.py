@@ -56,7 +56,7 @@ def persistently(
 async def answered(timeout: float = CALL_TIMEOUT) -> AsyncIterator[None]:
     """Calls inside are answered within `timeout` seconds, or ConnectionFailed is raised.
 
-    A connection that dies makes aiormq raise CancelledError in whoever waits for an answer. Taken for a
+    A connection that dies makes aiormq raise CancelledError in the task that waits for an answer. Taken for a
     cancellation of ours, it would end the loop that should reconnect, and leave the process a zombie.
     """
     task = asyncio.current_task()

@@ -66,7 +66,7 @@ class Names:
     def route(self, logical: str) -> tuple[str, bool]:
         """The exchange of a logical queue, and whether some queue has to take the message.
 
-        Status changes are for whoever listens; nobody listening is fine.
+        A status change may be dropped: no queue need be bound to its exchange.
         """
         if logical == DEAD:
             return self.dead_exchange, True

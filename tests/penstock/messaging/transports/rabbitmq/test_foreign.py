@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pika
 import pytest
 
-from penstock.messaging.transports import UNREADABLE
+from penstock.messaging.transports import UNREADABLE, Delivery, Subscription
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 from tests.penstock.messaging.transports.broker import plain_pika
 from tests.penstock.messaging.transports.traffic import QUEUE, bodies, message, receive
@@ -22,11 +23,12 @@ async def transport(vhost: str) -> AsyncIterator[RabbitMQTransport]:
     await transport.close()
 
 
-class Mangled(pika.BasicProperties):
+def mangled(**given: Any) -> pika.BasicProperties:
     """Properties with bytes in them that are not UTF-8."""
-
-    def encode(self) -> list[bytes]:
-        return [piece.replace(b"QQQQ", b"\xff\xfe\xfd\xfc") for piece in super().encode()]
+    properties = pika.BasicProperties(**given)
+    sound = properties.encode
+    properties.encode = lambda: [piece.replace(b"QQQQ", b"\xff\xfe\xfd\xfc") for piece in sound()]
+    return properties
 
 
 async def test_plain_pika_publishes_an_event(transport: RabbitMQTransport, vhost: str) -> None:
@@ -65,10 +67,10 @@ async def test_an_event_without_any_property_arrives(transport: RabbitMQTranspor
     [
         pika.BasicProperties(timestamp=1_700_000_000_000_000_000),  # nanoseconds
         pika.BasicProperties(timestamp=2**64 - 1, headers={"a": 1}),
-        Mangled(message_id="QQQQ"),
-        Mangled(message_id="m", headers={"QQQQ": 1}),
-        Mangled(content_type="application/json", headers={"a": "QQQQ"}),
-        Mangled(app_id="QQQQ", type="t", timestamp=3),
+        mangled(message_id="QQQQ"),
+        mangled(message_id="m", headers={"QQQQ": 1}),
+        mangled(content_type="application/json", headers={"a": "QQQQ"}),
+        mangled(app_id="QQQQ", type="t", timestamp=3),
     ],
     ids=["nanoseconds", "far future", "message id", "header name", "header", "app id"],
 )
@@ -96,21 +98,21 @@ async def test_properties_that_cannot_be_decoded_stop_nobody(
 async def test_a_routing_key_that_is_not_text_stops_nobody(transport: RabbitMQTransport, vhost: str) -> None:
     events = await transport.subscribe("event.received", 10)
     with plain_pika(vhost) as channel:
-        channel.basic_publish("penstock.events", b"a.\xff\xfe", b"odd")  # type: ignore[arg-type]
+        channel.basic_publish("penstock.events", b"a.\xff\xfe", b"odd")
         channel.basic_publish("penstock.events", "a.b", b"good")
     assert sorted({bytes(delivery.body) for delivery in await _both(events)}) == [b"good", b"odd"]
 
 
-async def _both(events):
+async def _both(events: Subscription) -> list[Delivery]:
     """The two messages, whichever came before and again after the connection was lost."""
-    got = {}
+    got: dict[bytes, Delivery] = {}
     while len(got) < 2:
         for delivery in await receive(events, 1):
             got[delivery.body] = delivery
     return list(got.values()) if len({d.tag[0] for d in got.values()}) == 1 else await _again(events, got)
 
 
-async def _again(events, got):
+async def _again(events: Subscription, got: dict[bytes, Delivery]) -> list[Delivery]:
     newest = max(got.values(), key=lambda delivery: delivery.attempts).tag[0]
     current = {d.body: d for d in got.values() if d.tag[0] is newest}
     while len(current) < 2:

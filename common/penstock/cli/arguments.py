@@ -1,0 +1,49 @@
+"""Values and parameters as they are typed on the command line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from penstock.errors import InvalidInput
+
+
+def parse_value(word: str) -> Any:
+    """JSON where it reads as JSON, else text."""
+    try:
+        return orjson.loads(word)
+    except orjson.JSONDecodeError:
+        return word
+
+
+def parse_params(words: list[str]) -> dict[str, Any]:
+    """`name=value` words as parameters: a value is JSON where it reads as JSON, else text. `@FILE` gives an object.
+    Raises InvalidInput."""
+    given: dict[str, Any] = {}
+    for word in words:
+        if word.startswith("@"):
+            given |= _from_file(word[1:])
+            continue
+        name, separator, value = word.partition("=")
+        if not separator or not name:
+            raise InvalidInput(f"{word!r} is not name=value", hint="Write for example: order=7 name=Ada")
+        given[name] = parse_value(value)
+    return given
+
+
+def _from_file(path: str) -> dict[str, Any]:
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text()
+        loaded = orjson.loads(text)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            f"{path}: {error}", hint="Name a readable file that holds a JSON object."
+        ) from None
+    if not isinstance(loaded, dict):
+        raise InvalidInput(
+            f"{path} does not hold a JSON object", hint='It should look like {"name": "value"}.'
+        )
+    return loaded

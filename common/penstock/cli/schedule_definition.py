@@ -1,0 +1,109 @@
+"""Commands that declare schedules: create, update."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from penstock.cli.arguments import parse_params
+from penstock.cli.command_runner import with_client
+from penstock.cli.output import Json, json_line, out
+from penstock.cli.schedule_views import Ref, shown
+from penstock.client.client import Client
+from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.language.definitions import Schedule
+from penstock.language.definitions.declaration import declare
+from penstock.language.sources import Source
+from penstock.operate.apply import Change
+from penstock.store.schedules.reading import ScheduleState
+
+WHEN = ("cron", "every", "at", "rrule")
+MISSED = ("grace", "delay", "catch_up", "at_most", "spread")
+DURATION = 'Such as "30s" or "5m".'
+
+Text = str | None
+Words = list[str] | None
+
+
+def _declare(
+    context: typer.Context,
+    ref: Ref,
+    action: Annotated[Text, typer.Option(help="The action or workflow that it starts.")] = None,
+    cron: Annotated[Text, typer.Option(help="Five fields, six with seconds, or a word: '0 2 * * *'.")] = None,
+    every: Annotated[Text, typer.Option(help="From one fire to the next: 90s.")] = None,
+    at: Annotated[Text, typer.Option(help="Once: 2030-01-31T09:00.")] = None,
+    rrule: Annotated[Text, typer.Option(help="RFC 5545: DTSTART:... RRULE:...")] = None,
+    timezone: Annotated[Text, typer.Option(help="IANA zone that it is read in.  [default: UTC]")] = None,
+    param: Annotated[Words, typer.Option("--param", "-p", help="name=value, may be repeated.")] = None,
+    run_context: Annotated[
+        Words, typer.Option("--context", "-c", help="name=value for the runs' context.")
+    ] = None,
+    overlap: Annotated[Text, typer.Option(help="allow, skip, queue or replace.")] = None,
+    missed: Annotated[Text, typer.Option(help="Missed fires: execute, skip or delay.")] = None,
+    grace: Annotated[Text, typer.Option(help=f"How late is not missed yet. {DURATION}")] = None,
+    delay: Annotated[Text, typer.Option(help="Of missed fires, with --missed delay.")] = None,
+    catch_up: Annotated[Text, typer.Option(help="Of missed fires: one or all.")] = None,
+    at_most: Annotated[int | None, typer.Option(help="Of missed fires, with --catch-up all.")] = None,
+    spread: Annotated[Text, typer.Option(help="Time over which missed fires are spread.")] = None,
+    jitter: Annotated[Text, typer.Option(help=f"A fire starts up to so much later. {DURATION}")] = None,
+    starts_at: Annotated[Text, typer.Option(help="No fire before: 2030-01-31T09:00+01:00.")] = None,
+    ends_at: Annotated[Text, typer.Option(help="No fire after.")] = None,
+    max_attempts: Annotated[int | None, typer.Option(help="Tries of a run that fails.")] = None,
+    tenant: Annotated[Text, typer.Option(help="Of the runs.  [default: public]")] = None,
+    description: Annotated[Text, typer.Option(help="For people.")] = None,
+    disabled: Annotated[bool, typer.Option("--disabled", help="Made, but not enabled yet.")] = False,
+    json: Json = False,
+) -> None:
+    given: dict[str, Any] = {
+        "action": action, "cron": cron, "every": every, "at": at, "rrule": rrule, "timezone": timezone,
+        "params": parse_params(param) if param else None, "context": parse_params(run_context) if run_context else None,
+        "overlap": overlap, "jitter": jitter, "starts_at": starts_at, "ends_at": ends_at, "tenant": tenant,
+        "description": description, "enabled": False if disabled else None,
+        "retry": {"max_attempts": max_attempts} if max_attempts is not None else None,
+    }  # fmt: skip
+    late = dict(zip(MISSED, (grace, delay, catch_up, at_most, spread), strict=True))
+    late["policy"] = missed
+    given = {name: value for name, value in given.items() if value is not None}
+    late = {name: value for name, value in late.items() if value is not None}
+    creating = context.info_name == "create"
+    change, row = with_client(lambda client: _put(client, ref, given, late, creating))
+    if json:
+        json_line({**shown(row), "what": change.what})
+        return
+    due = f" It fires next at {shown(row)['next']}." if row.next_due else ""
+    out.print(f"Schedule {ref} is {change.what}.{due}", markup=False)
+
+
+async def _put(
+    client: Client, ref: str, given: dict[str, Any], late: dict[str, Any], creating: bool
+) -> tuple[Change, ScheduleState]:
+    try:
+        before = await client.schedules.get(ref)
+    except NotFound as error:
+        if not creating:
+            error.hint = f"Make it with `penstock schedule create {ref} ...`."
+            raise
+        if "action" not in given:
+            raise InvalidInput("a schedule needs --action", hint="`penstock actions` lists them.") from None
+        body: dict[str, Any] = {"ref": ref}
+    else:
+        if creating:
+            hint = f"Change it with `penstock schedule update {ref} ...`."
+            raise Conflict(f"there is a schedule {ref}", hint=hint)
+        body = orjson.loads(before.body)
+        if "enabled" in given:
+            raise InvalidInput("--disabled is for new ones", hint=f"penstock schedule disable {ref}")
+        if any(name in given for name in WHEN):
+            body = {name: value for name, value in body.items() if name not in WHEN}
+    body |= given
+    if late:
+        body["missed"] = {**body.get("missed", {}), **late}
+    [change] = await client.schedules.put(declare(Schedule, body, Source("command line", 0)))
+    return change, await client.schedules.get(ref)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("create", help="Make a schedule for an action or workflow that is registered.")(_declare)
+    app.command("update", help="Change what is given of a schedule; the rest stays.")(_declare)

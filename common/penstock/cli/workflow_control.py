@@ -1,0 +1,91 @@
+"""What people tell runs: pause, resume, skip, set-result, rerun. Kept with who and why."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from penstock.cli.arguments import parse_value
+from penstock.cli.command_runner import ME, with_client
+from penstock.cli.output import Json, json_line, out
+from penstock.client.client import Client
+
+RunId = Annotated[UUID, typer.Argument(help="An execution of a workflow.")]
+Task = Annotated[str, typer.Argument(help="The name of a task that has not ended.")]
+By = Annotated[str, typer.Option(help="Who says so; kept with the run.")]
+Why = Annotated[str | None, typer.Option("--reason", help="Kept with the run.")]
+
+
+def pause(id: RunId, by: By = ME, reason: Why = None, json: Json = False) -> None:
+    """Let nothing more start in a run, nor in workflows inside it. What workers have begun goes on."""
+    _command(id, "pause", by, reason, json)
+
+
+def resume(id: RunId, by: By = ME, reason: Why = None, json: Json = False) -> None:
+    """Start what became due while a run was paused."""
+    _command(id, "resume", by, reason, json)
+
+
+def skip(id: RunId, task: Task, by: By = ME, reason: Why = None, json: Json = False) -> None:
+    """Do without a task that has not ended."""
+    _command(id, "skip", by, reason, json, task)
+
+
+def set_result(
+    id: RunId,
+    task: Task,
+    result: Annotated[str, typer.Argument(help="JSON, or plain text.")],
+    by: By = ME,
+    reason: Why = None,
+    json: Json = False,
+) -> None:
+    """Complete a task that has not ended, with this result."""
+    _command(id, "set_result", by, reason, json, task, parse_value(result))
+
+
+def _command(
+    id: UUID, kind: str, by: str, reason: str | None, json: bool, task: str | None = None, value: Any = None
+) -> None:
+    async def work(client: Client) -> None:
+        await client.command(id, kind, task=task, value=value, by=by, reason=reason)
+
+    with_client(work)
+    if json:
+        json_line({"id": id, "told": kind, "task": task, "by": by})
+    else:
+        out.print(f"Told. See what came of it with: penstock show {id}")
+
+
+def rerun(
+    id: Annotated[UUID, typer.Argument(help="An execution that has ended.")],
+    by: By = ME,
+    from_failed: Annotated[
+        bool, typer.Option("--from-failed", help="Of a workflow: keep what succeeded.")
+    ] = False,
+    from_task: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="TASK", help="Of a workflow: keep what does not come after this task."
+        ),
+    ] = None,
+    reason: Why = None,
+    json: Json = False,
+) -> None:
+    """RunId what has ended once more: a new execution of the same version, with the same parameters."""
+
+    async def work(client: Client) -> UUID:
+        return await client.rerun(id, from_failed=from_failed, from_task=from_task, by=by, reason=reason)
+
+    new = with_client(work)
+    if json:
+        json_line({"id": new, "rerun_of": id})
+    else:
+        out.print(f"Execution {new} is requested. See it with: penstock show {new}")
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (pause, resume, skip, rerun):
+        app.command()(command)
+    app.command("set-result")(set_result)

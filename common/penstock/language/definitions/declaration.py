@@ -1,0 +1,82 @@
+"""What all declarations share: a ref, the place where they were written, and a stored form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import Field, PrivateAttr
+
+from penstock.language.definitions.document import Document
+from penstock.language.definitions.qualified_name import Ref, pack_of, qualified
+from penstock.language.options import Options, Problem, read_options, refusal
+from penstock.language.sources import Source, caller, of_frame
+
+UNBOUND = "__penstock__"
+"""In the globals of a module: what it declared at its top level, so that `Rule(...)` counts without a variable."""
+
+
+def remember(thing: object, frame: FrameType) -> None:
+    """Note what a module declares at its top level."""
+    if frame.f_code.co_name == "<module>":
+        frame.f_globals.setdefault(UNBOUND, []).append(thing)
+
+
+class Declaration(Options):
+    """A declaration of a user's. `Rule("big_orders", ...)` at the top level of a module belongs to that module,
+    bound to a variable or not."""
+
+    kind: ClassVar[str]
+    positional: ClassVar[tuple[str, ...]] = ("ref",)
+    shorten: ClassVar[tuple[str, ...]] = ("ref",)
+    """Options in which a name without a pack means one of the module's own pack."""
+
+    ref: Ref
+    description: str = Field(default="", strict=True)
+
+    _source: Source = PrivateAttr(default=Source("?", 0))
+
+    @classmethod
+    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
+        pack = None
+        for name in cls.shorten:
+            value = given.get(name)
+            if isinstance(value, str) and "." not in value:
+                pack = pack or pack_of(caller().f_globals)
+                given[name] = qualified(value, pack.name if pack else None)
+        return given
+
+    def written_in(self, frame: FrameType) -> None:
+        self._source = of_frame(frame)
+        remember(self, frame)
+
+    @property
+    def source(self) -> Source:
+        return self._source
+
+    def body(self) -> dict[str, Any]:
+        """What is stored. Defaults are left out."""
+        return {"ref": self.ref, **self.written()}
+
+    def document(self) -> Document:
+        """Raises DefinitionError if what was declared cannot be stored."""
+        return Document.of(self.kind, self.ref, self.body(), self._source)
+
+    def parts(self) -> Iterator[Any]:
+        """The declaration and those that came with it."""
+        yield self
+
+    def wrong(self, message: str, hint: str | None = None, at: tuple[str | int, ...] = ()) -> Exception:
+        """The error to raise for one of the options."""
+        return refusal(f"{self.kind} {self.ref}", [Problem(at, message, hint)], self._source)
+
+
+D = TypeVar("D", bound=Declaration)
+
+
+def declare(kind: type[D], given: dict[str, Any], source: Source) -> D:
+    """A declaration that was read from a file. Raises DefinitionError that names its lines."""
+    made = read_options(kind, given, source, f"{kind.kind} {given.get('ref', '')}".strip())
+    made._source = source
+    return made

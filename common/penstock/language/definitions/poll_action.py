@@ -1,0 +1,57 @@
+"""The action behind a poll trigger: it calls the trigger's function on a worker that has it.
+
+Its result is `{"events": [...], "state": {...}}`: the payloads that were found, and what the next call is to know.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from penstock.language.definitions.action import Action, ActionOptions
+from penstock.language.options import read_options
+from penstock.language.sources import Source
+
+PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"state": {"type": "object"}},
+    "additionalProperties": False,
+}
+
+
+def poll_action(
+    ref: str, function: Callable[..., Any], timeout: float, source: Source, description: str
+) -> Action[..., dict[str, Any]]:
+    """An action of the trigger's own name. There is no retry: the next call is one."""
+    return Action(
+        ref,
+        choices=read_options(ActionOptions, {"timeout": timeout}, source, f"trigger {ref}"),
+        parameters_schema=PARAMETERS,
+        result_schema=None,
+        bind=lambda params: {"state": dict(params.get("state") or {})},
+        source=source,
+        function=_called(function),
+        description=description,
+    )
+
+
+def _called(function: Callable[..., Any]) -> Callable[..., Any]:
+    knows = bool(inspect.signature(function).parameters)
+
+    async def call(state: dict[str, Any]) -> dict[str, Any]:
+        return _answer(await (function(state=state) if knows else function()), state)
+
+    def call_plain(state: dict[str, Any]) -> dict[str, Any]:
+        return _answer(function(state=state) if knows else function(), state)
+
+    return call if inspect.iscoroutinefunction(function) else call_plain
+
+
+def _answer(found: object, state: dict[str, Any]) -> dict[str, Any]:
+    """Raises TypeError for what is no list of events."""
+    if found is None:
+        return {"events": [], "state": state}
+    if not isinstance(found, Iterable) or isinstance(found, str | bytes | Mapping):
+        raise TypeError(f"a poll trigger returns the events it found as a list, not {type(found).__name__}")
+    return {"events": list(found), "state": state}

@@ -1,0 +1,188 @@
+"""Actions that are no Python functions: commands, URLs and images; and what the task executors take as options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, ValidationError, field_validator
+
+from penstock.language.definitions.action import Action, ActionOptions
+from penstock.language.definitions.declaration import remember
+from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
+from penstock.language.durations import PositiveDuration
+from penstock.language.options import Options, Problem, Wrong, problems, read_options, refusal
+from penstock.language.schemas import Schema, parameters_schema, payload_schema
+from penstock.language.sources import Source, caller, of_frame
+
+Texts = Annotated[list[Annotated[str, Field(strict=True)]], Field(min_length=1)]
+
+
+class CommandOptions(Options):
+    command: Texts
+    """The program and its arguments. No shell is involved; parameters arrive as JSON on standard input."""
+    cwd: str | None = None
+    env: dict[str, str] = Field(default_factory=dict)
+    pass_env: list[str] = Field(default_factory=list)
+    """Variables of the worker's own environment that the program needs."""
+    output: Literal["json", "text", "none"] = "json"
+
+
+class HttpOptions(Options):
+    url: str
+    headers: dict[str, str] = Field(default_factory=dict)
+    secret_env: str | None = None
+    """The environment variable of the worker that holds the secret to sign with."""
+    connect_timeout: PositiveDuration = 10
+    timeout: PositiveDuration = 300
+    """Seconds that the other side may stay silent."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_http(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            port_is_fine = parts.port is None or parts.port > 0
+        except ValueError:
+            raise Wrong("is not a URL", "Write https://host/path.") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
+            raise Wrong("is not an http or https URL", "Write https://host/path.")
+        if "@" in parts.netloc:
+            raise Wrong("holds a password", "Let the other side verify the signature instead: secret_env.")
+        return url
+
+
+class KubernetesOptions(Options):
+    image: Annotated[str, Field(strict=True, min_length=1)]
+    command: Texts | None = None
+    args: list[str] | None = None
+    env: dict[str, str] = Field(default_factory=dict)
+    namespace: str | None = None
+    service_account: str | None = None
+    resources: dict[str, dict[str, str]] = Field(default_factory=dict)
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    image_pull_secrets: list[str] = Field(default_factory=list)
+    output: Literal["json", "none"] = "json"
+    start_timeout: PositiveDuration = 300
+
+
+class ProcessOptions(Options):
+    memory_limit: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """Bytes."""
+
+
+class NoOptions(Options):
+    """Of executors that take none."""
+
+
+OPTIONS: dict[str, type[Options]] = {
+    "async": NoOptions,
+    "thread": NoOptions,
+    "process": ProcessOptions,
+    "command": CommandOptions,
+    "http": HttpOptions,
+    "kubernetes": KubernetesOptions,
+}
+"""What each task executor of ours takes. Those of others check their options themselves, when they run."""
+ENTRY = {"command": "command", "http": "url", "kubernetes": "image"}
+"""The option that says what to run, for those that run no Python function."""
+
+
+def checked_options(executor: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of an executor as they are stored. Raises ValidationError."""
+    kind = OPTIONS.get(executor)
+    return dict(given) if kind is None else kind.model_validate(dict(given)).written()
+
+
+def program_action(
+    ref: str,
+    executor: str,
+    given: Mapping[str, Any],
+    source: Source,
+    *,
+    pack: str | None = None,
+    folder: Path | None = None,
+) -> Action[..., Any]:
+    """An action of a command, a URL, an image, or whatever an executor of somebody else's runs. `given` holds the
+    options of the action, `parameters`, `result` and `description`. Raises DefinitionError."""
+    given = dict(given)
+    whole = qualified(ref, pack)
+    what = f"action {whole}"
+    schemas: dict[str, Any] = {}
+    for name, make in (("parameters", parameters_schema), ("result", payload_schema)):
+        schemas[name] = _schema(make, given.pop(name, None), name, what, source)
+    description = given.pop("description", None) or ""
+    if not isinstance(description, str):
+        raise refusal(what, [Problem(("description",), "should be text")], source)
+
+    options = given.pop("options", None) or {}
+    if not isinstance(options, Mapping):
+        raise refusal(what, [Problem(("options",), "should be a mapping")], source)
+    entry = ENTRY.get(executor)
+    if entry in given:
+        options = {entry: given.pop(entry), **options}
+    try:
+        given["options"] = checked_options(executor, options)
+    except ValidationError as error:
+        found = [
+            Problem(p.at if p.at[:1] == (entry,) else ("options", *p.at), p.message, p.hint)
+            for p in problems(error)
+        ]
+        raise refusal(what, found, source) from None
+    choices = read_options(ActionOptions, {**given, "executor": executor}, source, what)
+    schema = Schema(schemas["parameters"])
+
+    def bind(params: Mapping[str, Any]) -> dict[str, Any]:
+        schema.validate(params)
+        return dict(params)
+
+    return Action(
+        whole,
+        choices=choices,
+        parameters_schema=schemas["parameters"],
+        result_schema=schemas["result"] or None,
+        bind=bind,
+        source=source,
+        description=description.strip(),
+        folder=folder,
+    )
+
+
+def _schema(make: Callable[[Any], Any], given: Any, name: str, what: str, source: Source) -> Any:
+    try:
+        return make(given)
+    except Wrong as error:
+        raise refusal(what, [Problem((name,), str(error), error.hint)], source) from None
+
+
+def command_action(
+    ref: str, command: Sequence[str], *, pack: str | Pack | None = None, **options: Any
+) -> Action[..., Any]:
+    """An action that runs a program: parameters as JSON on its standard input, the result as JSON on its standard
+    output. `parameters` and `result` are types, JSON Schemas or the short form; the other options are those of
+    `@action`, and for the executor (`env`, `output`, ...) in `options`. Raises DefinitionError."""
+    return _declared(ref, "command", {"command": list(command), **options}, pack)
+
+
+def http_action(ref: str, url: str, *, pack: str | Pack | None = None, **options: Any) -> Action[..., Any]:
+    """An action that POSTs its parameters as JSON to a URL; the answer is its result. Options as for
+    `command_action`. Raises DefinitionError."""
+    return _declared(ref, "http", {"url": url, **options}, pack)
+
+
+def kubernetes_action(
+    ref: str, image: str, *, pack: str | Pack | None = None, **options: Any
+) -> Action[..., Any]:
+    """An action that runs an image as a Kubernetes Job. Options as for `command_action`. Raises DefinitionError."""
+    return _declared(ref, "kubernetes", {"image": image, **options}, pack)
+
+
+def _declared(ref: str, executor: str, given: dict[str, Any], pack: str | Pack | None) -> Action[..., Any]:
+    frame = caller()
+    found = pack or pack_of(frame.f_globals)
+    name = found.name if isinstance(found, Pack) else found
+    made = program_action(ref, executor, given, of_frame(frame), pack=name)
+    remember(made, frame)
+    return made

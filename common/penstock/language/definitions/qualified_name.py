@@ -1,0 +1,85 @@
+"""Names: a ref is `pack.name`, in lower snake case. Where one is written without its pack, the module's is meant."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeGuard
+
+from pydantic import BeforeValidator
+
+from penstock.language.options import Wrong
+from penstock.language.sources import caller, of_frame
+
+LONGEST = 64
+"""Characters of a pack's name, and of a name inside it."""
+
+_NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{LONGEST - 1}}}")
+
+
+class Pack:
+    """What belongs together: `pack = Pack("shop")` at the top of a module makes `shop.` the start of its refs."""
+
+    __slots__ = ("description", "name", "version")
+
+    def __init__(self, name: str, *, version: str = "", description: str = "") -> None:
+        """Raises DefinitionError for a bad name."""
+        if not is_name(name):
+            raise of_frame(caller()).wrong(f"{name!r} is not a pack's name", _hint(name))
+        self.name = name
+        self.version = version
+        self.description = description
+
+    def __repr__(self) -> str:
+        return f"Pack({self.name!r})"
+
+
+def is_name(text: object) -> TypeGuard[str]:
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
+
+
+def is_ref(text: object) -> TypeGuard[str]:
+    return isinstance(text, str) and text.count(".") == 1 and all(map(is_name, text.split(".")))
+
+
+def checked_ref(text: object) -> str:
+    """Raises Wrong."""
+    if not isinstance(text, str):
+        raise Wrong("is not a ref", "Write it as text: 'pack.name'.")
+    if not is_ref(text):
+        raise Wrong(f"is not a ref: {text!r}", _hint(text))
+    return text
+
+
+def _hint(text: object) -> str:
+    rule = f"A ref is pack.name, each of small letters, digits and _, at most {LONGEST}, a letter first."
+    meant = re.sub(r"[^a-z0-9_.]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(text)).lower()).strip(
+        "_."
+    )
+    return f"{rule} Perhaps {meant!r}?" if meant and meant != text else rule
+
+
+def ref_of(thing: object) -> object:
+    """The ref of an action, trigger or workflow that was given as an object; anything else as it is."""
+    return getattr(thing, "ref", thing)
+
+
+Ref = Annotated[str, BeforeValidator(lambda given: checked_ref(ref_of(given)))]
+"""A pydantic type: a ref, or an object that has one."""
+
+
+def qualified(name: str, pack: str | None) -> str:
+    """`name` with the pack in front of it, if it has none."""
+    return f"{pack}.{name}" if pack and "." not in name else name
+
+
+def pack_of(module: Mapping[str, Any]) -> Pack | None:
+    """The pack that a module (given its globals) declares as `pack`, or the nearest package around it does."""
+    name = str(module.get("__name__", ""))
+    spaces: list[Mapping[str, Any]] = [module]
+    while "." in name:
+        name = name.rpartition(".")[0]
+        if name in sys.modules:
+            spaces.append(vars(sys.modules[name]))
+    return next((space["pack"] for space in spaces if isinstance(space.get("pack"), Pack)), None)

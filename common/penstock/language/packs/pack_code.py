@@ -1,0 +1,53 @@
+"""What a pack runs: a function or a program, always from inside its own folder."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.language.definitions.action import Action
+from penstock.language.definitions.importing import imported_file
+from penstock.language.options import did_you_mean
+from penstock.language.packs.pack_files import inside
+from penstock.language.sources import Source
+
+_HINT = "Write module:name, as in code.orders:charge for the function charge in code/orders.py of the pack."
+
+
+def function_of(entry: Any, folder: Path, source: Source) -> Callable[..., Any]:
+    """The function `module:name` of a pack. Imports the module. Raises DefinitionError."""
+    if not isinstance(entry, str) or entry.count(":") != 1:
+        raise source.wrong("function is not module:name", _HINT)
+    module, name = entry.split(":")
+    steps = module.split(".")
+    if not all(step.isidentifier() for step in (*steps, name)):
+        raise source.wrong(f"function is not module:name: {entry!r}", _HINT)
+    file = folder.joinpath(*steps)
+    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    inside(file, folder, source)
+    found: Any = vars(imported_file(file, root=folder.parent)).get(name)
+    if isinstance(found, Action):
+        found = found.function
+    if not inspect.isfunction(inspect.unwrap(found)) if callable(found) else True:
+        raise source.wrong(f"{entry} is not a function", _functions(file, folder))
+    function: Callable[..., Any] = found
+    return function
+
+
+def _functions(file: Path, folder: Path) -> str:
+    names = vars(imported_file(file, root=folder.parent))
+    return did_you_mean("", [name for name, value in names.items() if inspect.isfunction(value)])
+
+
+def program_of(program: str, folder: Path, source: Source) -> None:
+    """Raises DefinitionError for a program that is neither found by its name alone nor lies in the pack."""
+    if "/" not in program and "\\" not in program:
+        return
+    if Path(program).is_absolute():
+        raise source.wrong(
+            f"{program} lies outside of the pack",
+            "Name the program alone, to be found on the worker's PATH, or put it into the pack.",
+        )
+    inside(folder / program, folder, source)

@@ -1,0 +1,61 @@
+"""Reading the files of a pack: only from inside its folder, only so much, and with the lines kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from penstock.language.sources import Source, shown
+from penstock.language.workflows import yaml_text
+
+FILE_CAP = 512 * 1024
+"""Bytes of a YAML file."""
+FILES_CAP = 2_000
+"""YAML files of a pack."""
+
+
+def read_text(path: Path, folder: Path) -> str:
+    """The text of a file of the pack in `folder`. Raises DefinitionError."""
+    inside(path, folder, Source(str(path), 1))
+    try:
+        with path.open("rb") as file:
+            data = file.read(FILE_CAP + 1)
+    except OSError as error:
+        raise Source(str(path), 1).wrong(f"it cannot be read: {error.strerror}") from None
+    if len(data) > FILE_CAP:
+        raise Source(str(path), 1).wrong(
+            f"it has more than {FILE_CAP:,} bytes", "Split it into several files."
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise Source(str(path), line).wrong("it is not UTF-8", "Save it as UTF-8.") from None
+
+
+def read_yaml(path: Path, folder: Path) -> tuple[Any, Source]:
+    """What the file says, and its source, which knows the lines. Raises DefinitionError."""
+    value, marks = yaml_text.read(read_text(path, folder), shown(path))
+    return value, Source(str(path), 1, {place: line for place, (line, _) in marks.items()})
+
+
+def inside(path: Path, folder: Path, source: Source) -> Path:
+    """`path` with symbolic links followed. Raises DefinitionError if it is not a file in the folder of the pack."""
+    real = path.resolve()
+    if not real.is_relative_to(folder.resolve()):
+        raise source.wrong(
+            f"{shown(path)} leads out of the pack's folder {shown(folder)}",
+            "Copy what it leads to into the pack.",
+        )
+    if not real.is_file():
+        raise source.wrong(f"{shown(path)} is not a file", f"The pack's folder is {shown(folder)}.")
+    return real
+
+
+def mapping(value: Any, what: str, source: Source) -> dict[str, Any]:
+    """`value`, if it is a mapping; nothing at all counts as an empty one. Raises DefinitionError."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise source.wrong(f"{what} is not a mapping", "Write key: value lines.")
+    return value

@@ -1,0 +1,103 @@
+"""Which files make up a pack, and what each of them holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from penstock.language.definitions.qualified_name import LONGEST, Pack, is_name
+from penstock.language.options import did_you_mean
+from penstock.language.packs.pack_files import FILES_CAP, mapping, read_yaml
+from penstock.language.packs.sections import SECTIONS, Entry, build
+from penstock.language.sources import Source
+from penstock.language.workflows.serialization import from_value
+
+HEADER = ("name", "version", "description")
+YAML = (".yaml", ".yml")
+
+Found = tuple[list[Any], list[Pack]]
+
+
+def read_file(path: Path) -> Found:
+    """The definitions of a single YAML file: a pack with its sections, or a workflow. Raises DefinitionError."""
+    value, source = read_yaml(path, path.parent)
+    if isinstance(value, dict) and "workflow" in value:
+        return [from_value(value, source)], []
+    pack, entries = _pack_file(value, source)
+    return build(pack, path.parent, entries), [pack]
+
+
+def read_folder(folder: Path) -> Found:
+    """The definitions of a folder with a `pack.yaml`. Raises DefinitionError."""
+    heads = [path for suffix in YAML if (path := folder / f"pack{suffix}").exists()]
+    if len(heads) > 1:
+        raise Source(str(heads[1]), 1).wrong("the pack has a pack.yaml too", "Keep one of them.")
+    pack, entries = _pack_file(*read_yaml(heads[0], folder))
+    files = [path for path in _yaml_files(folder) if path != heads[0]]
+    if len(files) > FILES_CAP:
+        raise Source(str(heads[0]), 1).wrong(f"the pack has more than {FILES_CAP:,} files", "Split the pack.")
+    for path in files:
+        value, source = read_yaml(path, folder)
+        if path.parent == folder:
+            entries += _section(path.stem, value, source)
+        else:
+            entries.append(Entry(path.parent.name, path.stem, value, source))
+    return build(pack, folder, entries), [pack]
+
+
+def _yaml_files(folder: Path) -> Iterator[Path]:
+    """`rules.yaml` and the like, and what is in the folders that are called like a section."""
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
+        if path.is_dir() and path.name in SECTIONS:
+            for inside in sorted(path.iterdir()):
+                if inside.suffix in YAML:
+                    yield inside
+                elif not inside.name.startswith((".", "_")):
+                    hint = "Code of a pack belongs in a folder of another name."
+                    raise Source(str(inside), 1).wrong("it is not YAML", hint)
+        elif path.is_dir():
+            _refuse_near_miss(path)
+        elif path.suffix in YAML:
+            if path.stem not in (*SECTIONS, "pack"):
+                hint = did_you_mean(path.stem, [*SECTIONS, "pack"])
+                raise Source(str(path), 1).wrong(f"a pack has no {path.name}", hint)
+            yield path
+
+
+def _refuse_near_miss(path: Path) -> None:
+    """A folder `action/` would otherwise be passed over in silence. Others are the pack's own business."""
+    near = get_close_matches(path.name, SECTIONS, n=1, cutoff=0.8)
+    if near and any(inside.suffix in YAML for inside in path.iterdir()):
+        raise Source(str(path), 1).wrong(f"a pack has no folder {path.name}/", f"Did you mean {near[0]}/?")
+
+
+def _pack_file(value: Any, source: Source) -> tuple[Pack, list[Entry]]:
+    given = mapping(value, "a pack", source)
+    for key in given:
+        if key not in (*HEADER, *SECTIONS):
+            hint = did_you_mean(key, [*HEADER, *SECTIONS])
+            raise source.at((key,)).wrong(f"a pack has no section {key!r}", hint)
+    name = given.get("name")
+    if not is_name(name):
+        wrong = "the pack has no name" if name is None else f"{name!r} is not a pack's name"
+        hint = f"Write name: shop, of small letters, digits and _, at most {LONGEST}, a letter first."
+        raise source.at(("name",)).wrong(wrong, hint)
+    texts = {key: given[key] for key in ("version", "description") if given.get(key) is not None}
+    for key, text in texts.items():
+        if not isinstance(text, str):
+            raise source.at((key,)).wrong(f"{key} is not text", f'Put it in quotes: {key}: "{text}".')
+    sections = [name for name in SECTIONS if name in given]
+    entries = [one for name in sections for one in _section(name, given[name], source.at((name,)))]
+    return Pack(name, **texts), entries
+
+
+def _section(section: str, value: Any, source: Source) -> list[Entry]:
+    """The entries of a section: by name, or for routes a list, as their order matters."""
+    if isinstance(value, list) and section == "routes":
+        return [Entry(section, "", one, source.at((n,))) for n, one in enumerate(value)]
+    named = mapping(value, f"the section {section}", source)
+    return [Entry(section, name, one, source.at((name,))) for name, one in named.items()]

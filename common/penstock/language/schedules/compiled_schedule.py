@@ -1,0 +1,128 @@
+"""A version of a schedule, ready to be planned and rendered. Pure, and made once for each version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from penstock.language.expressions import compile_template
+from penstock.language.expressions.template_checks import is_template
+from penstock.language.schedules import FirePlan, FirePolicy, Spec, find_zone, plan
+from penstock.language.schedules.at_and_every import EPOCH
+from penstock.language.schedules.fire_plan import PlannedFire, jitter_of
+
+TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledSchedule:
+    """`params` renders the parameters of a fire from its context; `constant` says that they are always the same."""
+
+    ref: str
+    action: str
+    tenant: str
+    overlap: str
+    spec: Spec
+    zone: ZoneInfo
+    policy: FirePolicy
+    params: Callable[[Mapping[str, Any]], Any]
+    constant: bool
+    context: Mapping[str, Any]
+    retry: Mapping[str, Any] | None
+
+    def first_after(self, instant: datetime) -> datetime | None:
+        """The first fire after `instant` that the start and end dates allow."""
+        return _first_after(self.spec, self.policy.starts_at, self.policy.ends_at, instant)
+
+    def plan(self, since: datetime, now: datetime) -> FirePlan:
+        """What is due after `since` until `now`. The ordinary case, one fire and in time, is planned from
+        remembered instants: many schedules fire at the same ones."""
+        policy = self.policy
+        due, after = _next_two(self.spec, policy.starts_at, policy.ends_at, since)
+        if due is None or due > now:
+            return FirePlan((), (), False, due)
+        if (after is None or after > now) and (now - due).total_seconds() <= policy.grace:
+            start = due + jitter_of(policy, self.ref, due) if policy.jitter else due
+            return FirePlan((PlannedFire(due, start, False),), (), False, after)
+        return plan(self.spec, policy, schedule_id=self.ref, since=since, now=now)
+
+    def local(self, instant: datetime) -> str:
+        """ISO 8601, with the offset of the schedule's zone."""
+        return _local(instant, self.zone)
+
+
+def compile_schedule(body: Mapping[str, Any]) -> CompiledSchedule:
+    """Of a stored body. Raises DefinitionError."""
+    missed = dict(body.get("missed") or {})
+    starts_at, ends_at = (_instant(body.get(name)) for name in ("starts_at", "ends_at"))
+    params = body.get("params") or {}
+    zone = str(body.get("timezone") or "UTC")
+    every = body.get("every") is not None
+    return CompiledSchedule(
+        ref=str(body["ref"]),
+        action=str(body["action"]),
+        tenant=str(body.get("tenant") or "public"),
+        overlap=str(body.get("overlap") or "allow"),
+        spec=_spec(expression_of(body), zone, starts_at if every and starts_at else EPOCH),
+        zone=find_zone(zone),
+        policy=FirePolicy(
+            missed=missed.pop("policy", "execute"),
+            jitter=body.get("jitter") or 0,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            **missed,
+        ),
+        params=compile_template(params),
+        constant=not is_template(params) and not any(map(is_template, params)),
+        context=body.get("context") or {},
+        retry=body.get("retry"),
+    )
+
+
+def expression_of(body: Mapping[str, Any]) -> str:
+    """When it fires, as `Spec.parse` reads it."""
+    if body.get("every") is not None:
+        return f"@every {round(body['every'] * 1000)}ms"
+    return str(body.get("cron") or body.get("rrule") or f"at {body['at']}")
+
+
+def same_times(one: CompiledSchedule, other: CompiledSchedule) -> bool:
+    """Whether both are due at the same instants."""
+    return (one.spec, one.policy.starts_at, one.policy.ends_at) == (
+        other.spec,
+        other.policy.starts_at,
+        other.policy.ends_at,
+    )
+
+
+@lru_cache(maxsize=10_000)
+def _spec(expression: str, zone: str, anchor: datetime) -> Spec:
+    return Spec.parse(expression, zone, anchor=anchor)
+
+
+def _first_after(
+    spec: Spec, starts_at: datetime | None, ends_at: datetime | None, instant: datetime
+) -> datetime | None:
+    due = spec.after(max(instant, starts_at - TICK) if starts_at else instant)
+    return None if due and ends_at and due > ends_at else due
+
+
+@lru_cache(maxsize=20_000)
+def _next_two(
+    spec: Spec, starts_at: datetime | None, ends_at: datetime | None, instant: datetime
+) -> tuple[datetime | None, datetime | None]:
+    due = _first_after(spec, starts_at, ends_at, instant)
+    return due, _first_after(spec, starts_at, ends_at, due) if due else None
+
+
+@lru_cache(maxsize=20_000)
+def _local(instant: datetime, zone: ZoneInfo) -> str:
+    return instant.astimezone(zone).isoformat()
+
+
+def _instant(given: Any) -> datetime | None:
+    return datetime.fromisoformat(given) if given else None

@@ -1,0 +1,103 @@
+"""Schemas as people write them: JSON Schema, the short form of YAML packs, or a Python type.
+
+The short form names what there is: `customer: {type: string, required: true, secret: true}`, or just
+`customer: string`. Next to `required` it may say whatever JSON Schema can say of a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from penstock.language.options import Wrong, did_you_mean, dotted
+from penstock.language.schemas.schema_checks import check_schema
+from penstock.language.schemas.schema_tree import every, normalise
+from penstock.language.schemas.type_schema import schema_of_type
+
+_TYPES = ("object", "array", "string", "integer", "number", "boolean", "null")
+_WORDS = frozenset(Draft202012Validator.VALIDATORS) | frozenset({
+    "$schema", "$defs", "$comment", "title", "description", "default", "examples", "deprecated", "secret",
+    "readOnly", "writeOnly", "then", "else", "minContains", "maxContains", "definitions", "discriminator",
+    "contentEncoding", "contentMediaType", "contentSchema",
+})  # fmt: skip
+_CLOSED = ("additionalProperties", "unevaluatedProperties")
+_COMPOSED = ("$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas")
+
+
+def parameters_schema(given: Any) -> dict[str, Any]:
+    """The schema of an action's parameters: an object that takes only what is declared, unless it says otherwise.
+
+    Raises Wrong."""
+    schema = {"type": "object", **_schema(given)}
+    if schema["type"] != "object":
+        raise Wrong("describes something other than an object", "Parameters have names: use type: object.")
+    if not any(word in schema for word in _CLOSED):
+        # Branches and references bring properties of their own, which only `unevaluated...` takes into account.
+        composed = any(word in schema for word in _COMPOSED)
+        schema["unevaluatedProperties" if composed else "additionalProperties"] = False
+    return _sound(schema)
+
+
+def payload_schema(given: Any) -> dict[str, Any]:
+    """The schema of a trigger's payload, or of a result; it stays open for what is not declared. Raises Wrong."""
+    return _sound(_schema(given))
+
+
+def _sound(schema: dict[str, Any]) -> dict[str, Any]:
+    check_schema(schema)
+    normalised: dict[str, Any] = normalise(schema)
+    return normalised
+
+
+def _schema(given: Any) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        if isinstance(given, str | bool | int | float | list):
+            raise Wrong("is neither a JSON Schema nor a list of names", "Write name: {type: string}.")
+        return schema_of_type(given)
+    if not all(isinstance(name, str) for name in given):
+        raise Wrong("has a name that is not text", "Put names such as 1 or true in quotes.")
+    schema = dict(given) if _is_json_schema(given) else _long_form(given)
+    for place, part in every(schema):
+        for word in part:
+            if word not in _WORDS and not word.startswith("x-"):
+                at = f" at {dotted(place)}" if place else ""
+                hint = f"{did_you_mean(word, _WORDS)} A word of your own begins with x-."
+                raise Wrong(f"has a word that JSON Schema does not know{at}: {word!r}", hint)
+    return schema
+
+
+def _is_json_schema(given: Mapping[str, Any]) -> bool:
+    """Parameters called `type` or `allOf` are possible, but their entries are mappings."""
+    if isinstance(given.get("type"), str):
+        return True
+    named = given.get("properties")
+    if isinstance(named, Mapping) and named and all(isinstance(one, Mapping) for one in named.values()):
+        return True
+    return any(name.startswith("$") for name in given) or any(
+        isinstance(given.get(word), list) for word in ("allOf", "anyOf", "oneOf", "enum", "type", "required")
+    )
+
+
+def _long_form(names: Mapping[str, Any]) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for name, entry in names.items():
+        if isinstance(entry, str):
+            entry = {"type": entry}
+        if not isinstance(entry, Mapping):
+            raise Wrong(f"{name}: is neither a type nor a mapping", f"Write {name}: {{type: string}}.")
+        entry = dict(entry)
+        needed = entry.get("required", False)
+        if isinstance(needed, bool):
+            entry.pop("required", None)
+            if needed:
+                required.append(name)
+        kind = entry.get("type")
+        if isinstance(kind, str) and kind not in _TYPES:
+            raise Wrong(f"{name}: unknown type {kind!r}", did_you_mean(kind, _TYPES))
+        properties[name] = entry
+    return {"type": "object", "properties": properties, "required": required}

@@ -1,0 +1,48 @@
+"""Schemas made from Python types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import GetJsonSchemaHandler, TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from penstock.language.options import Wrong
+from penstock.language.schemas.schema_tree import normalise
+
+
+class Secret:
+    """Marks a parameter or a field whose value is masked in history, logs and errors: `Annotated[str, Secret]`."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(core), "secret": True}
+
+
+class _Plain(GenerateJsonSchema):
+    """Without the warning that a default is not JSON: such a default is simply not shown."""
+
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 (pydantic's own)
+
+
+def schema_of_type(annotation: Any, *, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
+    """The JSON Schema of a pydantic model, a dataclass, a TypedDict or any other type hint.
+
+    Raises Wrong for a type that has none, such as a class of one's own that pydantic does not know."""
+    if annotation is None:
+        annotation = type(None)
+    try:
+        adapter: TypeAdapter[Any] = (
+            annotation if isinstance(annotation, TypeAdapter) else TypeAdapter(annotation)
+        )
+        made = adapter.json_schema(mode=mode, schema_generator=_Plain)
+    except (PydanticSchemaGenerationError, PydanticUserError) as error:
+        reason = error.message.splitlines()[0].split(" Set `arbitrary_types_allowed")[0]
+        raise Wrong(
+            f"has no JSON Schema: {reason}",
+            "Use types that JSON can carry: text, numbers, lists, dicts, dataclasses, pydantic models, datetimes.",
+        ) from None
+    normalised: dict[str, Any] = normalise(made, titles=False)
+    return normalised

@@ -1,0 +1,111 @@
+"""Terms on which a task runs (`needs`, `when`, `join`) that contradict each other, or can never be met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from penstock.language.options import Problem
+from penstock.language.sources import Location
+from penstock.language.workflows import task_trigger_rules
+from penstock.language.workflows.graph import Graph, Node
+from penstock.language.workflows.model import FAIL, NOOP, Task
+from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCESS, SourceOutcomes
+
+_MOST_SOURCES = 6
+"""Up to so many sources, all that can happen is tried out."""
+
+
+def run_condition_problems(graph: Graph) -> Iterator[Problem]:
+    declared = {task.name: n for n, task in enumerate(graph.workflow.tasks)}
+    for node in graph.nodes:
+        path: Location = ("tasks", declared[node.name])
+        task = node.step
+        assert isinstance(task, Task)
+        found = [*_join(graph, node, task, path), *_when(graph, node, task, path)]
+        if not found:
+            found = [*_never(graph, node, path)]
+        yield from found
+        for number, transition in enumerate(task.next):
+            if transition.when is False:
+                yield Problem((*path, "next", number, "when"), "it is never taken", "Remove the transition.")
+
+
+def _join(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Problem]:
+    count = len(node.sources)
+    if task.join is None:
+        if task.needs and len(node.sources) > len(task.needs) and task.when is None:
+            others = ", ".join(graph[s].name for s in node.sources if graph[s].name not in task.needs)
+            yield Problem(
+                path,
+                f"it has `needs`, and `next` of {others} leads here too",
+                "Say whether it waits for all of them or not: add `join: all`, `join: any` or a number.",
+            )
+    elif not count:
+        yield Problem((*path, "join"), "nothing comes before this task", "Remove `join`, or add `needs`.")
+    elif isinstance(task.join, int) and task.join > count:
+        hint = f"Write a number up to {count}, or `all`."
+        yield Problem((*path, "join"), f"it joins {task.join}, and {count} lead here: it never runs", hint)
+    elif task.join != "all" and isinstance(task.when, str) and task.when in task_trigger_rules.NAMED:
+        hint = "Keep one of the two. A rule in `when` speaks of all needs, `join` of the first to succeed."
+        yield Problem((*path, "join"), f"`join: {task.join}` and `when: {task.when}` contradict", hint)
+    elif task.join == "all" and task.when in ("one_success", "one_failed"):
+        hint = f"For `{task.when}` after all have ended, write `when: {{all: [all_done, {task.when}]}}`."
+        yield Problem((*path, "join"), f"`{task.when}` does not wait for all", hint)
+
+
+def _when(graph: Graph, node: Node, task: Task, path: Location) -> Iterator[Problem]:
+    path = (*path, "when")
+    before = {graph[source].name for source in node.sources}
+    for name in sorted(task_trigger_rules.tasks_named(task.when) - before):
+        hint = f"Add `{name}` to `needs`: a rule speaks of the tasks right before."
+        yield Problem(path, f"the rule names `{name}`, which does not lead here", hint)
+    if not before and task.when in ("one_success", "one_failed"):
+        yield Problem(path, "nothing comes before this task", "Add `needs`, or remove `when`.")
+
+
+def _never(graph: Graph, node: Node, path: Location) -> Iterator[Problem]:
+    if node.sources and not any(_runs(node, outcomes) for outcomes in _possible(graph, node)):
+        hint = "However the tasks before it end, its terms are not met. See the trigger rules in docs/workflows.md."
+        yield Problem((*path, "when" if node.rule else "needs"), "it can never run", hint)
+
+
+def _runs(node: Node, outcomes: SourceOutcomes) -> bool:
+    if outcomes.success < node.early_success:
+        return False
+    return node.rule is None or task_trigger_rules.holds(node.rule, outcomes, lambda leaf: None) is not False
+
+
+def _possible(graph: Graph, node: Node) -> Iterator[SourceOutcomes]:
+    """What can come out of the sources: everything, or for many of them everything of those that the rule
+    names."""
+    tried = [source for source in node.sources if source in node.named]
+    rest = [source for source in node.sources if source not in node.named]
+    if len(node.sources) <= _MOST_SOURCES:
+        tried, rest = list(node.sources), []
+    elif len(tried) > _MOST_SOURCES:
+        yield SourceOutcomes(0)  # too many to try: taken as possible
+        return
+    for ends in product(*(_ends(graph, node, source) for source in tried)):
+        for same in (SUCCESS, FAILURE, SKIP) if rest else (None,):
+            outcomes = SourceOutcomes(len(node.sources))
+            pairs: list[tuple[int, Any]] = list(zip(tried, ends, strict=True))
+            for source in rest:
+                can = _ends(graph, node, source)
+                pairs.append((source, same if same in can else can[0]))
+            for source, end in pairs:
+                setattr(outcomes, end, getattr(outcomes, end) + 1)
+                outcomes.named[graph[source].name] = end
+            yield outcomes
+
+
+def _ends(graph: Graph, node: Node, source: int) -> tuple[str, ...]:
+    """How a source can come out for this task. A transition is taken or not; an operator may skip any
+    task."""
+    before = graph[source]
+    if before.routes and node.index in before.routes:
+        return (SUCCESS, SKIP)
+    if before.step.allow_failure or before.step.kind == NOOP:
+        return (SUCCESS, SKIP)
+    return (FAILURE, SKIP) if before.step.kind == FAIL else (SUCCESS, FAILURE, SKIP)

@@ -1,0 +1,44 @@
+"""`each(...)`: a list whose items a task runs for, one execution each."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from penstock.language.workflows.value_reference import ValueReference, template
+
+
+class FanOutItem(ValueReference):
+    """Stands for one item of the list. Fields of it are `e.path` and so on; its number is `index`."""
+
+    __slots__ = ("_options",)
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        super().__init__("item", self)
+        self._options = options
+
+
+def each(
+    items: Any,
+    *,
+    concurrency: Any = None,
+    batch_size: int | None = None,
+    tolerate: int | str = 0,
+    then: Literal["finish", "stop", "cancel"] = "finish",
+) -> Any:
+    """For each item of a list (a reference, or a list of values and references):
+    `resize(image=each(images))`.
+
+    At most `concurrency` run at a time. With `batch_size` an item is a list of so many. Up to `tolerate`
+    items (3, or "10%") may fail; beyond, the task fails after all items, or as soon as those that run have
+    ended (`then="stop"`) or are cancelled (`"cancel"`)."""
+    options: dict[str, Any] = {"with_items": template(items)}
+    given = {"concurrency": concurrency, "batch_size": batch_size}
+    options |= {name: template(value) for name, value in given.items() if value is not None}
+    if tolerate != 0 or then != "finish":
+        options["item_failures"] = {"tolerate": tolerate, "then": then}
+    return FanOutItem(options)
+
+
+def options_of(each: FanOutItem) -> dict[str, Any]:
+    """The options of a task that stand for it."""
+    return dict(each._options)

@@ -1,0 +1,207 @@
+"""Turns the calls inside a workflow function into tasks."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.errors import DefinitionError, ExpressionError
+from penstock.language.expressions import NamesUsed, condition, names_used
+from penstock.language.sources import Source, caller, of_frame
+from penstock.language.workflows.fan_out import FanOutItem, options_of
+from penstock.language.workflows.model import Workflow
+from penstock.language.workflows.task_handle import (
+    TaskDraft,
+    TaskHandle,
+    condition_of,
+    name_of,
+    rule_of,
+    tasks_in_rule,
+)
+from penstock.language.workflows.value_reference import FORMATTED, ValueReference, template
+from penstock.run.call_interceptor import CALL_INTERCEPTOR
+
+
+class TaskRecorder:
+    """The tasks of one workflow function, in the order of its calls."""
+
+    def __init__(self) -> None:
+        self.drafts: list[TaskDraft] = []
+        self.exit: TaskDraft | None = None
+
+    def record_call(self, callee: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TaskHandle:
+        """A task for a call of an action or a workflow."""
+        source = of_frame(caller())
+        return self.add({"input": _arguments(callee, args, kwargs, source), **_what(callee, source)}, source)
+
+    def add(self, options: dict[str, Any], source: Source) -> TaskHandle:
+        ref = options.get("action") or options.get("workflow") or ""
+        name = options.pop("name", None) or self._free(_word(ref) or next(iter(options)))
+        draft = TaskDraft(name, {}, source)
+        for task in _several(options.pop("after", ())):
+            draft.come_after(task)
+        self._fan_out(options, source)
+        draft.options |= options
+        self.drafts.append(draft)
+        return TaskHandle(draft)
+
+    def at_exit(self, draft: TaskDraft, source: Source) -> None:
+        """This one, perhaps recorded as a task before, is the exit task."""
+        if self.exit is not None:
+            raise source.wrong("on_exit is called twice", "One task is run at the end; let it be a workflow.")
+        if draft in self.drafts:
+            self.drafts.remove(draft)
+        else:
+            self._fan_out(draft.options, source)
+        self.exit = draft
+
+    def exit_step(self) -> dict[str, Any] | None:
+        """The exit task as it is stored."""
+        return None if self.exit is None else _stored(self.exit.options)
+
+    def tasks(self) -> list[dict[str, Any]]:
+        """The tasks as they are stored, each with the needs that follow from what it uses."""
+        return [self._task(draft) for draft in self.drafts]
+
+    def _task(self, draft: TaskDraft) -> dict[str, Any]:
+        options = _stored(draft.options)
+        used = _used(options) | tasks_in_rule(options.get("when"))
+        led = {other.name for other in self.drafts if draft.name in _targets(other)}
+        needs = list(options.pop("needs", ()))
+        needs += [
+            other.name
+            for other in self.drafts
+            if other.name in used and other.name not in needs and other.name not in led and other is not draft
+        ]
+        return {"name": draft.name, **options} | ({"needs": needs} if needs else {})
+
+    def _fan_out(self, options: dict[str, Any], source: Source) -> None:
+        """with_items and its options, of the `each(...)` that the input uses."""
+        found: dict[int, FanOutItem] = {id(each): each for each in _fan_out_items(options)}
+        formatted = FORMATTED.get()
+        if not found and formatted is not None and _uses_item(options):
+            found = {id(formatted): formatted}
+            FORMATTED.set(None)
+        if len(found) > 1:
+            raise source.wrong(
+                "two each(...) in one task",
+                "A task has one list of items: zip them, each(expr('zip(vars.a, vars.b)')), and use item[0].",
+            )
+        for each in found.values():
+            options |= options_of(each)
+
+    def _free(self, name: str) -> str:
+        taken = {draft.name for draft in self.drafts}
+        number = 2
+        free = name
+        while free in taken:
+            free, number = f"{name}_{number}", number + 1
+        return free
+
+
+def current_recorder() -> TaskRecorder | None:
+    """The recorder of the workflow function that is being read, if there is one."""
+    found = CALL_INTERCEPTOR.get()
+    owner = getattr(found, "__self__", None)
+    return owner if isinstance(owner, TaskRecorder) else None
+
+
+def _what(callee: Any, source: Source) -> dict[str, str]:
+    if isinstance(callee, str):
+        return {"action": callee}
+    if isinstance(callee, Workflow):
+        return {"workflow": callee.ref}
+    if isinstance(getattr(callee, "ref", None), str):
+        return {"action": callee.ref}
+    raise source.wrong(
+        f"{callee!r} is neither an action nor a workflow",
+        "Put @action on the function, or give a ref as text.",
+    )
+
+
+def _arguments(
+    callee: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], source: Source
+) -> dict[str, Any]:
+    """Arguments by name, as they would go to the function."""
+    if not args:
+        return dict(kwargs)
+    function = getattr(callee, "function", None)
+    if function is None:
+        raise source.wrong(f"{callee!r} takes its parameters by name", "Write name=value.")
+    try:
+        return dict(inspect.signature(function).bind_partial(*args, **kwargs).arguments)
+    except TypeError as error:
+        raise source.wrong(f"{getattr(callee, 'ref', callee)}: {error}") from None
+
+
+def _word(ref: str) -> str:
+    return re.sub(r"\W+", "_", ref.rpartition(".")[2])
+
+
+def _several(tasks: Any) -> list[Any]:
+    return [tasks] if isinstance(tasks, str | TaskHandle) else list(tasks)
+
+
+def _stored(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a task with templates in place of references."""
+    stored = dict(options)
+    if "when" in stored:
+        stored["when"] = rule_of(stored["when"])
+    if "next" in stored:
+        stored["next"] = [
+            {
+                **template({key: value for key, value in way.items() if key == "publish"}),
+                "when": condition_of(way["when"]),
+                "do": [name_of(task) for task in way["do"]],
+            }
+            for way in stored["next"]
+        ]
+    wait = stored.get("wait_for_event")
+    if isinstance(wait, Mapping) and isinstance(wait.get("filter"), ValueReference):
+        stored["wait_for_event"] = {**wait, "filter": condition_of(wait["filter"])}
+    for field in ("input", "with_items", "concurrency", "delay", "route", "publish", "inquiry"):
+        if field in stored:
+            stored[field] = template(stored[field])
+    if "needs" in stored:
+        stored["needs"] = list(dict.fromkeys(name_of(task) for task in _several(stored["needs"])))
+    return stored
+
+
+def _used(options: Mapping[str, Any]) -> set[str]:
+    """The tasks whose results a task uses before it ends."""
+    used = NamesUsed()
+    try:
+        for field in ("input", "with_items", "concurrency", "delay", "route", "inquiry", "when", "publish"):
+            used |= names_used(options.get(field))
+        conditions = [(options.get("wait_for_event") or {}).get("filter")]
+        for way in options.get("next", ()):
+            used |= names_used(way.get("publish"))
+            conditions.append(way["when"])
+        for text in conditions:
+            used |= NamesUsed() if text is None else condition(text).names
+    except (ExpressionError, DefinitionError):
+        return set()  # it is refused with its place when the workflow is checked
+    return {str(name) for name in used.under("tasks")}
+
+
+def _targets(draft: TaskDraft) -> set[str]:
+    return {name_of(task) for way in draft.options.get("next", ()) for task in way["do"]}
+
+
+def _fan_out_items(value: Any) -> list[FanOutItem]:
+    if isinstance(value, ValueReference):
+        return [value._each] if isinstance(value._each, FanOutItem) else []
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return (
+        [each for part in value for each in _fan_out_items(part)] if isinstance(value, list | tuple) else []
+    )
+
+
+def _uses_item(options: Mapping[str, Any]) -> bool:
+    try:
+        return bool(names_used(template(options.get("input"))).roots & {"item", "index"})
+    except ExpressionError:
+        return False

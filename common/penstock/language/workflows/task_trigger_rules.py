@@ -1,0 +1,244 @@
+"""Trigger rules: when a task runs, in terms of how the tasks before it ended and of values in the context.
+
+A rule is a JSON value, the same in YAML, in Python and in the stored document:
+
+    all_success                                   one of NAMED
+    "{{ vars.total > 100 }}"                      an expression
+    {success: a}  {failed: a}  {skipped: a}       how one task ended
+    {context: order.total, op: ">", value: 100}   a value of the context
+    {all: [...]}  {any: [...]}  {none: [...]}     rules of rules, as deep as is readable
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from penstock.language.options import Options, Wrong
+
+Named = Literal["all_success", "all_done", "one_success", "one_failed", "none_failed", "always"]
+NAMED: tuple[str, ...] = get_args(Named)
+"""Rules over everything that a task waits for. `always` and `all_done` are two names of one rule."""
+
+Operator = Literal[
+    "==", "!=", ">", "<", ">=", "<=", "in", "not in", "contains", "not contains", "exists", "not exists"
+]
+
+MAX_NESTING = 20
+
+SUCCESS, FAILURE, SKIP = "success", "failed", "skipped"
+"""How a task came out, in the eyes of those after it. An allowed failure is a success here."""
+
+
+class Form(Options):
+    """One of the mappings that a rule can be."""
+
+
+class All(Form):
+    all: tuple[TriggerRule, ...] = Field(min_length=1)
+
+
+class AnyOf(Form):
+    any: tuple[TriggerRule, ...] = Field(min_length=1)
+
+
+class NoneOf(Form):
+    none: tuple[TriggerRule, ...] = Field(min_length=1)
+
+
+class Success(Form):
+    """The task ended well, or failed and may (`allow_failure`)."""
+
+    success: str
+
+
+class Failed(Form):
+    """The task failed for good, ran into its timeout, was cancelled, or was abandoned."""
+
+    failed: str
+
+
+class Skipped(Form):
+    skipped: str
+
+
+class ContextComparison(Form):
+    """A value of the context (the parameters, and over them the variables) compared with a constant."""
+
+    context: str
+    op: Operator
+    value: Any = None
+
+    @model_validator(mode="after")
+    def _value_where_it_belongs(self) -> ContextComparison:
+        given, wanted = "value" in self.model_fields_set, self.op not in ("exists", "not exists")
+        if given != wanted:
+            raise Wrong(
+                f"`{self.op}` takes {'a' if wanted else 'no'} value", "{context: path, op: '>', value: 3}"
+            )
+        if self.op in ("in", "not in") and not isinstance(self.value, list | tuple | str | dict):
+            raise Wrong(f"`{self.op}` takes a list, a text or a mapping as its value")
+        return self
+
+
+def _form(value: Any) -> str | None:
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, Form):
+        return next(iter(type(value).model_fields))
+    if isinstance(value, dict):
+        return next((key for key in _KEYS if key in value), None)
+    return None
+
+
+_KEYS = ("all", "any", "none", "success", "failed", "skipped", "context")
+
+TriggerRule = Annotated[
+    Annotated[str, Tag("text")]
+    | Annotated[All, Tag("all")]
+    | Annotated[AnyOf, Tag("any")]
+    | Annotated[NoneOf, Tag("none")]
+    | Annotated[Success, Tag("success")]
+    | Annotated[Failed, Tag("failed")]
+    | Annotated[Skipped, Tag("skipped")]
+    | Annotated[ContextComparison, Tag("context")],
+    Discriminator(
+        _form,
+        custom_error_type="rule",
+        custom_error_message="a rule is one of " + ", ".join(NAMED) + ", an expression in {{ }}, "
+        "or a mapping with one of the keys " + ", ".join(_KEYS),
+    ),
+]
+for _model in (All, AnyOf, NoneOf):
+    _model.model_rebuild()
+
+
+def check_rule(rule: Any) -> Any:
+    """`rule`, or Wrong if a word in it is no rule, or it nests too deep."""
+    for depth, part in walk(rule):
+        if depth > MAX_NESTING:
+            raise Wrong(f"nests more than {MAX_NESTING} deep")
+        if isinstance(part, str) and part not in NAMED and "{{" not in part:
+            raise Wrong(
+                f"is no rule: {part!r}", f"Write one of {', '.join(NAMED)}, or an expression in {{{{ }}}}."
+            )
+    return rule
+
+
+def walk(rule: Any, depth: int = 0) -> Iterator[tuple[int, Any]]:
+    """Every part of a rule with its depth, the rule itself first."""
+    yield depth, rule
+    for part in parts(rule):
+        yield from walk(part, depth + 1)
+
+
+def parts(rule: Any) -> tuple[Any, ...]:
+    """The rules that a rule consists of."""
+    if isinstance(rule, All):
+        return rule.all
+    if isinstance(rule, AnyOf):
+        return rule.any
+    return rule.none if isinstance(rule, NoneOf) else ()
+
+
+def tasks_named(rule: Any) -> set[str]:
+    """The tasks whose end the rule looks at one by one."""
+    named = set()
+    for _, part in walk(rule):
+        if isinstance(part, Success | Failed | Skipped):
+            named.add(next(iter(part.model_dump().values())))
+    return named
+
+
+def expressions(rule: Any) -> list[str]:
+    """The expressions in a rule."""
+    return [part for _, part in walk(rule) if isinstance(part, str) and part not in NAMED]
+
+
+def about_outcomes(rule: Any) -> bool:
+    """Whether the rule says anything about how tasks ended. One that does not also asks for all_success."""
+    return any(
+        part in NAMED if isinstance(part, str) else isinstance(part, Success | Failed | Skipped)
+        for _, part in walk(rule)
+    )
+
+
+def handled_failures(rule: Any) -> tuple[bool, frozenset[str]]:
+    """Whose failure the rule asks for: (any of the needs, these tasks). A task that runs by such a rule
+    handles it.
+
+    `{none: [{failed: a}]}` asks for the opposite, and `none` of `none` again for it."""
+    anyone, named = False, set()
+    stack = [(rule, True)]
+    while stack:
+        part, positive = stack.pop()
+        if positive and part == "one_failed":
+            anyone = True
+        if positive and isinstance(part, Failed):
+            named.add(part.failed)
+        inner = positive != isinstance(part, NoneOf)
+        stack += [(each, inner) for each in parts(part)]
+    return anyone, frozenset(named)
+
+
+@dataclass(slots=True)
+class SourceOutcomes:
+    """How the sources of a task came out: how many of them there are, how many came out in each way, and how
+    those that the rule names did."""
+
+    total: int
+    success: int = 0
+    failed: int = 0
+    skipped: int = 0
+    named: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def open(self) -> int:
+        return self.total - self.success - self.failed - self.skipped
+
+
+Leaf = Callable[[Any], bool | None]
+"""Whether an expression or a `ContextComparison` holds; None if nobody can say."""
+
+
+def holds(rule: Any, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
+    """Whether a rule holds. Parts are looked at in order, and no further than the answer needs.
+
+    None only if `leaf` says None and it matters."""
+    if isinstance(rule, All):
+        return _all(rule.all, True, outcomes, leaf)
+    if isinstance(rule, NoneOf):
+        return _all(rule.none, False, outcomes, leaf)
+    if isinstance(rule, AnyOf):
+        found = _all(rule.any, False, outcomes, leaf)
+        return None if found is None else not found
+    if isinstance(rule, Success | Failed | Skipped):
+        ((wanted, name),) = rule.model_dump().items()
+        return outcomes.named.get(name) == wanted
+    if rule in NAMED:
+        return _named(rule, outcomes)
+    return leaf(rule)
+
+
+def _all(parts: tuple[Any, ...], wanted: bool, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
+    unsure = False
+    for part in parts:
+        found = holds(part, outcomes, leaf)
+        if found is None:
+            unsure = True
+        elif found != wanted:
+            return False
+    return None if unsure else True
+
+
+def _named(rule: str, outcomes: SourceOutcomes) -> bool:
+    if rule == "one_success":
+        return outcomes.success > 0
+    if rule == "one_failed":
+        return outcomes.failed > 0
+    if rule == "all_success":
+        return outcomes.success == outcomes.total
+    return not outcomes.open and (rule != "none_failed" or not outcomes.failed)

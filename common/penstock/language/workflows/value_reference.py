@@ -1,0 +1,216 @@
+"""Stand-ins for values that are only known when a workflow runs. They render to expressions.
+
+files = fetch(url=parameters.url).files      # {{ tasks.fetch.result.files }}
+f"{parameters.day}.csv"                      # "{{ parameters.day }}.csv"
+(files | "length") > 3                       # {{ (tasks.fetch.result.files | length) > 3 }}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, NoReturn
+
+from penstock.errors import DefinitionError
+from penstock.language.sources import caller, of_frame
+
+FORMATTED: ContextVar[Any] = ContextVar("penstock.language.workflows.formatted", default=None)
+"""The latest `each(...)` that was put into a text: `f"{path}.gz"` does not keep it."""
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class ValueReference:
+    """A value of the run. Attributes and items of it, and what operators make of it, are references too."""
+
+    __slots__ = ("_each", "_text")
+
+    def __init__(self, text: str | Callable[[], str], each: Any = None) -> None:
+        self._text = text
+        self._each = each
+        """The `each(...)` that it comes from, if it is an item of one or made of it."""
+
+    # Any, as of what an action that is called returns: what stands for a value goes where the value would go.
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._derived(lambda: f"{expression(self)}.{name}")
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            bounds = ":".join("" if part is None else literal(part) for part in (key.start, key.stop))
+            return self._derived(lambda: f"{expression(self)}[{bounds}]")
+        if isinstance(key, str) and _WORD.fullmatch(key):
+            return self._derived(lambda: f"{expression(self)}.{key}")
+        return self._derived(lambda: f"{expression(self)}[{literal(key)}]")
+
+    def __str__(self) -> str:
+        if self._each is not None:
+            FORMATTED.set(self._each)
+        return f"{{{{ {expression(self)} }}}}"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise _misuse(
+                "a format such as `:>8` is not known to expressions", "Use a filter: value | 'round'."
+            )
+        return str(self)
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def _derived(self, text: Callable[[], str], other: Any = None) -> ValueReference:
+        each = self._each if self._each is not None else getattr(other, "_each", None)
+        return ValueReference(text, each)
+
+    def _operation(self, operator: str, other: Any, swapped: bool = False) -> ValueReference:
+        def text() -> str:
+            left, right = (other, self) if swapped else (self, other)
+            return f"({literal(left)} {operator} {literal(right)})"
+
+        return self._derived(text, other if isinstance(other, ValueReference) else None)
+
+    def __eq__(self, other: object) -> Any:
+        return self._operation("==", other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._operation("!=", other)
+
+    __hash__ = object.__hash__
+
+    def __lt__(self, other: Any) -> ValueReference:
+        return self._operation("<", other)
+
+    def __le__(self, other: Any) -> ValueReference:
+        return self._operation("<=", other)
+
+    def __gt__(self, other: Any) -> ValueReference:
+        return self._operation(">", other)
+
+    def __ge__(self, other: Any) -> ValueReference:
+        return self._operation(">=", other)
+
+    def __add__(self, other: Any) -> ValueReference:
+        return self._operation("+", other)
+
+    def __radd__(self, other: Any) -> ValueReference:
+        return self._operation("+", other, swapped=True)
+
+    def __sub__(self, other: Any) -> ValueReference:
+        return self._operation("-", other)
+
+    def __rsub__(self, other: Any) -> ValueReference:
+        return self._operation("-", other, swapped=True)
+
+    def __mul__(self, other: Any) -> ValueReference:
+        return self._operation("*", other)
+
+    def __rmul__(self, other: Any) -> ValueReference:
+        return self._operation("*", other, swapped=True)
+
+    def __truediv__(self, other: Any) -> ValueReference:
+        return self._operation("/", other)
+
+    def __rtruediv__(self, other: Any) -> ValueReference:
+        return self._operation("/", other, swapped=True)
+
+    def __floordiv__(self, other: Any) -> ValueReference:
+        return self._operation("//", other)
+
+    def __mod__(self, other: Any) -> ValueReference:
+        return self._operation("%", other)
+
+    def __and__(self, other: Any) -> ValueReference:
+        return self._operation("and", other)
+
+    def __or__(self, other: Any) -> ValueReference:
+        """`a | "length"` is a filter; `a | b` of two references is `a or b`."""
+        if isinstance(other, str):
+            return self._derived(lambda: f"({expression(self)} | {other})")
+        return self._operation("or", other)
+
+    def __invert__(self) -> ValueReference:
+        return self._derived(lambda: f"(not {expression(self)})")
+
+    def __neg__(self) -> ValueReference:
+        return self._derived(lambda: f"(-{expression(self)})")
+
+    def __bool__(self) -> bool:
+        hint = "Write the condition as `when=...` of a task, with & | ~ for and, or, not; or decide in an action."
+        raise _misuse(f"whether {self} is true is only known when the workflow runs", hint)
+
+    def __iter__(self) -> NoReturn:
+        raise _misuse(f"what is in {self} is only known when the workflow runs", "Use each(...) in a task.")
+
+    def __len__(self) -> int:
+        raise _misuse(f"how long {self} is, is only known when the workflow runs", "Write value | 'length'.")
+
+    def __contains__(self, item: object) -> bool:
+        hint = "Write the expression as text: when=\"{{ 'x' in vars.names }}\"."
+        raise _misuse(f"what is in {self} is only known when the workflow runs", hint)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise _misuse(f"{self} cannot be called", "It stands for a value that an action will return.")
+
+
+def expression(value: ValueReference) -> str:
+    """The text of a reference as an expression, without the braces."""
+    text = object.__getattribute__(value, "_text")
+    return text if isinstance(text, str) else str(text())
+
+
+def literal(value: Any) -> str:
+    """A value as it is written inside an expression."""
+    if isinstance(value, ValueReference):
+        return expression(value)
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{literal(key)}: {literal(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(literal, value)) + "]"
+    if isinstance(value, str | int | float):
+        return json.dumps(value)
+    raise _misuse(
+        f"a {type(value).__name__} cannot stand in an expression", "Use JSON values and references."
+    )
+
+
+def template(value: Any) -> Any:
+    """A value with references in it as a template: references become texts with `{{ }}`."""
+    if isinstance(value, ValueReference):
+        return f"{{{{ {expression(value)} }}}}"
+    if isinstance(value, Mapping):
+        return {template(key): template(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [template(item) for item in value]
+    return value
+
+
+def _misuse(message: str, hint: str) -> DefinitionError:
+    return of_frame(caller()).wrong(message, hint)
+
+
+parameters = ValueReference("parameters")
+"""What the run was given."""
+variables = ValueReference("vars")
+"""Variables: of the workflow's `vars`, and published by tasks before."""
+context = ValueReference("context")
+"""The parameters, and over them the variables."""
+system = ValueReference("system")
+"""`system.id` and `system.workflow`; in the exit task also `system.status` and `system.error`."""
+item = ValueReference("item")
+index = ValueReference("index")
+"""In the input of a task with items: the item, and its place in the list, from 0."""
+result = ValueReference("result")
+error = ValueReference("error")
+"""In `publish` and `on` of a task: what it has come to."""
+event = ValueReference("event")
+"""In the filter of wait_for_event."""
+
+
+def expr(text: str) -> ValueReference:
+    """An expression written as text: `expr("vars.names | sort | first")`."""
+    return ValueReference(text.strip().removeprefix("{{").removesuffix("}}").strip())

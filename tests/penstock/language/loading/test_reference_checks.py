@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+
+from penstock.errors import DefinitionError
+from penstock.language.definitions import Document, Limit, Pack, Route, Rule, Schedule, Trigger, action
+from penstock.language.loading import Definitions, load
+from penstock.language.schemas import Secret
+
+pack = Pack("shop")
+placed = Trigger("placed")
+
+
+@action(on_failure="notify")
+def charge(customer: str, amount: int = 1, card: Annotated[str, Secret] = "") -> None: ...
+
+
+@action
+def notify(**anything) -> None: ...  # type: ignore[no-untyped-def]
+
+
+def problems(*items: object, **known: list[str]) -> str:
+    with pytest.raises(DefinitionError) as raised:
+        Definitions(items).check(known)
+    return f"{raised.value.message}\n{raised.value.hint}"
+
+
+def test_a_set_that_refers_only_to_itself_is_sound() -> None:
+    rule = Rule("big", trigger=placed, action=charge, params={"customer": "{{ payload.id }}", "amount": 3})
+    Definitions([placed, charge, notify, rule, Schedule("daily", action=notify, cron="@daily")]).check()
+
+
+def test_what_is_known_elsewhere_may_be_referred_to() -> None:
+    rule = Rule("big", trigger="other.event", action="other.work", params={"anything": 1})
+    flow = Schedule("daily", action="other.flow", cron="@daily")
+    Definitions([rule, flow]).check(
+        {"trigger": ["other.event"], "action": ["other.work"], "workflow": ["other.flow"]}
+    )
+
+
+def test_unknown_triggers_and_actions_are_found_with_their_lines_and_what_was_meant() -> None:
+    rule = Rule("big", trigger="plcaed", action="chrage")
+    said = problems(placed, charge, notify, rule)
+    assert "test_reference_checks.py:" in said
+    assert "rule shop.big: unknown trigger 'shop.plcaed'" in said
+    assert "rule shop.big: unknown action 'shop.chrage'" in said
+    assert "Did you mean 'shop.placed'?" in said
+    assert "unknown action 'shop.nowhere'" in problems(Schedule("s", action="nowhere", every=5))
+    assert "on_failure: unknown action 'shop.notify'" in problems(charge)
+
+
+def test_parameters_of_rules_and_schedules_are_held_against_those_of_the_action() -> None:
+    known = [placed, charge, notify]
+    said = problems(*known, Rule("big", trigger=placed, action=charge, params={"custmer": "x"}))
+    assert "the action takes no 'custmer'" in said
+    assert "the action needs 'customer'" in said
+    assert "Did you mean 'customer'?" in said
+    late = Schedule("s", action=charge, every=5, params={"customer": "c", "amount": "many"})
+    assert "amount: expected integer, got string" in problems(*known, late)
+
+
+def test_a_schedule_of_a_workflow_has_no_retry_policy() -> None:
+    flow = Schedule("daily", action="other.flow", cron="@daily", retry={"max_attempts": 3})
+    assert "retry: a workflow is not tried again as a whole" in problems(flow, workflow=["other.flow"])
+    Definitions([flow]).check({"action": ["other.flow"]})
+
+
+def test_a_value_of_a_secret_is_not_shown() -> None:
+    rule = Rule("big", trigger=placed, action=charge, params={"customer": "c", "card": 4111})
+    said = problems(placed, charge, notify, rule)
+    assert "card: expected string" in said
+    assert "4111" not in said
+
+
+def test_the_same_object_twice_is_once_and_two_of_a_ref_are_refused() -> None:
+    assert len(Definitions([placed, placed, charge, charge])) == 2
+    with pytest.raises(DefinitionError, match=r"was declared before, at .*test_reference_checks"):
+        Definitions([placed, Trigger("shop.placed")])
+    assert len(Definitions([placed]) + Definitions([placed, charge])) == 2
+
+
+def test_an_action_and_a_trigger_may_share_a_ref() -> None:
+    assert len(Definitions([Trigger("charge"), charge])) == 2
+
+
+def test_an_action_and_a_workflow_may_not_as_a_rule_could_mean_either(tmp_path: Path) -> None:
+    flow = tmp_path / "flow.yaml"
+    flow.write_text("workflow: shop.charge\ntasks:\n  a: {action: shop.notify}\n")
+    with pytest.raises(DefinitionError, match=r"workflow shop\.charge was declared before as an action, at "):
+        Definitions([charge]) + load(flow)
+
+
+def test_what_is_no_definition_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="is not a definition"):
+        Definitions([3])
+
+
+def test_documents_are_found_by_their_content() -> None:
+    one = Document.of("rule", "a.b", {"x": 1, "y": [2]})
+    same = Document.of("rule", "a.b", {"y": [2], "x": 1})
+    assert one == same
+    assert len(one.digest) == 64
+    others = [
+        Document.of("rule", "a.b", {"x": 2}),
+        Document.of("rule", "a.c", one.body),
+        Document.of("x", "a.b", one.body),
+    ]
+    assert len({one.digest, *(other.digest for other in others)}) == 4
+
+
+@pytest.mark.parametrize("text", ["nul \0", "x" * 2_000_000])
+def test_what_cannot_be_stored_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(DefinitionError, match=r"test_reference_checks\.py:\d+: trigger shop\.t"):
+        Definitions([Trigger("t", description=text)]).documents()
+
+
+def test_kinds_are_found_by_ref() -> None:
+    limit, route = Limit(1, ref="shop.db", scope=pack), Route("a", "b")
+    found = Definitions([placed, charge, limit, route])
+    assert found.triggers == {"shop.placed": placed}
+    assert found.actions == {"shop.charge": charge}
+    assert found.limits == {"shop.db": limit}
+    assert (found.rules, found.schedules, found.workflows) == ({}, {}, {})

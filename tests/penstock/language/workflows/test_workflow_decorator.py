@@ -1,0 +1,349 @@
+"""Workflows written in Python: the same documents as in YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock import (
+    Context,
+    Workflow,
+    all_of,
+    context,
+    each,
+    error,
+    event,
+    expr,
+    fail,
+    failed,
+    index,
+    inquiry,
+    item,
+    none_of,
+    noop,
+    on_exit,
+    result,
+    skipped,
+    success,
+    system,
+    task,
+    variables,
+    wait_for_event,
+    workflow,
+)
+from penstock.errors import DefinitionError
+from penstock.language.definitions import Limit, Pack, action
+from penstock.language.policies import RetryPolicy
+from penstock.language.workflows import from_yaml, to_yaml
+from tests.penstock.engine.world import World
+
+pack = Pack("shop")
+Step = Callable[[], object]
+
+
+@action
+def reserve(order: dict[str, Any]) -> dict[str, Any]:
+    return order
+
+
+@action
+def box(parcel: str, n: int = 0) -> str:
+    return parcel
+
+
+@action
+def ship(parcels: list[str]) -> str:
+    return ",".join(parcels)
+
+
+@action
+def release(order: dict[str, Any], how: str) -> None: ...
+
+
+def tasks(made: Workflow) -> dict[str, dict[str, Any]]:
+    return {task.pop("name"): task for task in made.body()["tasks"]}
+
+
+def test_a_function_gives_the_same_workflow_as_the_yaml() -> None:
+    @workflow(timeout="2h", vars={"note": "none"}, limits=Limit(3))
+    def fulfil(order: dict[str, Any], tries: int = 3) -> Any:
+        """Fulfils an order."""
+        reserved = task(reserve, {"order": order}, retry=RetryPolicy(max_attempts=3), timeout="10s")
+        boxes = task(box, {"parcel": each(reserved.parcels, concurrency=tries, tolerate="10%"), "n": index})
+        asked = inquiry(
+            f"Ship {order['id']}?", schema={"type": "boolean"}, default=False, timeout="1d", name="ask"
+        )
+        reserved.on("failed() and error.type == 'Gone'", asked, publish={"note": error.message})
+        paid = wait_for_event("shop.paid", filter=event.payload.id == order["id"], timeout="2d").after(
+            reserved
+        )
+        shipped = task(
+            ship, {"parcels": boxes}, name="ship", when=all_of("all_success", reserved.total > 3), after=paid
+        )
+        mended = noop({"why": variables.note}).when(failed(shipped)).publish(note=result.why)
+        mended.set(name="mended", allow_failure=True)
+        on_exit(release, order=order, how=system.status)
+        return {"tracking": shipped, "count": boxes | "length"}
+
+    written = from_yaml(
+        """
+        workflow: shop.fulfil
+        description: Fulfils an order.
+        parameters: {order: {type: object, required: true}, tries: {type: integer, default: 3}}
+        vars: {note: none}
+        timeout: 7200
+        limits: {max: 3}
+        tasks:
+          reserve:
+            action: shop.reserve
+            input: {order: "{{ parameters.order }}"}
+            retry: {max_attempts: 3}
+            timeout: 10
+            next:
+              - {when: "failed() and error.type == 'Gone'", publish: {note: "{{ error.message }}"}, do: ask}
+          box:
+            action: shop.box
+            needs: reserve
+            with_items: "{{ tasks.reserve.result.parcels }}"
+            concurrency: "{{ parameters.tries }}"
+            item_failures: {tolerate: 10%}
+            input: {parcel: "{{ item }}", n: "{{ index }}"}
+          ask:
+            inquiry:
+              prompt: "Ship {{ parameters.order.id }}?"
+              schema: {type: boolean}
+              default: false
+              timeout: 1d
+          wait_for_event:
+            wait_for_event: {trigger: shop.paid, filter: (event.payload.id == parameters.order.id), timeout: 2d}
+            needs: reserve
+          ship:
+            action: shop.ship
+            needs: [wait_for_event, reserve, box]
+            when: {all: [all_success, "{{ (tasks.reserve.result.total > 3) }}"]}
+            input: {parcels: "{{ tasks.box.result }}"}
+          mended:
+            action: noop
+            needs: ship
+            when: {failed: ship}
+            input: {why: "{{ vars.note }}"}
+            publish: {note: "{{ result.why }}"}
+            allow_failure: true
+        output: {tracking: "{{ tasks.ship.result }}", count: "{{ (tasks.box.result | length) }}"}
+        on_exit: {action: shop.release, input: {order: "{{ parameters.order }}", how: "{{ system.status }}"}}
+        """
+    )
+    assert fulfil.body() == written.body()
+    assert fulfil.digest == written.digest == from_yaml(to_yaml(fulfil)).digest
+
+
+def test_a_workflow_called_in_another_is_a_sub_workflow_and_names_are_kept_apart() -> None:
+    @workflow
+    def inner(n: int) -> Any:
+        return noop({"n": n})
+
+    @workflow
+    def outer(n: int) -> Any:
+        first = inner(n=n)
+        return inner(n=first.n + 1)
+
+    assert tasks(outer) == {
+        "inner": {"workflow": "shop.inner", "input": {"n": "{{ parameters.n }}"}},
+        "inner_2": {
+            "workflow": "shop.inner",
+            "input": {"n": "{{ (tasks.inner.result.n + 1) }}"},
+            "needs": ["inner"],
+        },
+    }
+    with pytest.raises(DefinitionError, match="is not a function"):
+        outer(n=1)
+
+
+def test_references_write_themselves_as_expressions() -> None:
+    @workflow(vars={"a": {"b": [1]}})
+    def flow(p: Any) -> Any:
+        first = task("x.y", {"p": p["a b"].c[0]["d"], "s": p.list[1:3]})
+        return {
+            "arithmetic": (first.n + 1) * 2 - 3 / first.m,
+            "logic": (first.ok & ~first.bad) | (variables.a.b[0] == 1),
+            "filtered": first.names | "sort | first",
+            "text": f"{first.day}/{first['my-key']}.csv",
+            "nested": [{"deep": first}, "plain", None, 1.5],
+            "swapped": 1 - first.n,
+            "compared": first.s != "a'\"b",
+            "written": expr("{{ tasks['y'].result.z }}"),
+            "all": context,
+        }
+
+    assert flow.output == {
+        "arithmetic": "{{ (((tasks.y.result.n + 1) * 2) - (3 / tasks.y.result.m)) }}",
+        "logic": "{{ ((tasks.y.result.ok and (not tasks.y.result.bad)) or (vars.a.b[0] == 1)) }}",
+        "filtered": "{{ (tasks.y.result.names | sort | first) }}",
+        "text": '{{ tasks.y.result.day }}/{{ tasks.y.result["my-key"] }}.csv',
+        "nested": [{"deep": "{{ tasks.y.result }}"}, "plain", None, 1.5],
+        "swapped": "{{ (1 - tasks.y.result.n) }}",
+        "compared": '{{ (tasks.y.result.s != "a\'\\"b") }}',
+        "written": "{{ tasks['y'].result.z }}",
+        "all": "{{ context }}",
+    }
+    assert tasks(flow)["y"]["input"] == {
+        "p": '{{ parameters.p["a b"].c[0].d }}',
+        "s": "{{ parameters.p.list[1:3] }}",
+    }
+
+
+def test_each_is_found_wherever_the_item_is_used() -> None:
+    @workflow
+    def flow(files: list[Any]) -> None:
+        one = each(files, concurrency=2, batch_size=3, then="stop")
+        task(box, {"parcel": one}, name="plain")
+        task(box, {"parcel": {"deep": [one.path]}}, name="deep")
+        task(box, {"parcel": f"{one.path}.gz"}, name="text")
+        task(box, {"parcel": one.n + 1}, name="sum")
+        task(box, {"parcel": 1 + one.n}, name="swapped")
+        task(box, {"parcel": item.path}, name="by_hand", with_items=[1, 2])
+        task(box, {"parcel": "none"}, name="without")
+
+    fan = {
+        "with_items": "{{ parameters.files }}",
+        "concurrency": 2,
+        "batch_size": 3,
+        "item_failures": {"then": "stop"},
+    }
+    found = tasks(flow)
+    for name in ("plain", "deep", "text", "sum"):
+        assert fan.items() <= found[name].items(), name
+    assert found["text"]["input"] == {"parcel": "{{ item.path }}.gz"}
+    assert found["by_hand"]["with_items"] == [1, 2]
+    assert "with_items" not in found["without"]
+
+
+@pytest.mark.parametrize(
+    ("misuse", "said"),
+    [
+        (lambda t: bool(t.x > 1), r"whether {{ \(tasks.y.result.x > 1\) }} is true is only known when"),
+        (lambda t: list(t), "what is in {{ tasks.y.result }} is only known when"),
+        (lambda t: len(t), "how long {{ tasks.y.result }} is"),
+        (lambda t: "a" in t, "what is in {{ tasks.y.result }}"),
+        (lambda t: t.x(), "cannot be called"),
+        (lambda t: f"{t:>8}", "a format such as"),
+        (lambda t: t == object(), "a object cannot stand in an expression"),
+        (lambda t: task(3), "is neither an action nor a workflow"),
+        (lambda t: task("x.y", {"a": each([1]), "b": each([2])}), "two each"),
+        (lambda t: list(map(on_exit, ["a.b", "a.c"])), "on_exit is called twice"),
+    ],
+)
+def test_what_cannot_be_known_while_describing_is_said_with_its_line(
+    misuse: Callable[[Any], Any], said: str
+) -> None:
+    def flow() -> Any:
+        t = task("x.y")
+        return misuse(t)
+
+    with pytest.raises(DefinitionError, match=rf"test_workflow_decorator\.py:\d+: .*{said}"):
+        workflow(flow)
+
+
+def test_problems_are_told_at_the_line_of_the_call() -> None:
+    def flow() -> None:
+        task("x.y", name="a")
+        task("x.y", {"v": variables.no}, name="b")
+
+    line = flow.__code__.co_firstlineno + 2
+    with pytest.raises(
+        DefinitionError,
+        match=rf"test_workflow_decorator\.py:{line}: workflow shop\.flow: tasks\.b\.input: nobody",
+    ):
+        workflow(flow)
+
+
+def test_steps_outside_of_a_workflow_function_are_refused() -> None:
+    steps: list[Step] = [noop, lambda: fail("x"), lambda: task(reserve), lambda: wait_for_event("a.b")]
+    for step in steps:
+        with pytest.raises(DefinitionError, match="none is being described here"):
+            step()
+    with pytest.raises(DefinitionError, match="is a coroutine"):
+
+        @workflow
+        async def flow() -> None: ...
+
+    with pytest.raises(DefinitionError, match="belongs to no pack"):
+        exec("@workflow\ndef flow(): pass", {"workflow": workflow})
+
+
+def test_rules_take_tasks() -> None:
+    @workflow
+    def flow() -> None:
+        a = task("x.y", name="a")
+        b = task("x.y", name="b")
+        task("x.y", name="c", when=all_of(success(a), none_of(failed(b), skipped("b")), "{{ context.z }}"))
+        fail("no", name="d", when="one_failed", after=[a, b])
+
+    found = tasks(flow)
+    assert found["c"] == {
+        "action": "x.y",
+        "needs": ["a", "b"],
+        "when": {"all": [{"success": "a"}, {"none": [{"failed": "b"}, {"skipped": "b"}]}, "{{ context.z }}"]},
+    }
+    assert found["d"] == {
+        "action": "fail",
+        "needs": ["a", "b"],
+        "when": "one_failed",
+        "input": {"message": "no"},
+    }
+
+
+@task(dependencies=[])
+async def extract(context: Context) -> str:
+    context["rows"] = [context["day"], 2]
+    return "two rows"
+
+
+@task(
+    dependencies=[extract],
+    trigger_rule={"context": "rows", "op": "!=", "value": []},
+    retry={"max_attempts": 3},
+)
+def load(context: Context) -> None:
+    context["rows"].append(3)
+    context.insert("loaded", True)
+
+
+def test_context_tasks_make_a_workflow_that_hands_the_context_on() -> None:
+    etl = workflow("etl", tasks=[load, extract])
+    assert etl.ref == "shop.etl"
+    assert load.choices.retry.max_attempts == 3
+    world = World(etl, {"day": 1}).begin()
+    for one in (extract, load):
+        given = world.input(one.name)
+        changes = run_here(one, given)
+        world.finish((one.name, changes))
+    assert world.final is not None
+    assert world.final.output == {"day": 1, "rows": [1, 2, 3], "loaded": True}
+    assert world.input("load") == {"context": {"day": 1, "rows": [1, 2]}}
+
+
+def run_here(one: Any, params: dict[str, Any]) -> dict[str, Any]:
+    import asyncio
+
+    answer = one.function(**one.bind(params))
+    return asyncio.run(answer) if one.is_coroutine else answer
+
+
+def test_a_context_knows_what_changed_and_keeps_what_was_put_in() -> None:
+    values = Context({"a": [1], "b": {"c": 1}, "n": 1, "t": True})
+    values["a"].append(2)
+    values["n"] = 1
+    values["t"] = 1
+    values.update(new=None)
+    assert values.changes == {"a": [1, 2], "t": 1, "new": None}
+    assert "b" in values
+    assert len(values) == 5
+    with pytest.raises(KeyError, match="is in the context already"):
+        values.insert("a", 1)
+    with pytest.raises(TypeError, match="set it to None"):
+        del values["a"]
+    with pytest.raises(TypeError, match="a name in the context is text"):
+        values[1] = 2  # type: ignore[index]
