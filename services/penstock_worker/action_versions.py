@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from penstock.language import labels
-from penstock.language.policies import RetryPolicy
+from penstock.language.policies import DEFAULT_ATTEMPT_TIMEOUT, RetryPolicy
 from penstock.language.schemas import Schema
 from penstock.run.task_executors import RunnableAction
 from penstock.service.heartbeat import Identity
@@ -17,9 +17,6 @@ from penstock.store import catalog
 from penstock.store.database import Session
 
 log = structlog.get_logger()
-
-DEFAULT_TIMEOUT = 300.0
-"""Seconds an attempt may take where its action says nothing (the field's usual five minutes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,7 @@ def _version(action: RunnableAction, body: Mapping[str, Any]) -> ActionVersion:
     return ActionVersion(
         action=action,
         retry=RetryPolicy.model_validate(body.get("retry") or {}),
-        timeout=timeouts.get("attempt", DEFAULT_TIMEOUT),
+        timeout=timeouts.get("attempt", DEFAULT_ATTEMPT_TIMEOUT),
         followed=bool(body.get("on_success") or body.get("on_failure")),
         parameters=Schema(body.get("parameters")),
     )

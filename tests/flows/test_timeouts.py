@@ -9,6 +9,7 @@ import pytest
 from penstock import AskInquiry, Timeouts, action
 from penstock.errors import ExecutionFailed
 from penstock.language.workflows import from_yaml
+from penstock_executor.loops import end_overdue
 from tests.flows import shop
 from tests.flows.installation import Installation
 
@@ -25,6 +26,15 @@ async def long() -> None:
 @action(pack="late", timeouts=Timeouts(waiting=0.2))
 async def ask() -> None:
     raise AskInquiry("Anybody there?")
+
+
+release = asyncio.Event()
+
+
+@action(pack="late", timeouts=Timeouts(attempt=None))
+async def unbounded() -> str:
+    await release.wait()
+    return "in its own time"
 
 
 SLOW = from_yaml("""
@@ -56,6 +66,20 @@ async def test_what_takes_too_long_in_all_is_ended_while_it_runs(house: Installa
     row = await house.client.get(id)
     assert row.status in ("timeout", "cancelled")
     assert "ran out" in (row.reason or "")
+    await house.sound()
+
+
+async def test_an_attempt_without_a_bound_is_never_over_its_time(house: Installation) -> None:
+    release.clear()
+    await house.start(unbounded)
+    id = await house.client.start("late.unbounded")
+    await house.until("select 1 from execution where status = 'running'")
+    await house.rows("update claim set claimed_at = claimed_at - interval '30 days' returning 1")
+    parts = await house.parts()
+    for _ in range(2):
+        await end_overdue.turn(parts, parts.database.session())
+    release.set()
+    assert await house.client.result(id, timeout=20) == "in its own time"
     await house.sound()
 
 

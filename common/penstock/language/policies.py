@@ -96,11 +96,15 @@ def _any_fits(entries: Sequence[str], names: Sequence[str]) -> bool:
     return any(name == entry or name.endswith(f".{entry}") for entry in entries for name in names)
 
 
+DEFAULT_ATTEMPT_TIMEOUT = 300.0
+"""Seconds an attempt may take where nothing says otherwise: the field's usual five minutes."""
+
+
 class Timeouts(Options):
     """Seconds. None: no bound. Where two of them apply, the one that runs out first ends the work."""
 
-    attempt: PositiveDuration | None = 300
-    """Of one attempt, from its claim on. The seed's default: five minutes."""
+    attempt: PositiveDuration | None = DEFAULT_ATTEMPT_TIMEOUT
+    """Of one attempt, from its claim on."""
     schedule_to_start: PositiveDuration | None = None
     """From being put on its route to being claimed."""
     total: PositiveDuration | None = None

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import orjson
 
+from penstock.language.policies import DEFAULT_ATTEMPT_TIMEOUT
 from penstock.store.database import Session, Transaction
 from penstock.store.staged_messages import StagedMessage, staged_in
 
@@ -62,7 +63,8 @@ async def claim(
     have the code for (`known`). Definitions that it has no code for are `lacking`. The whole transaction, in one round
     trip."""
     [row] = await session.fetch(CLAIM, worker, claim, ids, most, queue, known, lacking)
-    attempts = [ClaimedAttempt(*attempt) for attempt in row["claimed"]]
+    # The driver's own kind of UUID, a subclass that JSON encoders refuse, does not get to actions and task executors.
+    attempts = [ClaimedAttempt(UUID(int=id.int), *rest) for id, *rest in row["claimed"]]
     return ClaimAnswer(attempts, row["unknown"], staged_in(row["messages"]))
 
 
@@ -104,7 +106,7 @@ class Finished:
 
 
 FINISH = """
-select messages, moved from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::text[],
+select messages, moved from finish_attempts($1, $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::text[],
     $7::float8[], $8::timestamptz[], $9::text[], $10::uuid[], $11::uuid[])
 """
 
@@ -149,13 +151,16 @@ join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 
 join definition d on d.id = e.definition_id
 left join payload p on p.execution_id = e.id
 where c.claimed_at < clock_timestamp() - make_interval(secs => $1)
-    and c.claimed_at < clock_timestamp() - make_interval(secs => $1 + coalesce(
-        (p.options #>> '{timeouts,attempt}')::double precision,
-        (d.body #>> '{timeouts,attempt}')::double precision, 300))
+    and c.claimed_at < clock_timestamp() - make_interval(secs => $1 + case
+        -- what says null has no bound, and so no instant at which it is over
+        when p.options -> 'timeouts' ? 'attempt' then (p.options #>> '{timeouts,attempt}')::double precision
+        when d.body -> 'timeouts' ? 'attempt' then (d.body #>> '{timeouts,attempt}')::double precision
+        else $3::double precision end)
 order by e.id limit $2
 """
 
 
 async def overdue(tx: Transaction, longer: float, limit: int) -> list[UUID]:
-    """Executions whose attempt runs for `longer` seconds more than it may."""
-    return [row["id"] for row in await tx.fetch(OVERDUE, longer, limit)]
+    """Executions whose attempt runs for `longer` seconds more than it may: than its task in a workflow says, else its
+    action, else DEFAULT_ATTEMPT_TIMEOUT."""
+    return [row["id"] for row in await tx.fetch(OVERDUE, longer, limit, DEFAULT_ATTEMPT_TIMEOUT)]

@@ -280,7 +280,7 @@ select attempt, outcome, worker, at, error::text as error from attempt where exe
 union all
 select t.attempt, t.outcome, t.worker, t.at, t.error::text
 from archive a cross join jsonb_to_recordset(a.attempts)
-    as t (attempt smallint, outcome text, worker text, at timestamptz, error jsonb)
+    as t (attempt integer, outcome text, worker text, at timestamptz, error jsonb)
 where a.id = $1
 order by attempt
 """

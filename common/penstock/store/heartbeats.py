@@ -51,7 +51,7 @@ async def register(session: Session, me: Identity) -> None:
     )
 
 
-BEAT = "select known, cordoned, lost, canceling, missing from beat($1, $2::uuid[], $3::smallint[], make_interval(secs => $4))"
+BEAT = "select known, cordoned, lost, canceling, missing from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4))"
 
 
 async def beat(session: Session, id: UUID, holding: Mapping[UUID, int], silence: float) -> Pulse:

@@ -24,7 +24,7 @@ class NewLine(NamedTuple):
 
 STORE = """
 insert into log_line (execution_id, attempt, seq, stream, line)
-select * from unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::text[], $5::text[])
+select * from unnest($1::uuid[], $2::integer[], $3::bigint[], $4::text[], $5::text[])
 on conflict do nothing
 """
 
@@ -51,7 +51,7 @@ class LogLine:
 
 AFTER = f"""
 select attempt, seq, stream, line, at from log_line
-where execution_id = $1 and (attempt, seq) > ($2::smallint, $3::bigint) order by attempt, seq limit {PAGE}
+where execution_id = $1 and (attempt, seq) > ($2::integer, $3::bigint) order by attempt, seq limit {PAGE}
 """
 
 

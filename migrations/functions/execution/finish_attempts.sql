@@ -3,7 +3,7 @@
 -- answer `moved`. Slots are freed and the next waiters promoted in the same transaction (I5).
 -- planner: hashed_planned_once
 create or replace function finish_attempts(
-    p_worker uuid, p_ids uuid[], p_attempts smallint[], p_statuses text[], p_results text[], p_errors text[],
+    p_worker uuid, p_ids uuid[], p_attempts integer[], p_statuses text[], p_results text[], p_errors text[],
     p_delays double precision[], p_untils timestamptz[], p_reasons text[], p_followed uuid[], p_claims uuid[],
     out messages message[], out moved uuid[]
 )

@@ -5,7 +5,7 @@
 -- A silence of all processes means that the database or the network was away: it is noted, and the sweeper waits.
 -- planner: lookups
 create or replace function beat(
-    p_process uuid, p_ids uuid[], p_attempts smallint[], p_silence interval,
+    p_process uuid, p_ids uuid[], p_attempts integer[], p_silence interval,
     out known boolean, out cordoned boolean, out lost uuid[], out canceling uuid[], out missing uuid[]
 )
 language plpgsql

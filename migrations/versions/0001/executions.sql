@@ -4,7 +4,7 @@
 create table execution (
     id uuid primary key,
     status text not null,
-    attempt smallint not null default 0,
+    attempt integer not null default 0,
     failures smallint not null default 0,
     recoveries smallint not null default 0,
     priority smallint not null default 0,
@@ -42,7 +42,7 @@ create table result (
 -- execution.
 create table attempt (
     execution_id uuid not null,
-    attempt smallint not null,
+    attempt integer not null,
     outcome text not null,
     worker text,
     at timestamptz not null default clock_timestamp(),

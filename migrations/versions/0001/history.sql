@@ -4,7 +4,7 @@ create table history (
     at timestamptz not null,
     old text,
     new text not null,
-    attempt smallint not null,
+    attempt integer not null,
     actor text,
     reason text
 ) partition by range (at);
@@ -30,7 +30,7 @@ create table archive (
     task text,
     item integer,
     created_at timestamptz not null,
-    attempt smallint not null,
+    attempt integer not null,
     failures smallint not null,
     recoveries smallint not null,
     priority smallint not null,
@@ -50,7 +50,7 @@ create index archive_root on archive (root);
 -- What actions print and log.
 create table log_line (
     execution_id uuid not null,
-    attempt smallint not null,
+    attempt integer not null,
     seq bigint not null,
     stream text not null,
     line text not null,

@@ -21,7 +21,7 @@ create table slot (
     limit_id integer not null,
     group_value text not null,
     execution_id uuid not null,
-    attempt smallint not null,
+    attempt integer not null,
     admitted_at timestamptz not null default clock_timestamp(),
     primary key (limit_id, group_value, execution_id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
@@ -95,7 +95,7 @@ create table admission (
     limit_id integer not null,
     group_value text not null,
     execution_id uuid not null,
-    attempt smallint not null,
+    attempt integer not null,
     rank smallint not null,
     turn bigint not null,
     ready_at timestamptz not null,

@@ -9,7 +9,7 @@ create type replaced_id as (given uuid, kept uuid);
 
 -- An attempt that a worker has claimed, with what running it takes. `waited`: seconds since it was ready.
 create type claimed_attempt as (
-    execution_id uuid, attempt smallint, failures smallint, namespace text, definition_id integer,
+    execution_id uuid, attempt integer, failures smallint, namespace text, definition_id integer,
     waited double precision, params text, options text
 );
 
@@ -38,7 +38,7 @@ create type limit_key as (limit_id integer, group_value text);
 -- (of that limit's key with `fair_key`, it belongs to `fair_group`); since when nobody could start before it; and the limit
 -- that it stood before.
 create type candidate as (
-    id uuid, namespace_id integer, kind text, queue text, envelope smallint, away boolean, attempt smallint, rank smallint,
+    id uuid, namespace_id integer, kind text, queue text, envelope smallint, away boolean, attempt integer, rank smallint,
     ready_at timestamptz, keys limit_key[], lane uuid, fair_limit integer, fair_key text, fair_group text, turn bigint,
     since timestamptz, gate_limit integer
 );

@@ -21,7 +21,7 @@ CLAIM = (
     "unnest(claimed) one"
 )
 FINISH = (
-    "select moved from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], null, null, $5::float8[], null, null, "
+    "select moved from finish_attempts($1, $2::uuid[], $3::integer[], $4::text[], null, null, $5::float8[], null, null, "
     "'{}'::uuid[], '{}'::uuid[])"
 )
 SCHEDULE = "select * from unnest(schedule_executions($1::uuid[]))"
@@ -283,3 +283,11 @@ async def test_cancelling_a_workflow_and_ending_it_do_not_wait_for_each_other(sc
         )
     assert not any((await task)[0])
     assert await scene.statuses() == {"completed"}
+
+
+async def test_an_execution_may_be_tried_more_often_than_a_small_number_can_count(scene: Scene) -> None:
+    ids = await scene.requested(2)  # its neighbour in the envelope is claimed with it
+    await scene.one.fetch(SCHEDULE, ids)
+    await scene.one.fetch("update execution set attempt = 40000 where id = $1", ids[0])
+    claimed = await scene.one.fetch(CLAIM, new_id(), new_id(), ids, [scene.definition])
+    assert sorted(one["attempt"] for one in claimed) == [1, 40001]

@@ -25,7 +25,7 @@ slot = Table(
     Column("limit_id", Integer, primary_key=True, autoincrement=False),
     Column("group_value", Text, primary_key=True),
     Column("execution_id", UUID, primary_key=True),
-    Column("attempt", SmallInteger, nullable=False),
+    Column("attempt", Integer, nullable=False),
     Column("admitted_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
 )
 
@@ -116,7 +116,7 @@ admission = Table(
     Column("limit_id", Integer, nullable=False),
     Column("group_value", Text, nullable=False),
     Column("execution_id", UUID, nullable=False),
-    Column("attempt", SmallInteger, nullable=False),
+    Column("attempt", Integer, nullable=False),
     Column("rank", SmallInteger, nullable=False),
     Column("turn", BigInteger, nullable=False),
     Column("ready_at", INSTANT, nullable=False),
