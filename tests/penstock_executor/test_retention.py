@@ -200,8 +200,8 @@ async def test_partitions_are_made_also_where_the_default_one_has_caught_rows_of
         "archive": "(id, status, action, namespace, root, created_at, attempt, failures, recoveries, priority, "
         "definition_id, finished_at) select gen_random_uuid(), 'x', 'a', 'n', gen_random_uuid(), d, 1, 0, 0, 0, 1, d",
         "log_line": "(execution_id, attempt, seq, stream, line, at) select gen_random_uuid(), 1, 1, 's', 'l', d",
-        "admission": "(limit_id, group_value, execution_id, attempt, rank, turn, ready_at, since, held, allowed, rated, admitted_at) "
-        "select 1, 'k', gen_random_uuid(), 1, 0, 0, d, d, 0, 1, false, d",
+        "admission": "(limit_id, group_value, execution_id, attempt, rank, turn, ready_at, since, held, allowed, rated, "
+        "admitted_at) select 1, 'k', gen_random_uuid(), 1, 0, 0, d, d, 0, 1, false, d",
         "fire": "(schedule, status, kind, definition_id, due_at) select 's', 'created', 'due', 1, d",
     }[table]
     await house.rows(
