@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import threading
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,11 @@ WORTH_A_LOOK = (
 )
 
 
+PARSING = threading.Lock()
+"""CPython counts how deep it is in a syntax tree for all threads together: two that parse at once may both end with a
+SystemError. The filters of warnings are shared by all threads too."""
+
+
 @dataclass(slots=True)
 class Found:
     """What a file holds."""
@@ -46,9 +52,10 @@ def measure(text: str) -> dict[str, Any]:
     """Lines, functions, classes, and the most complex function; for what does not parse, why."""
     found = Found()
     try:
-        with warnings.catch_warnings():
+        with PARSING, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of old code: invalid escapes and the like
-            _branches(ast.parse(text), found)
+            tree = ast.parse(text)
+        _branches(tree, found)
     except (SyntaxError, ValueError, RecursionError) as error:
         return {
             "lines": text.count("\n"),

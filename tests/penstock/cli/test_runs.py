@@ -115,8 +115,8 @@ async def test_what_a_run_refuses_is_said_where_it_is_shown(house: Installation)
     id = await house.client.start("run.asking")
     await house.until("select id from execution where task = 'ask' and status = 'waiting'")
     await told("skip", id, "nobody", "--by", "ada")
+    await told("set-result", id, "items", "[1]", "--by", "ada")  # while it cannot begin by itself
     await told("set-result", id, "ask", "true", "--by", "ada")
-    await told("set-result", id, "items", "[1]", "--by", "ada")
     await house.until("select 1 from execution where id = $1 and status = 'completed'", id)
     said = await told("show", id)
     assert [one["error"] for one in said["told"]] == ["run.asking has no task 'nobody'", None, None]
