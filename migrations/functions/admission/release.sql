@@ -1,17 +1,33 @@
--- Release, for executions that ended or went back in any way: frees their slots or takes them out of line, and promotes who
--- comes next. Whoever moves rows of executions calls this after it, in the same transaction; for those without limits it does
--- nothing.
+-- Release: frees these slots, takes those out of line that wait for them, and promotes who comes next. The caller has moved
+-- the rows of these executions in this transaction (rows before keys), so nobody admits one of them meanwhile.
 -- planner: lookups
-create or replace function release(p_ids uuid[]) returns message[]
+create or replace function release(p_held held[]) returns message[]
 language plpgsql
 as $$
 declare
-    v_held held[];
+    v_keys limit_key[] := array(select distinct (h.limit_id, h.group_value)::limit_key from unnest(p_held) h);
+    v_locked limit_key[] := v_keys;
+    v_freed uuid[];
+    v_waiting uuid[];
 begin
-    select array_agg((x.id, (x.key).limit_id, (x.key).group_value)::held) into v_held
-    from (select e.id, unnest(e.keys) as key from execution e where e.id = any (p_ids)) x;
-    if v_held is null then
-        return '{}';
+    -- Who only waits frees nothing: no other keys are locked, and whoever refuses newcomers holds these already.
+    if exists (select from unnest(p_held) h join slot s
+               on s.limit_id = h.limit_id and s.group_value = h.group_value and s.execution_id = h.execution_id) then
+        v_locked := keys_around(v_keys);
     end if;
-    return release_slots(v_held);
+    perform lock_keys(v_locked);
+    -- Each is looked up, whatever the plan was made for: a scan of all slots would do as well for a table that is small.
+    with freed as (
+        delete from slot where ctid = any (array(
+            select x.ctid from unnest(p_held) h cross join lateral (
+                select s.ctid from slot s where s.limit_id = h.limit_id and s.group_value = h.group_value
+                    and s.execution_id = h.execution_id offset 0) x))
+        returning execution_id
+    )
+    select array_agg(execution_id) into v_freed from freed;
+    v_waiting := array(select h.execution_id from unnest(p_held) h except select unnest(v_freed));
+    if v_waiting <> '{}' then
+        perform leave_line(v_waiting, false);
+    end if;
+    return promote(v_keys);
 end $$;

@@ -21,5 +21,5 @@ begin
         returning e.id
     )
     select array_agg(id) into v_ids from moved;
-    return settle_moves(null, v_ids, v_ids);
+    return settle_moves(null, v_ids, held_by(v_ids));
 end $$;

@@ -20,5 +20,5 @@ begin
     select coalesce(array_agg(id), '{}'), array_agg(id) filter (where keys is not null),
         array_agg((id, parent, 'completed', false, true, result::jsonb, null)::ended)
     into moved, v_limited, v_ended from changed;
-    messages := settle_moves(v_ended, null, v_limited);
+    messages := settle_moves(v_ended, null, held_by(v_limited));
 end $$;

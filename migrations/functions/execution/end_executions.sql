@@ -26,5 +26,5 @@ begin
         array_agg((id, parent, p_to, claim is not null, true, null,
             coalesce(p_error::jsonb, jsonb_build_object('type', p_to, 'message', p_reason)))::ended)
     into moved, v_limited, v_ended from changed;
-    messages := settle_moves(v_ended, null, v_limited);
+    messages := settle_moves(v_ended, null, held_by(v_limited));
 end $$;

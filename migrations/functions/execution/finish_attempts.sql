@@ -12,7 +12,7 @@ as $$
 declare
     v_ended ended[];
     v_again uuid[];
-    v_limited uuid[];
+    v_held held[];
     v_asking uuid[];
     v_asked jsonb[];
 begin
@@ -44,11 +44,12 @@ begin
     )
     select coalesce(array_agg(id), '{}'), array_agg(id) filter (where status = 'requested'),
         array_agg(id) filter (where status = 'waiting'), array_agg(result) filter (where status = 'waiting'),
-        array_agg(id) filter (where keys is not null and (status <> 'waiting' or not keeps_slots(keys))),
+        (select array_agg((c.id, k.limit_id, k.group_value)::held) from changed c cross join unnest(c.keys) k
+         where c.status <> 'waiting' or not keeps_slots(c.keys)),
         array_agg((id, parent, status, true, parent is not null or id = any (p_followed),
                    case when outcome not in ('requested', 'waiting') then result end, error)::ended)
             filter (where status not in ('requested', 'waiting'))
-    into moved, v_again, v_asking, v_asked, v_limited, v_ended from changed;
+    into moved, v_again, v_asking, v_asked, v_held, v_ended from changed;
 
     if p_claims <> '{}' then
         delete from claim where id = any (p_claims);
@@ -57,5 +58,5 @@ begin
     if v_asking is not null then
         messages := ask_inquiries(v_asking, v_asked);
     end if;
-    messages := messages || settle_moves(v_ended, v_again, v_limited);
+    messages := messages || settle_moves(v_ended, v_again, v_held);
 end $$;

@@ -34,5 +34,5 @@ begin
         array_agg(id) filter (where keys is not null),
         array_agg((id, parent, status, true, true, null, v_error)::ended) filter (where status <> 'requested')
     into moved, v_again, v_limited, v_ended from changed;
-    messages := settle_moves(v_ended, v_again, v_limited);
+    messages := settle_moves(v_ended, v_again, held_by(v_limited));
 end $$;

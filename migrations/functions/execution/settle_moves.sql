@@ -1,8 +1,8 @@
 -- What follows when executions were moved away from where they were, whatever moved them: those that ended are
--- closed, those that are requested again are made ready, and those of them that are under limits (p_limited) leave the
+-- closed, those that are requested again are made ready, and those of them that are under limits (p_held) leave the
 -- slots that they held or the lines where they stood to the next ones (I5). Limits come last, all in one call: rows are
 -- locked before keys, and keys in one order.
-create or replace function settle_moves(p_ended ended[], p_again uuid[], p_limited uuid[]) returns message[]
+create or replace function settle_moves(p_ended ended[], p_again uuid[], p_held held[]) returns message[]
 language plpgsql
 as $$
 declare
@@ -14,8 +14,8 @@ begin
     if p_again is not null then
         v_messages := v_messages || request_again(p_again);
     end if;
-    if p_limited is not null then
-        v_messages := v_messages || release(p_limited);
+    if p_held is not null then
+        v_messages := v_messages || release(p_held);
     end if;
     return v_messages;
 end $$;

@@ -15,5 +15,5 @@ begin
     )
     select array_agg(id order by id) into v_ids from moved;
     delete from inquiry where execution_id = any (v_ids);
-    return settle_moves(null, v_ids, v_ids);
+    return settle_moves(null, v_ids, held_by(v_ids));
 end $$;

@@ -17,5 +17,5 @@ begin
     select array_agg(id) filter (where keys is not null),
         array_agg((id, parent, status, false, parent is not null, result::jsonb, error::jsonb)::ended)
     into v_limited, v_ended from changed;
-    return settle_moves(v_ended, null, v_limited);
+    return settle_moves(v_ended, null, held_by(v_limited));
 end $$;

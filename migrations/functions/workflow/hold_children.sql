@@ -25,7 +25,7 @@ begin
         returning e.id
     )
     select array_agg(id order by id) into v_held from moved;
-    v_messages := settle_moves(null, v_held, v_held);
+    v_messages := settle_moves(null, v_held, held_by(v_held));
     for v_inside in select w.execution_id from execution e join workflow w on w.execution_id = e.id
                     where e.parent = any (p_ids) and e.status = 'running' order by 1
     loop
