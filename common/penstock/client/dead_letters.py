@@ -7,9 +7,6 @@ message id. An envelope of ours is staged again. Work whose execution has ended 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import orjson
@@ -20,23 +17,7 @@ from penstock.messaging import envelope
 from penstock.messaging.dead_letters import APP, TRIGGER
 from penstock.store import dead_letters, executions, outbox, queues
 from penstock.store.database import Session
-from penstock.store.dead_letters import DeadLetterSummary
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A message that could not be handled: where it was, why, how often it came (`count`), and its body as text."""
-
-    id: UUID
-    queue: str
-    reason: str
-    type: str | None
-    message_id: str | None
-    count: int
-    first_at: datetime
-    last_at: datetime
-    body: str
-    headers: dict[str, Any]
+from penstock.store.dead_letters import DeadLetter, DeadLetterSummary
 
 
 async def newest(session: Session, *, queue: str | None = None, limit: int = 50) -> list[DeadLetterSummary]:
@@ -46,21 +27,10 @@ async def newest(session: Session, *, queue: str | None = None, limit: int = 50)
 
 async def find(session: Session, id: UUID) -> DeadLetter:
     """One with its headers, and its body as text. Raises NotFound."""
-    stored = await dead_letters.find(session, id)
-    if stored is None:
+    letter = await dead_letters.find(session, id)
+    if letter is None:
         raise NotFound(f"no dead letter {id}", hint="`penstock dead-letters list` shows them.")
-    return DeadLetter(
-        id=stored.id,
-        queue=stored.queue,
-        reason=stored.reason,
-        type=stored.type,
-        message_id=stored.message_id,
-        count=stored.count,
-        first_at=stored.first_at,
-        last_at=stored.last_at,
-        body=stored.body.decode(errors="replace"),
-        headers=orjson.loads(stored.headers),
-    )
+    return letter
 
 
 async def drop(session: Session, ids: Sequence[UUID]) -> list[UUID]:

@@ -10,7 +10,7 @@ from penstock.store.invariants import INVARIANTS, Invariant, violations
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckedInvariant:
     """An invariant, what it says, and ids that violate it: none where all is well."""
 
     name: str
@@ -18,12 +18,12 @@ class Finding:
     violations: Sequence[str]
 
 
-async def check(session: Session, *, limit: int = 20) -> list[Finding]:
+async def check(session: Session, *, limit: int = 20) -> list[CheckedInvariant]:
     """Run every checker query, each in a snapshot of its own; of each at most `limit` violations. A healthy system has
     none."""
     return [await violated(session, invariant, limit) for invariant in INVARIANTS]
 
 
-async def violated(session: Session, invariant: Invariant, limit: int) -> Finding:
+async def violated(session: Session, invariant: Invariant, limit: int) -> CheckedInvariant:
     """At most `limit` violations of one invariant."""
-    return Finding(invariant.name, invariant.says, await violations(session, invariant, limit))
+    return CheckedInvariant(invariant.name, invariant.says, await violations(session, invariant, limit))

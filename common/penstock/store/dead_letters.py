@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
+import orjson
+
 from penstock.store.database import Session, Transaction
-from penstock.store.rows import first_as, rows_as
+from penstock.store.rows import rows_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,8 @@ class DeadLetterSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredLetter:
-    """A dead letter with its contents. `headers` is JSON."""
+class DeadLetter:
+    """A message that could not be handled: where it was, why, how often it came (`count`), and its body as text."""
 
     id: UUID
     queue: str
@@ -52,8 +55,8 @@ class StoredLetter:
     count: int
     first_at: datetime
     last_at: datetime
-    body: bytes
-    headers: str
+    body: str
+    headers: dict[str, Any]
 
 
 KEEP = """
@@ -96,8 +99,12 @@ from dead_letter where id = $1
 """
 
 
-async def find(session: Session, id: UUID) -> StoredLetter | None:
-    return first_as(StoredLetter, await session.fetch(FIND, id))
+async def find(session: Session, id: UUID) -> DeadLetter | None:
+    """One with its contents."""
+    for row in await session.fetch(FIND, id):
+        body, headers = row["body"].decode(errors="replace"), orjson.loads(row["headers"])
+        return DeadLetter(**{**row, "body": body, "headers": headers})
+    return None
 
 
 DROP = "delete from dead_letter where id = any($1::uuid[]) returning id"

@@ -12,6 +12,7 @@ import orjson
 
 from penstock.engine.serialization import dump_task_state, dump_workflow_state, load_workflow_state
 from penstock.engine.state import TaskState, WorkflowState
+from penstock.store import outbox
 from penstock.store.database import Row, Transaction
 from penstock.store.queues import WORKFLOW_STARTED
 
@@ -165,9 +166,6 @@ async def finish(tx: Transaction, ends: Sequence[EndedWorkflow]) -> None:
     )
 
 
-STAGE = "select stage($1, $2::uuid[], 1) as messages"
-
-
 async def advance_soon(tx: Transaction, ids: Sequence[UUID]) -> None:
     """Send a message by which each of these is advanced again, on its own."""
-    await tx.stage(STAGE, WORKFLOW_STARTED, ids)
+    await outbox.stage(tx, WORKFLOW_STARTED, ids, 1)
