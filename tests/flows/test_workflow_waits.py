@@ -1,103 +1,10 @@
-"""Tasks that wait: for events, and for the answers of humans."""
+"""Tasks that wait for events."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-from uuid import UUID
-
-import orjson
-import pytest
-
-from penstock import Trigger, action
-from penstock.errors import Conflict, ExecutionFailed, InvalidInput
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
-
-
-@action(pack="wf")
-async def echo(value: Any = None) -> Any:
-    return value
-
-
-paid = Trigger("shop.paid")
-
-ORDER = from_yaml("""
-workflow: wf.order
-parameters: {order: {type: integer, required: true}}
-tasks:
-  before: {action: wf.echo, input: {value: 1}}
-  payment:
-    needs: [before]
-    wait_for_event: {trigger: shop.paid, filter: event.payload.order == parameters.order, timeout: 60}
-  after: {action: wf.echo, needs: [payment], input: {value: "{{ tasks.payment.result.payload.amount }}"}}
-output: "{{ tasks.after.result }}"
-""")
-
-IMPATIENT = from_yaml("""
-workflow: wf.impatient
-tasks:
-  payment:
-    wait_for_event: {trigger: shop.paid, timeout: 0.2}
-    next: [{when: timed_out(), do: remind}]
-  remind: {action: wf.echo, input: {value: reminded}}
-output: "{{ tasks.remind.result }}"
-""")
-
-ASKING = from_yaml("""
-workflow: wf.asking
-parameters: {who: {}}
-tasks:
-  ask:
-    inquiry:
-      prompt: "May {{ parameters.who }} pass?"
-      schema: {type: boolean}
-      assignee: ada
-      timeout: 60
-  pass: {action: wf.echo, needs: [ask], input: {value: "{{ tasks.ask.result }}"}}
-output: "{{ tasks.pass.result }}"
-""")
-
-DEFAULTING = from_yaml("""
-workflow: wf.defaulting
-parameters: {default: {}}
-tasks:
-  ask: {inquiry: {prompt: "How many?", schema: {type: integer}, timeout: 0.2, default: "{{ parameters.default }}"}}
-output: "{{ tasks.ask.result }}"
-""")
-
-LARGE = from_yaml("""
-workflow: wf.large
-tasks:
-  payment: {wait_for_event: {trigger: shop.paid, filter: event.payload.amount > 3}}
-output: "{{ tasks.payment.result.payload.amount }}"
-""")
-
-TWICE = from_yaml("""
-workflow: wf.twice
-tasks:
-  first: {wait_for_event: {trigger: shop.paid}}
-  second: {needs: [first], wait_for_event: {trigger: shop.paid}}
-output: ["{{ tasks.first.result.payload.n }}", "{{ tasks.second.result.payload.n }}"]
-""")
-
-EACH = from_yaml("""
-workflow: wf.each
-tasks:
-  all:
-    with_items: [1, 2, 3]
-    wait_for_event: {trigger: shop.paid, filter: event.payload.n == item}
-output: "{{ tasks.all.result | map(attribute='payload') | map(attribute='n') | list }}"
-""")
-
-ALL = (echo, paid, ORDER, IMPATIENT, ASKING, DEFAULTING, TWICE, EACH, LARGE)
-WAITING = "select id from execution where parent = $1 and status = 'waiting'"
-
-
-async def waiting(house: Installation, run: UUID) -> UUID:
-    """The task of this run that waits."""
-    id: UUID = (await house.until(WAITING, run))[0]["id"]
-    return id
+from tests.flows.waits import ALL, waiting
 
 
 async def test_a_task_completes_with_the_event_that_it_waits_for(house: Installation) -> None:
@@ -219,65 +126,6 @@ async def test_many_wait_and_each_event_is_tried_on_those_alone_that_it_may_fit(
     assert [await house.client.result(run, timeout=60) for run in runs] == list(range(40))
     await house.quiet()
     assert [row["trigger"] for row in await house.rows("select trigger from event_path")] == ["shop.paid"]
-    await house.sound()
-
-
-async def test_the_answer_to_an_inquiry_is_the_result_of_its_task(house: Installation) -> None:
-    await house.start(*ALL)
-    run = await house.client.start("wf.asking", {"who": "Bob"})
-    task = await waiting(house, run)
-    [asked] = await house.rows("select prompt, assignee, schema::text as schema, due_at from inquiry")
-    assert (asked["prompt"], asked["assignee"], orjson.loads(asked["schema"])) == (
-        "May Bob pass?",
-        "ada",
-        {"type": "boolean"},
-    )
-    with pytest.raises(InvalidInput, match="ada"):
-        await house.client.answer(task, True, by="bob")
-    with pytest.raises(InvalidInput, match="boolean"):
-        await house.client.answer(task, 3, by="ada")
-    answers = await asyncio.gather(
-        *(house.client.answer(task, n % 2 == 0, by="ada") for n in range(4)), return_exceptions=True
-    )
-    assert [type(a) for a in answers].count(Conflict) == 3
-    assert await house.client.result(run, timeout=30) is (answers[0] is None or answers[2] is None)
-    await house.quiet()
-    await house.sound()
-
-
-async def test_without_an_answer_in_time_the_default_is_the_result(house: Installation) -> None:
-    await house.start(*ALL)
-    assert await house.client.run("wf.defaulting", {"default": 7}, timeout=30) == 7
-
-
-async def test_a_default_that_is_no_answer_fails_the_task_before_anybody_is_asked(
-    house: Installation,
-) -> None:
-    await house.start(*ALL)
-    with pytest.raises(ExecutionFailed, match=r"default answer.*ask"):
-        await house.client.run("wf.defaulting", {"default": "many"}, timeout=30)
-    assert not await house.rows("select 1 from inquiry")
-    await house.sound()
-
-
-async def test_without_a_default_the_task_times_out(house: Installation) -> None:
-    await house.start(*ALL)
-    with pytest.raises(ExecutionFailed, match="nobody answered"):
-        await house.client.run("wf.defaulting", {"default": None}, timeout=30)
-
-
-async def test_cancelling_the_workflow_withdraws_what_it_waits_for(house: Installation) -> None:
-    await house.start(*ALL)
-    asking = await house.client.start("wf.asking", {"who": "Bob"})
-    order = await house.client.start("wf.order", {"order": 1})
-    task = await waiting(house, asking)
-    await waiting(house, order)
-    assert await house.client.cancel(asking, order) == 2
-    await house.quiet()
-    assert set(await house.statuses()) == {"cancelled", "completed"}
-    with pytest.raises(Conflict, match="cancelled"):
-        await house.client.answer(task, True, by="ada")
-    assert not await house.rows("select 1 from event_wait")
     await house.sound()
 
 

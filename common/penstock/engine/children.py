@@ -12,7 +12,7 @@ from penstock.engine.decision import Start
 from penstock.errors import InvalidInput, PenstockError
 from penstock.language.schemas import Schema
 from penstock.language.waits import INQUIRY, WAIT_FOR_EVENT
-from penstock.language.workflows.model import Step
+from penstock.language.workflows.task import Step
 
 
 @dataclass(frozen=True, slots=True)

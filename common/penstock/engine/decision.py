@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from penstock.engine.state import TaskState, WorkflowState
-from penstock.language.workflows.model import Step
+from penstock.language.workflows.task import Step
 
 
 @dataclass(frozen=True, slots=True)

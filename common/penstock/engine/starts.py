@@ -13,7 +13,7 @@ from penstock.engine.task_end import end_task
 from penstock.engine.task_errors import describe_error
 from penstock.engine.task_input import make_start, render_input
 from penstock.errors import ExpressionError
-from penstock.language.workflows.model import FAIL, NOOP
+from penstock.language.workflows.task import FAIL, NOOP
 from penstock.moves import COMPLETED, FAILED
 
 

@@ -13,7 +13,8 @@ from penstock.language.workflows.check_run_conditions import run_condition_probl
 from penstock.language.workflows.check_templates import template_problems
 from penstock.language.workflows.graph import EXIT, Graph, circle, incoming
 from penstock.language.workflows.known_definition import KnownDefinition
-from penstock.language.workflows.model import Step, Workflow
+from penstock.language.workflows.model import Workflow
+from penstock.language.workflows.task import Step
 
 
 def check(workflow: Workflow) -> list[Problem]:

@@ -10,7 +10,7 @@ from penstock.language.options import Problem
 from penstock.language.sources import Location
 from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.graph import Graph, Node
-from penstock.language.workflows.model import FAIL, NOOP, Task
+from penstock.language.workflows.task import FAIL, NOOP, Task
 from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCESS, SourceOutcomes
 
 _MOST_SOURCES = 6

@@ -12,7 +12,7 @@ from penstock.language.schedules.reserved_context import RESERVED
 from penstock.language.sources import Location
 from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.graph import EXIT, Graph, Node
-from penstock.language.workflows.model import Task
+from penstock.language.workflows.task import Task
 from penstock.language.workflows.templates import Slot, context_rules, of_workflow, slots, uses
 
 _OF_TASK = ("result", "status", "error")

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from penstock.errors import DefinitionError
 from penstock.language.workflows import task_trigger_rules
-from penstock.language.workflows.model import Step, Task, Workflow
+from penstock.language.workflows.model import Workflow
+from penstock.language.workflows.task import Step, Task
 
 EXIT = "on_exit"
 """The name of the task that runs when all others have ended."""

@@ -15,7 +15,8 @@ from penstock.language.options import Problem, problems
 from penstock.language.sources import Location, Source
 from penstock.language.workflows import yaml_text
 from penstock.language.workflows.check import refusal, require
-from penstock.language.workflows.model import FORMAT, Step, Task, Workflow
+from penstock.language.workflows.model import FORMAT, Workflow
+from penstock.language.workflows.task import Step, Task
 
 
 def from_yaml(text: str, file: str = "<text>") -> Workflow:

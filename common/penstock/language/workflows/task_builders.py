@@ -8,7 +8,8 @@ from typing import Any, overload
 from penstock.language.definitions.qualified_name import ref_of
 from penstock.language.sources import Source, caller, of_frame
 from penstock.language.workflows.context_tasks import ContextTask, context_task
-from penstock.language.workflows.model import FAIL, NOOP, Workflow
+from penstock.language.workflows.model import Workflow
+from penstock.language.workflows.task import FAIL, NOOP
 from penstock.language.workflows.task_handle import TaskDraft, TaskHandle, draft_of
 from penstock.language.workflows.task_recorder import TaskRecorder, current_recorder
 

@@ -11,7 +11,7 @@ from penstock.language.workflows.value_reference import ValueReference, expressi
 
 
 class TaskDraft:
-    """A task that is still being written. `options` are those of `penstock.language.workflows.model.Task`."""
+    """A task that is still being written. `options` are those of `penstock.language.workflows.task.Task`."""
 
     def __init__(self, name: str, options: dict[str, Any], source: Source) -> None:
         self.name = name

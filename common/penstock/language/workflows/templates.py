@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from penstock.language.expressions import NamesUsed, condition, names_used
 from penstock.language.workflows import task_trigger_rules
-from penstock.language.workflows.model import Step, Task, Workflow
+from penstock.language.workflows.model import Workflow
+from penstock.language.workflows.task import Step, Task
 
 Stage = Literal["decide", "fan", "start", "settle"]
 """When the tasks before have ended; when the task starts, to find its items; when it, or an item, starts;

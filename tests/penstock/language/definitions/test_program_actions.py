@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-
 import pytest
 from pydantic import BaseModel
 
 from penstock.errors import DefinitionError, InvalidInput
 from penstock.language.definitions import Pack, command_action, http_action, kubernetes_action
+from tests.penstock.language.definitions.refusals import refused
 
 pack = Pack("shop")
 
@@ -51,24 +49,17 @@ def test_a_command_a_url_and_an_image_are_actions_like_others() -> None:
     assert kubernetes_action("train", "acme/train:1", pack="ml").ref == "ml.train"
 
 
-def wrong(declare: Callable[[], object], message: str, hint: str = "") -> None:
-    with pytest.raises(DefinitionError, match=re.escape(message)) as raised:
-        declare()
-    assert hint in str(raised.value.hint)
-    assert "test_program_actions.py:" in str(raised.value)
-
-
 def test_wrong_options_of_an_executor_are_refused_when_they_are_written() -> None:
-    wrong(lambda: command_action("x", []), "command: ")
-    wrong(
+    refused(lambda: command_action("x", []), "command: ")
+    refused(
         lambda: command_action("x", ["a"], options={"comand": 1}), "options.comand: unknown option", "command"
     )
-    wrong(lambda: command_action("x", ["a"], timeot=1), "timeot: unknown option", "timeout")
-    wrong(lambda: http_action("x", "ftp://example.org"), "url: is not an http or https URL")
-    wrong(lambda: http_action("x", "https://me:secret@example.org"), "url: holds a password", "secret_env")
-    wrong(lambda: http_action("x", "https://[bad"), "url: is not a URL")
-    wrong(lambda: kubernetes_action("x", ""), "image: ")
-    wrong(
+    refused(lambda: command_action("x", ["a"], timeot=1), "timeot: unknown option", "timeout")
+    refused(lambda: http_action("x", "ftp://example.org"), "url: is not an http or https URL")
+    refused(lambda: http_action("x", "https://me:secret@example.org"), "url: holds a password", "secret_env")
+    refused(lambda: http_action("x", "https://[bad"), "url: is not a URL")
+    refused(lambda: kubernetes_action("x", ""), "image: ")
+    refused(
         lambda: command_action("x", ["a"], parameters={"a": {"type": "strng"}}), "parameters: a: unknown type"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -185,3 +185,44 @@ class Desk:
         """No invariant is violated."""
         broken = [finding for finding in await check(self.session) if finding.violations]
         assert not broken, broken
+
+
+async def drained(desk: Desk, ids: Sequence[UUID]) -> list[int]:
+    """Run all, as they are let in; gives the order."""
+    order: list[int] = []
+    while now := await desk.scheduled(ids):
+        order += now
+        await desk.run([ids[n] for n in now])
+        await desk.tidy()
+    return order
+
+
+async def later(desk: Desk, seconds: float) -> None:
+    """So much time passes."""
+    past = "make_interval(secs => $1)"
+    for statement in (
+        f"update admission set admitted_at = admitted_at - {past}, since = since - {past} returning 1",
+        f"update history set at = at - {past} returning 1",
+        f"update wake set at = at - {past} returning 1",
+    ):
+        await desk.session.fetch(statement, seconds)
+
+
+async def blocked(desk: Desk) -> None:
+    """Wait until a connection waits for a lock."""
+    async with asyncio.timeout(10):
+        while not await desk.session.fetch(
+            "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        ):
+            await asyncio.sleep(0.005)
+
+
+async def racing(
+    desk: Desk, first: Callable[[Transaction], Awaitable[object]], second: Awaitable[object]
+) -> None:
+    """Run `first` in a transaction; commit it when `second`, on another connection, waits for it."""
+    async with desk.database.session().transaction() as tx:
+        await first(tx)
+        task = asyncio.ensure_future(second)
+        await blocked(desk)
+    await task

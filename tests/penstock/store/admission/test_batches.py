@@ -11,9 +11,7 @@ import pytest
 
 from penstock import Limit
 from penstock.ids import new_id
-from tests.penstock.store.admission.desk import Desk
-from tests.penstock.store.admission.test_races import blocked
-from tests.penstock.store.admission.test_rules import drained, later
+from tests.penstock.store.admission.desk import Desk, blocked, drained, later
 
 ONE = Limit(1, ref="shop.one", scope="shop")
 

@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 import pytest
 
 from penstock import Limit
-from penstock.store import namespaces
-from penstock.store.database import Session, Transaction
-from tests.penstock.store.admission.desk import Desk
+from tests.penstock.store.admission.desk import Desk, racing
 
 ONE = Limit(1, ref="shop.one", scope="shop")
 EACH = Limit(1, ref="shop.each", scope="shop.charge", by="customer")
 WHOLE = Limit(1, ref="shop.whole", scope="shop")
-
-
-async def blocked(desk: Desk) -> None:
-    """Wait until a connection waits for a lock."""
-    async with asyncio.timeout(10):
-        while not await desk.session.fetch(
-            "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-        ):
-            await asyncio.sleep(0.005)
-
-
-async def racing(
-    desk: Desk, first: Callable[[Transaction], Awaitable[object]], second: Awaitable[object]
-) -> None:
-    """Run `first` in a transaction; commit it when `second`, on another connection, waits for it."""
-    async with desk.database.session().transaction() as tx:
-        await first(tx)
-        task = asyncio.ensure_future(second)
-        await blocked(desk)
-    await task
 
 
 async def test_two_that_come_at_once_do_not_both_get_the_last_slot(desk: Desk) -> None:
@@ -246,59 +223,4 @@ async def test_many_in_both_orders_never_lock_each_other_out(desk: Desk) -> None
             await desk.tidy()
         assert set(await desk.statuses(ids)) == {"completed"}
         assert await desk.slots() == {}
-    await desk.sound()
-
-
-async def test_two_replicas_that_put_a_line_in_order_anew_leave_nobody_in_the_old_one(desk: Desk) -> None:
-    await desk.open(ONE)
-    ids = await desk.start(9)
-    await desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer"))
-    other = desk.database.session()
-
-    async def regroup(session: Session | Transaction) -> None:
-        await session.fetch("select * from regroup(2)")
-
-    await racing(desk, regroup, regroup(other))
-    await desk.tidy()
-    lanes = await desk.session.fetch(
-        "select cardinality(keys) as keys, keys[1] = (gate_limit, gate_group)::limit_key as stands from lane"
-    )
-    assert [(row["keys"], row["stands"]) for row in lanes] == [(1, True)]
-    assert not await desk.session.fetch(
-        "select from waiter w join lane l on l.id = w.lane where (1, '')::limit_key = any(l.keys)"
-    )
-    # The first holds a slot of the limit as it was: one more starts under the limit as it is.
-    assert await desk.scheduled(ids) == [0, 1]
-    await desk.sound()
-
-
-async def test_a_limit_cannot_change_between_a_decision_and_its_commit(desk: Desk) -> None:
-    await desk.open(ONE)
-    ids = await desk.request(1)
-    changing = Desk(desk.database)
-    await racing(
-        desk,
-        lambda tx: desk.admit(ids, tx),
-        changing.apply(Limit(1, ref="shop.one", scope="shop", by="customer")),
-    )
-    assert await desk.scheduled(ids) == [0]
-    await desk.sound()
-
-
-async def test_a_limit_that_changes_while_lanes_are_woken_for_a_worker_is_not_forgotten(desk: Desk) -> None:
-    await desk.open(ONE, worker=False)
-    ids = await desk.start(3)
-    await desk.hire("shop.charge")
-    other = desk.database.session()
-
-    async def change(tx: Transaction) -> None:
-        await namespaces.lock_rules(tx)
-        await tx.fetch("select limits_changed(array(select id from namespace), '{}')")
-
-    # Whoever wakes has seen that the lane waits for a worker, and waits for the placement.
-    await racing(desk, change, other.fetch("select * from wake_keys(100)"))
-    [[kind]] = await desk.session.fetch("select gate_kind from lane")
-    assert kind == "regroup"
-    await desk.tidy()
-    assert await desk.scheduled(ids) == [0]
     await desk.sound()

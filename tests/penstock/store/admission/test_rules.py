@@ -1,39 +1,11 @@
-"""What a limit does when it is full, how fast it lets in, whose turn it is, and what becomes of those who wait when it
-changes."""
+"""What a limit does when it is full, how fast it lets in, and whose turn it is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
-from uuid import UUID
-
-import pytest
-
 from penstock import Limit
-from tests.penstock.store.admission.desk import Desk
+from tests.penstock.store.admission.desk import Desk, drained, later
 
 ONE = Limit(1, ref="shop.one", scope="shop")
-
-
-async def drained(desk: Desk, ids: Sequence[UUID]) -> list[int]:
-    """Run all, as they are let in; gives the order."""
-    order: list[int] = []
-    while now := await desk.scheduled(ids):
-        order += now
-        await desk.run([ids[n] for n in now])
-        await desk.tidy()
-    return order
-
-
-async def later(desk: Desk, seconds: float) -> None:
-    """So much time passes."""
-    past = "make_interval(secs => $1)"
-    for statement in (
-        f"update admission set admitted_at = admitted_at - {past}, since = since - {past} returning 1",
-        f"update history set at = at - {past} returning 1",
-        f"update wake set at = at - {past} returning 1",
-    ):
-        await desk.session.fetch(statement, seconds)
 
 
 async def test_a_rate_lets_in_so_many_within_its_window(desk: Desk) -> None:
@@ -234,78 +206,6 @@ async def test_when_a_worker_comes_all_lanes_go_on_part_by_part(desk: Desk) -> N
         started.append(len(await desk.scheduled(ids)))
     assert started[0] == 2
     assert await desk.scheduled(ids) == list(range(7))
-    await desk.sound()
-
-
-async def test_raising_a_limit_fills_it_and_lowering_it_drains(desk: Desk) -> None:
-    await desk.open(ONE)
-    ids = await desk.start(8)
-    await desk.apply(Limit(4, ref="shop.one", scope="shop"))
-    await desk.tidy()
-    assert await desk.scheduled(ids) == [0, 1, 2, 3]
-    await desk.apply(Limit(2, ref="shop.one", scope="shop"))
-    await desk.tidy()
-    await desk.run(ids[:2])
-    assert await desk.scheduled(ids) == [2, 3]
-    await desk.run(ids[2:3])
-    assert await desk.scheduled(ids) == [3, 4]
-    await desk.sound()
-
-
-async def test_a_limit_that_is_removed_lets_all_go(desk: Desk) -> None:
-    await desk.open(ONE)
-    ids = await desk.start(5)
-    await desk.session.fetch("delete from catalog where kind = 'limit' returning 1")
-    await desk.apply(Limit(1, ref="mail.other", scope="mail"))
-    await desk.tidy()
-    assert await desk.scheduled(ids) == [0, 1, 2, 3, 4]
-    await desk.run(ids)
-    await desk.sound()
-
-
-async def test_a_limit_that_is_added_holds_for_those_who_wait(desk: Desk) -> None:
-    await desk.open(Limit(2, ref="shop.two", scope="shop"))
-    ids = [(await desk.start(1, customer=customer))[0] for customer in "aabbaabb"]
-    await desk.apply(Limit(1, ref="shop.each", scope="shop.charge", by="customer"))
-    await desk.tidy()
-    await desk.run(ids[:2])
-    assert await desk.scheduled(ids) == [2, 4]
-    assert await drained(desk, ids) == [2, 4, 3, 5, 6, 7]
-    await desk.sound()
-
-
-@pytest.mark.parametrize("when_full", ["cancel_new", "enqueue"])
-async def test_who_joins_a_line_that_is_being_put_in_order_anew_waits_in_it(
-    desk: Desk, when_full: Literal["cancel_new", "enqueue"]
-) -> None:
-    one = Limit(1, ref="shop.one", scope="shop", when_full=when_full, max_waiting=5)
-    await desk.open(one)
-    ids = await desk.start(1)
-    await desk.run(ids, "requested")
-    ids += await desk.start(1)
-    await desk.admit(ids[:1])  # a retry waits, whatever the limit says of new ones
-    await desk.apply(Limit(9, ref="mail.nine", scope="shop"))
-    await desk.session.fetch("delete from catalog where ref = 'mail.nine' returning 1")
-    await desk.apply(Limit(3, ref="mail.three", scope="mail"))
-    ids += await desk.start(1)
-    await desk.tidy()
-    assert await desk.statuses(ids[:2]) == ["queued", "scheduled"]
-    await desk.run(ids[1:2])
-    assert await desk.statuses(ids[:1]) == ["scheduled"]
-    await desk.sound()
-
-
-async def test_very_many_are_let_in_part_by_part(desk: Desk) -> None:
-    await desk.open(ONE, Limit(1, ref="mail.one", scope="mail"))
-    ids = await desk.request(2500)
-    await desk.admit(ids)
-    shared = await desk.request(1, customer="a")
-    await desk.apply(Limit(10_000, ref="shop.one", scope="shop"))
-    assert await desk.session.fetch("select 1 from wake_keys(100) where woken")
-    assert 1000 < len(await desk.scheduled(ids)) < 1100
-    await desk.tidy()
-    assert len(await desk.scheduled(ids)) == 2500
-    await desk.admit(shared)
     await desk.sound()
 
 

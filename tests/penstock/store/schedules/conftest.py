@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
+from penstock import Schedule
 from penstock.store.database import Row, Transaction
 from penstock.store.schedules import firing
+from tests.flows import shop
 from tests.flows.installation import Installation
 
 T = TypeVar("T")
@@ -58,6 +60,11 @@ class House(Installation):
 
     async def of(self, ref: str) -> Row:
         return (await self.rows("select * from schedule where ref = $1", ref))[0]
+
+
+def every_minute(name: str = "clock.minutely", **options: Any) -> Schedule:
+    options = {"action": shop.charge, "params": {"order": 1}, "cron": "* * * * *", **options}
+    return Schedule(name, **options)
 
 
 @pytest.fixture

@@ -1,0 +1,239 @@
+"""A task of a workflow, as the document says it: what it does, with which options, and where it goes on.
+
+Semantics: docs/workflows.md.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from penstock.errors import DefinitionError
+from penstock.language.definitions.limit import Limit
+from penstock.language.definitions.qualified_name import Ref
+from penstock.language.durations import PositiveDuration
+from penstock.language.options import Options, Wrong
+from penstock.language.policies import Recovery, RetryPolicy, Timeouts
+from penstock.language.routing import RoutingRule
+from penstock.language.schemas import payload_schema
+from penstock.language.workflows import task_trigger_rules
+
+NOOP, FAIL = "noop", "fail"
+"""Actions that the executor does by itself. `noop` gives its input back as its result; `fail` fails with its
+input's `message`."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+
+def _name(given: object) -> object:
+    if not isinstance(given, str) or not _NAME.fullmatch(given):
+        hint = "A name is made of letters, digits and _, so that expressions can say `tasks.<name>`."
+        raise Wrong(f"is not a name: {given!r}", hint)
+    return given
+
+
+def _expression(given: object) -> object:
+    if isinstance(given, str) and "{{" not in given:
+        raise Wrong("is a text without an expression", "Write an expression in {{ }}.")
+    return given
+
+
+def _several(given: object) -> object:
+    return [given] if isinstance(given, str | dict | Options) else given
+
+
+def _route(given: str) -> str:
+    if "{{" not in given:
+        try:
+            RoutingRule("**", given)
+        except DefinitionError as error:
+            raise Wrong(error.message, error.hint) from None
+    return given
+
+
+Name = Annotated[str, BeforeValidator(_name)]
+Names = Annotated[tuple[Name, ...], BeforeValidator(_several)]
+Template = Annotated[str, AfterValidator(_expression)]
+"""A text that is one expression, as `{{ parameters.files }}`."""
+Limits = Annotated[tuple[Limit, ...], BeforeValidator(_several)]
+
+
+class Transition(Options):
+    """A way on from a task that has ended. Without `when` it is taken if the task succeeded; `true` is
+    always."""
+
+    when: str | bool = "succeeded()"
+    publish: dict[Name, Any] | Template = Field(default_factory=dict)
+    do: Names = ()
+
+    @model_validator(mode="after")
+    def _leads_somewhere(self) -> Transition:
+        if not self.do and not self.publish:
+            raise Wrong("leads nowhere", "Add `do`, or `publish`.")
+        if len(set(self.do)) < len(self.do):
+            raise Wrong("names a task twice in `do`")
+        return self
+
+
+class WaitForEvent(Options):
+    """Waits for an event of a trigger; its result is the event. `filter` is a condition over `event`."""
+
+    trigger: Ref
+    filter: str | None = None
+    timeout: PositiveDuration | None = None
+
+
+class Inquiry(Options):
+    """Asks a human; the result is the answer. Texts and `default` may have expressions.
+
+    `schema` is a JSON Schema of the answer. After `timeout` the answer is `default`; without one the task
+    ends as `timeout`."""
+
+    prompt: str
+    answer: Annotated[dict[str, Any], BeforeValidator(payload_schema)] = Field(
+        default_factory=dict, alias="schema"
+    )
+    assignee: str | None = None
+    timeout: PositiveDuration | None = None
+    default: Any = None
+
+
+def _tolerate(given: object) -> object:
+    if isinstance(given, str) and re.fullmatch(r"\d{1,2}%|100%", given):
+        return given
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return given
+    raise Wrong(f"is not a number of items: {given!r}", "Write 3, or '10%'.")
+
+
+class ItemFailures(Options):
+    """What becomes of a fan-out in which items fail.
+
+    Up to `tolerate` (a number, or a text such as `10%`) the task completes all the same. Beyond, it fails:
+    after all its items (`finish`), after those that have begun (`stop`), or these are cancelled too
+    (`cancel`)."""
+
+    tolerate: Annotated[int | str, BeforeValidator(_tolerate)] = 0
+    then: Literal["finish", "stop", "cancel"] = "finish"
+
+    def tolerated(self, total: int) -> int:
+        """How many of `total` items may fail."""
+        if isinstance(self.tolerate, int):
+            return self.tolerate
+        return total * int(self.tolerate[:-1]) // 100
+
+
+class Step(Options):
+    """What a task does, without its place in the graph: that is all there is to the task of `on_exit`.
+
+    `retry`, `timeouts` and `recovery` replace those of the action; `timeout` is short for
+    `timeouts.attempt`."""
+
+    action: Ref | Literal["noop", "fail"] | None = None
+    workflow: Ref | None = None
+    wait_for_event: WaitForEvent | None = None
+    inquiry: Inquiry | None = None
+    input: dict[str, Any] | Template = Field(default_factory=dict)
+    with_items: list[Any] | Template | None = None
+    concurrency: Annotated[int, Field(strict=True, ge=1)] | Template | None = None
+    batch_size: Annotated[int, Field(strict=True, ge=1)] | None = None
+    item_failures: ItemFailures = ItemFailures()
+    publish: dict[Name, Any] | Template = Field(default_factory=dict)
+    delay: PositiveDuration | Template | None = None
+    route: Annotated[str, AfterValidator(_route)] | None = None
+    limits: Limits = ()
+    retry: RetryPolicy | None = None
+    timeouts: Timeouts | None = None
+    recovery: Recovery | None = None
+    allow_failure: bool = False
+
+    @classmethod
+    def fold(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if "timeout" in given:
+            whole = given.get("timeouts", {})
+            if not isinstance(whole, dict) or "attempt" in whole:
+                raise Wrong("has both timeout and timeouts", "Write it inside timeouts alone.")
+            given["timeouts"] = {**whole, "attempt": given.pop("timeout")}
+        return given
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [*super().names(), "timeout"]
+
+    @property
+    def kind(self) -> Literal["action", "workflow", "event", "inquiry", "noop", "fail"]:
+        if self.action in (NOOP, FAIL):
+            return self.action  # type: ignore[return-value]
+        if self.workflow:
+            return "workflow"
+        return "event" if self.wait_for_event else "inquiry" if self.inquiry else "action"
+
+    @model_validator(mode="after")
+    def _one_thing_to_do(self) -> Step:
+        ways = [way for way in ("action", "workflow", "wait_for_event", "inquiry") if getattr(self, way)]
+        if len(ways) != 1:
+            raise Wrong(
+                f"has {' and '.join(ways)}" if ways else "does nothing",
+                "A task has one of action, workflow, wait_for_event and inquiry. One that only joins or publishes "
+                "has `action: noop`.",
+            )
+        waits, at_once = self.kind in ("event", "inquiry"), self.kind in (NOOP, FAIL)
+        self._refuse(waits, "input route retry timeouts recovery limits", "a task that waits has none")
+        self._refuse(
+            at_once,
+            "with_items route delay retry timeouts recovery limits",
+            f"`{self.action}` is done at once, by the executor itself",
+        )
+        self._refuse(
+            self.kind == "workflow", "recovery route retry", "a workflow has no worker; its tasks have theirs"
+        )
+        if self.kind == "workflow" and self.timeouts is not None and self.timeouts.waiting is not None:
+            raise Wrong(
+                "has `timeouts.waiting`, and a workflow asks nothing itself", "Set it on the task that asks."
+            )
+        self._refuse(
+            self.with_items is None, "concurrency batch_size item_failures", "it goes with with_items"
+        )
+        return self
+
+    def _refuse(self, condition: bool, fields: str, why: str) -> None:
+        for field in fields.split() if condition else ():
+            if getattr(self, field) != type(self).model_fields[field].get_default(call_default_factory=True):
+                raise Wrong(f"has `{field}`, which cannot be used here: {why}", f"Remove `{field}`.")
+
+
+class Task(Step):
+    """A step in its place. It comes after its `needs` and after the tasks that name it in `next`; `when` and
+    `join` say on what terms."""
+
+    name: Name
+    needs: Names = ()
+    when: Annotated[task_trigger_rules.TriggerRule, AfterValidator(task_trigger_rules.check_rule)] | None = (
+        None
+    )
+    join: Literal["all", "any"] | Annotated[int, Field(strict=True, ge=1)] | None = None
+    next: tuple[Transition, ...] = ()
+
+    @model_validator(mode="after")
+    def _once(self) -> Task:
+        if len(set(self.needs)) < len(self.needs):
+            raise Wrong("names a task twice in `needs`")
+        return self
+
+
+def policies_of(step: Step) -> dict[str, Any]:
+    """What a task says of retries, timeouts and lost workers. It replaces what its action says; times that it does
+    not name stay."""
+    said: dict[str, Any] = {}
+    for name in ("retry", "recovery"):  # whole: what is a default here may not be what the action says
+        if (policy := getattr(step, name)) is not None:
+            said[name] = policy.model_dump(mode="json")
+    if step.timeouts is not None:
+        times = step.timeouts.written() or {"attempt": step.timeouts.attempt}
+        if step.kind == "workflow" and "attempt" in times:
+            # A workflow is attempted once: the time for that is the time for all of it.
+            times = {"total": times["attempt"], **{name: t for name, t in times.items() if name != "attempt"}}
+        said["timeouts"] = times
+    return said

@@ -1,0 +1,71 @@
+"""Tasks that wait for the answers of humans."""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+import pytest
+
+from penstock.errors import Conflict, ExecutionFailed, InvalidInput
+from tests.flows.installation import Installation
+from tests.flows.waits import ALL, waiting
+
+
+async def test_the_answer_to_an_inquiry_is_the_result_of_its_task(house: Installation) -> None:
+    await house.start(*ALL)
+    run = await house.client.start("wf.asking", {"who": "Bob"})
+    task = await waiting(house, run)
+    [asked] = await house.rows("select prompt, assignee, schema::text as schema, due_at from inquiry")
+    assert (asked["prompt"], asked["assignee"], orjson.loads(asked["schema"])) == (
+        "May Bob pass?",
+        "ada",
+        {"type": "boolean"},
+    )
+    with pytest.raises(InvalidInput, match="ada"):
+        await house.client.answer(task, True, by="bob")
+    with pytest.raises(InvalidInput, match="boolean"):
+        await house.client.answer(task, 3, by="ada")
+    answers = await asyncio.gather(
+        *(house.client.answer(task, n % 2 == 0, by="ada") for n in range(4)), return_exceptions=True
+    )
+    assert [type(a) for a in answers].count(Conflict) == 3
+    assert await house.client.result(run, timeout=30) is (answers[0] is None or answers[2] is None)
+    await house.quiet()
+    await house.sound()
+
+
+async def test_without_an_answer_in_time_the_default_is_the_result(house: Installation) -> None:
+    await house.start(*ALL)
+    assert await house.client.run("wf.defaulting", {"default": 7}, timeout=30) == 7
+
+
+async def test_a_default_that_is_no_answer_fails_the_task_before_anybody_is_asked(
+    house: Installation,
+) -> None:
+    await house.start(*ALL)
+    with pytest.raises(ExecutionFailed, match=r"default answer.*ask"):
+        await house.client.run("wf.defaulting", {"default": "many"}, timeout=30)
+    assert not await house.rows("select 1 from inquiry")
+    await house.sound()
+
+
+async def test_without_a_default_the_task_times_out(house: Installation) -> None:
+    await house.start(*ALL)
+    with pytest.raises(ExecutionFailed, match="nobody answered"):
+        await house.client.run("wf.defaulting", {"default": None}, timeout=30)
+
+
+async def test_cancelling_the_workflow_withdraws_what_it_waits_for(house: Installation) -> None:
+    await house.start(*ALL)
+    asking = await house.client.start("wf.asking", {"who": "Bob"})
+    order = await house.client.start("wf.order", {"order": 1})
+    task = await waiting(house, asking)
+    await waiting(house, order)
+    assert await house.client.cancel(asking, order) == 2
+    await house.quiet()
+    assert set(await house.statuses()) == {"cancelled", "completed"}
+    with pytest.raises(Conflict, match="cancelled"):
+        await house.client.answer(task, True, by="ada")
+    assert not await house.rows("select 1 from event_wait")
+    await house.sound()
