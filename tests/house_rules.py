@@ -23,6 +23,8 @@ LONGEST_FUNCTION = 60  # lines of SQL, from `create` on
 PROFILES = frozenset(tomllib.loads((Path(__file__).parents[1] / FUNCTIONS / "planner.toml").read_text()))
 CREATED = re.compile(r"^create\s+(?:or\s+replace\s+)?function\s+(\w+)", re.MULTILINE | re.IGNORECASE)
 MADE = re.compile(r"\bcreate\s+(?:or\s+replace\s+)?(function|trigger)\b", re.IGNORECASE)
+PLACE_MOVED = re.compile(r"\bupdate\s+execution\b(?:(?!\bwhere\b)[^;])*?\bready_at\s*=", re.IGNORECASE)
+PLACES_MOVE_IN = FUNCTIONS / "execution/finish_attempts.sql"
 PLANNER = re.compile(r"^-- planner: (.*)$", re.MULTILINE)
 PLANNED = re.compile(r"\bset\s+(?:local\s+)?(?:enable_\w+|plan_cache_mode|jit)\b", re.IGNORECASE)
 
@@ -120,6 +122,12 @@ def plans_are_chosen_by_profile(path: PurePosixPath, text: str) -> Iterator[tupl
         )
 
 
+def places_in_line_stay(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """Only a retry becomes ready anew: a restage, a recovery or a hand-back that sets `ready_at` lets others overtake (I4)."""
+    if _is_function(path) and path != PLACES_MOVE_IN:
+        yield from _matches(PLACE_MOVED, text, "an execution's place in line is moved")
+
+
 def sql_stands_in_the_store(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
     """No other room has a text that is a statement: not even one that it hands to somebody who has the connection."""
     if path.suffix != ".py" or any(path.is_relative_to(room) for room in SQL_ROOMS):
@@ -147,6 +155,7 @@ RULES: tuple[Rule, ...] = (
     functions_have_one_home,
     functions_stay_small,
     plans_are_chosen_by_profile,
+    places_in_line_stay,
     sql_stands_in_the_store,
 )
 

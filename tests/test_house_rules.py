@@ -86,6 +86,11 @@ SENTENCES = (
         ),
         ("migrations/functions/a/a.sql", function("a") + "set enable_seqscan = off", "a planner setting"),
         ("migrations/functions/a/a.sql", function("a") + "set plan_cache_mode = auto", "a planner setting"),
+        (
+            "migrations/functions/a/a.sql",
+            function("a") + "update execution e set status = 'requested',\n ready_at = now() where id = 1",
+            "place in line is moved",
+        ),
         *(
             ("common/penstock/client/a.py", f"A = {sql!r}\n", "SQL outside of the store")
             for sql in STATEMENTS

@@ -83,6 +83,8 @@ class Settings(BaseSettings):
     """A staged message older than this was not published by the process that staged it."""
     restage_age: Seconds = 60.0
     """Work that is requested or scheduled for this long without moving is staged again, if no message of it waits."""
+    schedule_to_start: Seconds | None = None
+    """What no worker has claimed for this long ends as timeout, where its action says nothing else. Unset: it waits."""
     poll_interval: Seconds = 5.0
     """PostgreSQL transport: how often to look for messages when no wake-up comes."""
     lease: Seconds = 60.0
@@ -107,7 +109,7 @@ class Settings(BaseSettings):
     """Where a day is written to before it is dropped. Unset: nowhere."""
     export_format: Literal["jsonl", "parquet"] = "jsonl"
 
-    @field_validator("database_url", "broker_url", "export_folder", mode="before")
+    @field_validator("database_url", "broker_url", "export_folder", "schedule_to_start", mode="before")
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value

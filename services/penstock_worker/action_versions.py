@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from penstock.language import labels
-from penstock.language.policies import DEFAULT_ATTEMPT_TIMEOUT, RetryPolicy
+from penstock.language.policies import DEFAULT_ATTEMPT_TIMEOUT, Recovery, RetryPolicy
 from penstock.language.schemas import Schema
 from penstock.run.task_executors import RunnableAction
 from penstock.service.heartbeat import Identity
@@ -25,16 +25,22 @@ class ActionVersion:
 
     action: RunnableAction
     retry: RetryPolicy
+    recovery: Recovery
     timeout: float | None
     followed: bool
     parameters: Schema
 
     def with_options(self, options: Mapping[str, Any]) -> ActionVersion:
         """This version with what one execution (or its task in a workflow) says otherwise."""
-        retry, timeouts = options.get("retry"), options.get("timeouts") or {}
+        retry, recovery, timeouts = (
+            options.get("retry"),
+            options.get("recovery"),
+            options.get("timeouts") or {},
+        )
         return ActionVersion(
             action=self.action,
             retry=RetryPolicy.model_validate(retry) if retry else self.retry,
+            recovery=Recovery.model_validate(recovery) if recovery else self.recovery,
             timeout=timeouts.get("attempt", self.timeout),
             followed=self.followed,
             parameters=self.parameters,
@@ -85,6 +91,7 @@ def _version(action: RunnableAction, body: Mapping[str, Any]) -> ActionVersion:
     return ActionVersion(
         action=action,
         retry=RetryPolicy.model_validate(body.get("retry") or {}),
+        recovery=Recovery.model_validate(body.get("recovery") or {}),
         timeout=timeouts.get("attempt", DEFAULT_ATTEMPT_TIMEOUT),
         followed=bool(body.get("on_success") or body.get("on_failure")),
         parameters=Schema(body.get("parameters")),

@@ -11,13 +11,13 @@ from uuid import UUID
 import orjson
 import structlog
 
+from penstock.language.after_attempt import Ending
 from penstock.messaging.broadcast import TimerBroadcast
 from penstock.moves import FAILED, REQUESTED, WAITING
 from penstock.store import attempts
 from penstock.store.attempts import AttemptEnd, Finished
 from penstock.store.database import Session, retried
 from penstock.store.staged_messages import StagedMessage
-from penstock_worker.after_attempt import Ending
 from penstock_worker.claims import OwnedAttempt
 from penstock_worker.open_claims import OpenClaims
 

@@ -12,6 +12,7 @@ from uuid import UUID
 import structlog
 
 from penstock.errors import NoCapacity
+from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_of, ending_of_unfinished
 from penstock.messaging.broadcast import TimerBroadcast
 from penstock.moves import CANCELLED, REQUESTED
 from penstock.run.run_log import RunLog
@@ -21,7 +22,6 @@ from penstock.service.heartbeat import Identity
 from penstock.store import outbox
 from penstock.store.queues import WORK
 from penstock_worker.action_durations import ActionDurations
-from penstock_worker.after_attempt import Ending, ending_of
 from penstock_worker.claims import Claims, OwnedAttempt
 from penstock_worker.executors import chosen
 from penstock_worker.next_work import NextWork
@@ -34,6 +34,8 @@ log = structlog.get_logger()
 
 ENVELOPE = 20
 """Executions of a full envelope: what a delivery may fill."""
+WRITTEN = 5.0
+"""Seconds that the endings of what was stopped may take to be written down, beside the grace that it has to stop."""
 
 Sink = Callable[[OwnedAttempt, str, str], None]
 """Takes an attempt, a stream, and a line that it wrote there."""
@@ -41,11 +43,12 @@ Sink = Callable[[OwnedAttempt, str, str], None]
 
 @dataclass(slots=True)
 class Running:
-    """An attempt that runs. `cancelled`: somebody asked for its end. `lost`: its claim is lost, or may be; and
-    `known_to_be_lost`: that was read in the database."""
+    """An attempt that runs. `begun`: its task executor has it, so that it may have had effects. `cancelled`: somebody asked for
+    its end. `lost`: its claim is lost, or may be; and `known_to_be_lost`: that was read in the database."""
 
     attempt: OwnedAttempt
     task: asyncio.Task[None]
+    begun: bool = False
     cancelled: bool = False
     lost: bool = False
     known_to_be_lost: bool = False
@@ -121,10 +124,19 @@ class Runner:
     def _start(self, owned: OwnedAttempt) -> None:
         id = owned.event.execution_id
         self.slots.take(id, owned.event.attempt)
-        self.running[id] = Running(owned, asyncio.create_task(self._run(owned)))
+        task = asyncio.create_task(self._run(owned))
+        self.running[id] = Running(owned, task)
+        task.add_done_callback(lambda _: self._ended(owned))
+
+    def _ended(self, owned: OwnedAttempt) -> None:
+        """A task that is cancelled before its first step never comes to one, and so ends without having said so."""
+        running = self.running.get(owned.event.execution_id)
+        if running is not None and running.attempt is owned:
+            self._stopped(owned)
 
     async def _run(self, owned: OwnedAttempt) -> None:
         event, version = owned.event, owned.version
+        self.running[event.execution_id].begun = True
         run = Run(
             event=event,
             params=owned.params,
@@ -165,8 +177,10 @@ class Runner:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         elif running.cancelled:
             self._report(owned, Ending(CANCELLED))
-        else:  # draining: it is handed back, and is not counted among its attempts that failed
-            self._report(owned, Ending(REQUESTED, reason="handed back by a draining worker"))
+        elif running.begun:  # draining
+            self._report(owned, ending_of_unfinished(owned.version.recovery))
+        else:
+            self._report(owned, NOT_BEGUN)
 
     def _report(self, owned: OwnedAttempt, ending: Ending) -> None:
         self._metrics.attempts.labels(owned.event.action, ending.status).inc()
@@ -198,7 +212,8 @@ class Runner:
         self._stopping.set()
 
     async def drain(self, grace: float, at_once: asyncio.Event) -> None:
-        """Let what runs finish within `grace` seconds, hand back the rest."""
+        """Let what runs finish within `grace` seconds, give up the rest: what must run at most once fails, if it has begun, and
+        all else is handed back."""
         waits = [asyncio.ensure_future(self._nothing_left()), asyncio.ensure_future(at_once.wait())]
         await asyncio.wait(waits, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
@@ -207,7 +222,7 @@ class Runner:
         for running in list(self.running.values()):
             running.task.cancel()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.grace):
+            async with asyncio.timeout(self._settings.grace + WRITTEN):
                 await self.slots.all_free()
                 await self.reports.drained()
 

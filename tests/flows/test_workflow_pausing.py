@@ -205,7 +205,7 @@ async def test_a_workflow_that_is_over_its_time_cancels_what_runs_and_runs_its_e
     await house.start(*ALL)
     id = await house.client.start("ps.brief")
     await house.until("select 1 from execution where task = 'one' and status = 'running'")
-    await house.rows(DUE, "expire")
+    await house.rows(DUE, "total")
     with pytest.raises(ExecutionFailed) as ended:
         await house.client.result(id, timeout=30)
     assert ended.value.status == "timeout"

@@ -164,7 +164,7 @@ async def keyed_submits(scene: Scene) -> Sequence[Work]:
 async def restaged_and_handled(scene: Scene) -> Sequence[Work]:
     ids = await scene.request(2)
     await scene.session.fetch("delete from outbox")
-    await scene.session.fetch("update execution set ready_at = now() - interval '1 hour' returning 1")
+    await scene.session.fetch("update execution set since = now() - interval '1 hour' returning 1")
     return [scene.turns(recover_messages.turn), scene.handles(EXECUTION_REQUESTED, ids)]
 
 

@@ -36,7 +36,8 @@ from tests.interleavings.stage import Order, Work
 ROUNDS = 40
 """Messages that a replica takes before it leaves the rest to the others."""
 LOST = """
-update execution set ready_at = ready_at - interval '1 hour' where finished_at is null;
+update execution set since = coalesce(since, ready_at) - interval '1 hour' where finished_at is null;
+update live set restaged_at = restaged_at - interval '1 hour';
 update execution set finished_at = finished_at - interval '1 hour' where finished_at is not null;
 update unmatched set since = since - interval '1 hour'
 """

@@ -28,7 +28,7 @@ tasks:
   paid: {wait_for_event: {trigger: race.paid, timeout: 60}}
 output: "{{ tasks.paid.result.payload.n }}"
 """)
-EXPIRE = "update timer set due_at = clock_timestamp() where kind = 'expire'"
+EXPIRE = "update timer set due_at = clock_timestamp() where kind = 'total'"
 TIMERS = "select * from fire_due(100)"
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_serializer, model_validator
 
 from penstock.language.durations import Duration, PositiveDuration
 from penstock.language.options import Count, Options, Wrong
@@ -101,16 +101,24 @@ DEFAULT_ATTEMPT_TIMEOUT = 300.0
 
 
 class Timeouts(Options):
-    """Seconds. None: no bound. Where two of them apply, the one that runs out first ends the work."""
+    """Seconds. None: no bound. Where two of them apply, the one that runs out first ends the work, as `timeout`; only an attempt
+    that took too long may be retried. docs/timeouts.md has them in one table."""
 
     attempt: PositiveDuration | None = DEFAULT_ATTEMPT_TIMEOUT
     """Of one attempt, from its claim on."""
     schedule_to_start: PositiveDuration | None = None
-    """From being put on its route to being claimed."""
+    """Of each wait for a worker: from being ready, or let in by its limits, to being claimed."""
+    queued: PositiveDuration | None = None
+    """Of each wait before a limit: from standing in line to being let in."""
     total: PositiveDuration | None = None
-    """Of the whole execution, retries and waits included."""
+    """Of the whole execution, retries and waits included, from when it was to start."""
     waiting: PositiveDuration | None = None
     """For the answer to an inquiry."""
+
+    @model_serializer
+    def _those_named(self) -> dict[str, float | None]:
+        """What was named, also where it is a default: said by a task, it replaces what the action says."""
+        return {name: getattr(self, name) for name in Timeouts.model_fields if name in self.model_fields_set}
 
 
 class Recovery(Options):

@@ -15,6 +15,7 @@ import orjson
 
 from penstock.language.policies import DEFAULT_ATTEMPT_TIMEOUT
 from penstock.store.database import Session, Transaction
+from penstock.store.rows import rows_as
 from penstock.store.staged_messages import StagedMessage, staged_in
 
 
@@ -84,14 +85,15 @@ async def carried_over(session: Session, ids: Sequence[UUID]) -> dict[UUID, Mapp
 @dataclass(slots=True)
 class AttemptEnd:
     """The end of an attempt, and the status that its execution has then. `result` and `error` are JSON. The next attempt
-    begins `delay` seconds later, or at `until`. `followed`: actions may follow the end of the execution."""
+    begins `delay` seconds later, or at `until`; with a delay of None it takes the place in line of this one, which came to
+    nothing. `followed`: actions may follow the end of the execution."""
 
     execution_id: UUID
     attempt: int
     status: str
     result: str | None
     error: str | None
-    delay: float
+    delay: float | None
     until: datetime | None
     reason: str | None
     followed: bool
@@ -116,8 +118,18 @@ async def finish(
 ) -> Finished:
     """Write down the ends of attempts, in the order of their executions' ids, and forget `claims`, which have no attempt
     left. The whole transaction, in one round trip."""
-    [row] = await session.fetch(
-        FINISH,
+    [row] = await session.fetch(FINISH, *_as_arrays(worker, ends, claims))
+    return Finished(set(row["moved"]), staged_in(row["messages"]))
+
+
+async def finish_for(tx: Transaction, worker: UUID, ends: Sequence[AttemptEnd]) -> set[UUID]:
+    """The same in the place of a worker that does not end them. Returns the executions whose attempts were still its own."""
+    [row] = await tx.stage(FINISH, *_as_arrays(worker, ends, []))
+    return set(row["moved"])
+
+
+def _as_arrays(worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]) -> tuple[Any, ...]:
+    return (
         worker,
         [end.execution_id for end in ends],
         [end.attempt for end in ends],
@@ -130,7 +142,6 @@ async def finish(
         [end.execution_id for end in ends if end.followed],
         claims,
     )
-    return Finished(set(row["moved"]), staged_in(row["messages"]))
 
 
 ENDED_BY = """
@@ -143,24 +154,40 @@ async def ended_by(session: Session, worker: UUID, ids: Sequence[UUID]) -> set[U
     return {row["id"] for row in await session.fetch(ENDED_BY, ids, worker)}
 
 
+@dataclass(slots=True)
+class OverdueAttempt:
+    """An attempt that goes on after its time, which was `timeout` seconds, on a worker that lives. `definition` is the body of
+    its action, and `options` is what its task in a workflow says otherwise, both JSON."""
+
+    worker: UUID
+    execution_id: UUID
+    attempt: int
+    failures: int
+    timeout: float
+    definition: str
+    options: str | None
+
+
 OVERDUE = """
-select e.id
+select c.worker, e.id as execution_id, e.attempt, e.failures, t.timeout, d.body::text as definition, p.options::text as options
 from claim c
+join process w on w.id = c.worker and w.state <> 'dead'
 cross join lateral unnest(c.executions) x
 join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 'canceling')
 join definition d on d.id = e.definition_id
 left join payload p on p.execution_id = e.id
+-- What says null has no bound, and so no instant at which it is over.
+cross join lateral (select timeout_of(p.options, d.body, 'attempt', $3) as timeout) t
 where c.claimed_at < clock_timestamp() - make_interval(secs => $1)
-    and c.claimed_at < clock_timestamp() - make_interval(secs => $1 + case
-        -- what says null has no bound, and so no instant at which it is over
-        when p.options -> 'timeouts' ? 'attempt' then (p.options #>> '{timeouts,attempt}')::double precision
-        when d.body -> 'timeouts' ? 'attempt' then (d.body #>> '{timeouts,attempt}')::double precision
-        else $3::double precision end)
-order by e.id limit $2
+    and c.claimed_at < clock_timestamp() - make_interval(secs => $1 + t.timeout)
+    -- Heard of since then: it did not just die with this in hand.
+    and w.beat_at > c.claimed_at + make_interval(secs => $1 + t.timeout)
+order by c.worker, e.id limit $2
 """
 
 
-async def overdue(tx: Transaction, longer: float, limit: int) -> list[UUID]:
-    """Executions whose attempt runs for `longer` seconds more than it may: than its task in a workflow says, else its
-    action, else DEFAULT_ATTEMPT_TIMEOUT."""
-    return [row["id"] for row in await tx.fetch(OVERDUE, longer, limit, DEFAULT_ATTEMPT_TIMEOUT)]
+async def overdue(session: Session, longer: float, limit: int) -> list[OverdueAttempt]:
+    """Attempts that run for `longer` seconds more than they may: than their task in a workflow says, else their action, else
+    DEFAULT_ATTEMPT_TIMEOUT. Only those whose worker was heard of after that: of the others the sweeper says whether they were
+    lost with it."""
+    return rows_as(OverdueAttempt, await session.fetch(OVERDUE, longer, limit, DEFAULT_ATTEMPT_TIMEOUT))

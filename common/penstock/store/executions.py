@@ -120,7 +120,8 @@ async def lock_scheduled(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
 class Execution:
     """An execution, open, finished or archived. `params`, `options`, `origin`, `result` and `error` are JSON; `item` is -1
     where its task has no items. `kind` is action, workflow or wait; what waits
-    has no `queue`. Of an archived one `kind`, `queue`, `ready_at`, `not_before` and `claim` are None."""
+    has no `queue`. `since`: when it began to wait for what it waits for. Of an archived one `kind`, `queue`, `ready_at`, `since`,
+    `not_before` and `claim` are None."""
 
     id: UUID
     status: str
@@ -137,6 +138,7 @@ class Execution:
     item: int
     created_at: datetime
     ready_at: datetime | None
+    since: datetime | None
     not_before: datetime | None
     finished_at: datetime | None
     reason: str | None
@@ -157,7 +159,8 @@ class Execution:
 
 FIND = """
 select e.id, e.status, n.name as namespace, n.action, n.kind, n.queue, e.attempt, e.failures, e.recoveries, e.priority,
-    e.parent, e.task, e.item, e.created_at, e.ready_at, e.not_before, e.finished_at, e.reason, e.definition_id,
+    e.parent, e.task, e.item, e.created_at, e.ready_at, coalesce(e.since, e.ready_at) as since,
+    e.not_before, e.finished_at, e.reason, e.definition_id,
     p.params::text as params, p.options::text as options, p.origin::text as origin,
     r.result::text as result, r.error::text as error, e.claim
 from execution e
@@ -167,7 +170,7 @@ left join result r on r.execution_id = e.id
 where e.id = any($1::uuid[])
 union all
 select a.id, a.status, a.namespace, a.action, null, null, a.attempt, a.failures, a.recoveries, a.priority,
-    a.parent, a.task, a.item, a.created_at, null, null, a.finished_at, a.reason, a.definition_id,
+    a.parent, a.task, a.item, a.created_at, null, null, null, a.finished_at, a.reason, a.definition_id,
     a.params::text, a.options::text, a.origin::text, a.result::text, a.error::text, null
 from archive a where a.id = any($1::uuid[])
 """

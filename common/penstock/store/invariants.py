@@ -74,6 +74,25 @@ INVARIANTS = (
                > ((x.one).rank, (x.one).turn, (x.one).ready_at, (x.one).execution_id)""",
     ),
     Invariant(
+        "I4r",
+        "order: a place in line is the instant at which the execution, or its retry, became ready; nothing else moves it",
+        # The history says what the place was whenever an execution was requested. It may be another one than before where the
+        # attempt before failed or put itself off; and in between it stays, for who waits and for who was admitted.
+        """with place as (
+               select h.execution_id, h.attempt, h.at, h.ready_at, lag(h.ready_at) over w as before, lead(h.at) over w as until
+               from history h join execution e on e.id = h.execution_id where h.ready_at is not null
+               window w as (partition by h.execution_id order by h.at)
+           )
+           select p.execution_id::text from place p where p.ready_at <> p.before and not exists (
+               select from attempt t
+               where t.execution_id = p.execution_id and t.attempt = p.attempt and t.outcome = 'requested')
+           union select e.id::text from place p join execution e on e.id = p.execution_id
+           where p.until is null and e.status in ('requested', 'queued', 'scheduled') and e.ready_at <> p.ready_at
+           union select a.execution_id::text from place p join admission a on a.execution_id = p.execution_id
+               and a.admitted_at > p.at and (a.admitted_at < p.until or p.until is null)
+           where a.ready_at <> p.ready_at""",
+    ),
+    Invariant(
         "I5",
         "no lost wake-up: nobody stands before a gate that is open",
         f"""select l.id::text from lane l

@@ -131,7 +131,7 @@ class AwaitedEvent:
 EVENT = """
 select w.trigger, p.params ->> 'filter' as filter, extract(epoch from clock_timestamp() - w.since)::float8 as seconds,
     (select extract(epoch from t.due_at - clock_timestamp())::float8 from timer t
-     where t.execution_id = w.execution_id and t.kind = 'expire' order by t.due_at limit 1) as left
+     where t.execution_id = w.execution_id and t.kind = 'total' order by t.due_at limit 1) as left
 from event_wait w join payload p on p.execution_id = w.execution_id where w.execution_id = $1
 """
 

@@ -27,7 +27,8 @@ with work as (
     select n.queue, count(*) filter (where e.status = 'requested') as requested,
         count(*) filter (where e.status = 'scheduled') as ready,
         count(*) filter (where e.status in ('running', 'canceling')) as running,
-        extract(epoch from clock_timestamp() - min(e.ready_at) filter (where e.status = 'scheduled'))::float8 as oldest
+        extract(epoch from clock_timestamp()
+            - min(coalesce(e.since, e.ready_at)) filter (where e.status = 'scheduled'))::float8 as oldest
     from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
     where n.kind = 'action' group by n.queue
 ), crew as (

@@ -13,10 +13,11 @@ begin
     for r in
         with moved as (
             update execution e
-            set status = start_status(c.kind), keys = c.keys
+            set status = start_status(c.kind), keys = c.keys,
+                since = case when e.status = 'queued' then clock_timestamp() else e.since end
             from unnest(p_candidates) c
             where e.id = any (v_ids) and e.id = c.id
-            returning c.*, e.attempt + 1 as next_attempt
+            returning c.*, e.attempt + 1 as next_attempt, e.timed
         ), held as materialized (
             select m.*, k.limit_id, k.group_value from moved m cross join unnest(m.keys) k
         ), given as (
@@ -36,9 +37,13 @@ begin
                 m.allowed, m.rated
             from held h join unnest(p_rooms) m using (limit_id, group_value)
         )
-        select kind, queue, envelope, array_agg(id order by rank, turn, ready_at, id) as ids
+        select kind, queue, envelope, array_agg(id order by rank, turn, ready_at, id) as ids,
+            array_agg(id) filter (where timed) as timed
         from moved group by kind, queue, envelope
     loop
+        if r.timed is not null then
+            perform set_clocks(r.timed);
+        end if;
         v_messages := v_messages || send_on(r.kind, r.queue, r.ids, r.envelope);
     end loop;
     return v_messages;

@@ -9,11 +9,19 @@ language plpgsql
 as $$
 declare
     v_ids uuid[] := array(select c.id from unnest(p_candidates) c);
+    v_timed uuid[];
     v_first waiter[];
     v_new limit_key[];
 begin
-    update execution e set status = 'queued', keys = c.keys
-    from unnest(p_candidates) c where e.id = any (v_ids) and e.id = c.id;
+    with moved as (
+        update execution e set status = 'queued', keys = c.keys
+        from unnest(p_candidates) c where e.id = any (v_ids) and e.id = c.id
+        returning e.id, e.timed
+    )
+    select array_agg(id) filter (where timed) into v_timed from moved;
+    if v_timed is not null then
+        perform set_clocks(v_timed);
+    end if;
     delete from live where execution_id = any (v_ids);
     with placed as (
         insert into waiter (lane, rank, turn, ready_at, execution_id, fair_limit, fair_key, fair_group)

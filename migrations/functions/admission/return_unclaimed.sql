@@ -16,7 +16,8 @@ begin
         where e.status = 'scheduled' and e.id in (select execution_id from slot)
         order by e.id limit p_limit for no key update of e skip locked
     ), moved as (
-        update execution e set status = 'requested', reason = 'no live worker serves it'
+        update execution e set status = 'requested', since = clock_timestamp(),
+            reason = 'no live worker serves it'
         from found f where e.id = f.id
         returning e.id
     )

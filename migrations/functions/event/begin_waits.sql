@@ -18,7 +18,7 @@ begin
         returning execution_id, since
     )
     insert into timer (due_at, kind, execution_id)
-    select b.since + make_interval(secs => (p.params ->> 'timeout')::double precision), 'expire', b.execution_id
+    select b.since + make_interval(secs => (p.params ->> 'timeout')::double precision), 'total', b.execution_id
     from begun b join payload p on p.execution_id = b.execution_id
     where p.params ->> 'timeout' is not null;
 

@@ -12,7 +12,7 @@ begin
         returning *
     ), timed as (
         insert into timer (due_at, kind, execution_id)
-        select clock_timestamp() + make_interval(secs => (options ->> 'expires')::double precision), 'expire', execution_id
+        select clock_timestamp() + make_interval(secs => (options ->> 'expires')::double precision), 'expires', execution_id
         from moved where options ? 'expires'
     )
     select array_agg(execution_id) as ids, array_agg(namespace_id) as namespaces,

@@ -1,28 +1,11 @@
--- Asks for executions to end. Those that no worker has are cancelled at once (`moved`); those that run become canceling
--- (`canceling`), keep their slots until their worker, or the sweeper, ends them, and their workers are to be told; and
--- workflows are asked to stop (`stopping`).
--- planner: indexes
+-- Asks for executions to end, since somebody does not want them any more (see stop_executions).
 create or replace function cancel_executions(
     p_ids uuid[], p_reason text,
     out messages message[], out canceling uuid[], out stopping uuid[], out moved uuid[]
 )
 language plpgsql
 as $$
-declare
-    v_messages message[];
 begin
-    -- Nobody moves them between the steps: what was about to be claimed is claimed, and canceling. All rows come before the
-    -- keys, which the last step locks.
-    perform lock_runs(p_ids);
-    with changed as (
-        update execution e set status = 'canceling', reason = p_reason
-        from namespace n
-        where e.id = any (p_ids) and e.status = 'running' and n.id = e.namespace_id and n.kind = 'action'
-        returning e.id
-    )
-    select coalesce(array_agg(id), '{}') into canceling from changed;
-    select s.messages, s.stopping into v_messages, stopping from stop_workflows(p_ids, 'cancelled', p_reason) s;
-    select e.messages, e.moved into messages, moved
-    from end_executions(p_ids, array['requested', 'queued', 'scheduled', 'waiting'], 'cancelled', p_reason, null) e;
-    messages := v_messages || messages;
+    select s.messages, s.canceling, s.stopping, s.moved into messages, canceling, stopping, moved
+    from stop_executions(p_ids, 'cancelled', p_reason) s;
 end $$;

@@ -1,6 +1,7 @@
 -- A worker ends attempts: final, or requested again (a retry, a deferral), or waiting for an inquiry. The fence is the
 -- attempt and the claim (I2): what another worker owns by now, or the sweeper has taken back, is not moved and not in the
--- answer `moved`. Slots are freed and the next waiters promoted in the same transaction (I5).
+-- answer `moved`. Slots are freed and the next waiters promoted in the same transaction (I5). What was asked to end meanwhile ends
+-- as it was asked to, unless it completed. An attempt without a delay to the next one came to nothing: it keeps its place in line.
 -- planner: hashed_planned_once
 create or replace function finish_attempts(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_statuses text[], p_results text[], p_errors text[],
@@ -18,22 +19,24 @@ declare
 begin
     with changed as (
         update execution e
-        set status = case when e.status = 'canceling' and d.status in ('requested', 'waiting', 'failed') then 'cancelled'
-                          else d.status end,
+        set status = case when e.status = 'canceling' and d.status <> 'completed' then e.ends_as else d.status end,
             failures = e.failures + (d.error is not null)::integer,
             claim = case when d.status in ('requested', 'waiting') then null else e.claim end,
-            ready_at = case when d.status <> 'requested' then e.ready_at
-                       else greatest(d.until, clock_timestamp() + make_interval(secs => d.delay)) end,
+            ready_at = case when d.status = 'requested' and d.delay is not null
+                       then greatest(d.until, clock_timestamp() + make_interval(secs => d.delay)) else e.ready_at end,
+            since = case when d.delay is null then clock_timestamp() end,
             not_before = case when d.status <> 'requested' or e.status = 'canceling' then null
                          when d.until > clock_timestamp() then d.until
                          when d.delay > 0 then clock_timestamp() + make_interval(secs => d.delay) end,
-            finished_at = case when d.status not in ('requested', 'waiting') or e.status = 'canceling'
-                          then clock_timestamp() end,
-            reason = coalesce(d.reason, e.reason)
+            finished_at = case when d.status not in ('requested', 'waiting') or e.status = 'canceling' then clock_timestamp() end,
+            reason = coalesce(case when e.ends_as is null then d.reason end, e.reason)
         from unnest(p_ids, p_attempts, p_statuses, p_results, p_errors, p_delays, p_untils, p_reasons)
             as d (id, attempt, status, result, error, delay, until, reason)
         where e.id = any (p_ids) and e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status in ('running', 'canceling')
-        returning e.id, e.status, e.parent, e.attempt, e.keys, d.status as outcome, d.result::jsonb, d.error::jsonb
+        returning e.id, e.status, e.parent, e.attempt, e.keys, d.result::jsonb,
+            case when d.delay is null then 'handed_back' else d.status end as outcome,
+            coalesce(d.error::jsonb, case when e.status in ('cancelled', 'timeout')
+                     then jsonb_build_object('type', e.status, 'message', e.reason) end) as error
     ), tried as (
         insert into attempt (execution_id, attempt, outcome, worker, error)
         select id, attempt, outcome, current_setting('application_name'),

@@ -1,5 +1,5 @@
 -- Takes attempts away from workers that are gone (see after_loss). What its task in a workflow says of recovery replaces
--- what the action says. Returns as `moved` those that were this worker's still: another may have claimed one since, or its
+-- what the action says. What runs again keeps its place in line. Returns as `moved` those that were this worker's still: another may have claimed one since, or its
 -- report may have come through.
 -- planner: lookups
 create or replace function recover_executions(
@@ -15,9 +15,9 @@ declare
 begin
     with changed as (
         update execution e
-        set status = after_loss(e.status, e.recoveries, d.recovery), recoveries = e.recoveries + 1, claim = null,
-            ready_at = clock_timestamp(), reason = p_reason,
-            finished_at = case when after_loss(e.status, e.recoveries, d.recovery) <> 'requested' then clock_timestamp() end
+        set status = after_loss(e.ends_as, e.recoveries, d.recovery), recoveries = e.recoveries + 1, claim = null,
+            since = clock_timestamp(), reason = p_reason,
+            finished_at = case when after_loss(e.ends_as, e.recoveries, d.recovery) <> 'requested' then clock_timestamp() end
         from (
             select x.id, coalesce(p.options -> 'recovery', d.body -> 'recovery') as recovery
             from execution x join definition d on d.id = x.definition_id left join payload p on p.execution_id = x.id

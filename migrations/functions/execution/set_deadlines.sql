@@ -1,10 +1,12 @@
--- Timers of executions that are new, from the instant at which they are ready: until when they have to have started, and to
--- have ended, by their options or else by what their definition says. Most say nothing.
+-- Times of executions that are new: until when all of each has to have ended, from the instant on at which it is ready, and whether
+-- its waits are bounded (then they get their timers), as its options say or else its definition. Most say nothing.
 create or replace function set_deadlines(
     p_new uuid[], p_ids uuid[], p_definitions integer[], p_options text[], p_not_before timestamptz[]
 ) returns void
 language plpgsql
 as $$
+declare
+    v_timed uuid[];
 begin
     if not exists (select from definition f where f.id = any (p_definitions)
                    and (f.body ? 'timeouts' or (f.kind = 'workflow' and f.body ? 'timeout')))
@@ -12,16 +14,24 @@ begin
         return;
     end if;
     insert into timer (due_at, kind, execution_id)
-    select greatest(clock_timestamp(), d.not_before) + make_interval(secs => t.seconds), t.kind, d.id
+    select greatest(clock_timestamp(), d.not_before) + make_interval(secs => t.seconds), 'total', d.id
     from unnest(p_ids, p_definitions, p_options, p_not_before) as d (id, definition_id, options, not_before)
     join definition f on f.id = d.definition_id
-    cross join lateral (values
-        ('expire', coalesce((d.options::jsonb #>> '{timeouts,total}')::double precision,
-            (f.body #>> '{timeouts,total}')::double precision,
-            case when f.kind = 'workflow' then (f.body ->> 'timeout')::double precision end)),
-        ('start', coalesce((d.options::jsonb #>> '{timeouts,schedule_to_start}')::double precision,
-            (f.body #>> '{timeouts,schedule_to_start}')::double precision))
-    ) t (kind, seconds)
+    cross join lateral (select timeout_of(d.options::jsonb, f.body, 'total',
+        case when f.kind = 'workflow' then (f.body ->> 'timeout')::double precision end) as seconds) t
     where t.seconds is not null and d.id = any (p_new)
     on conflict do nothing;
+
+    with bounded as (
+        update execution e set timed = true
+        from unnest(p_ids, p_definitions, p_options) as d (id, definition_id, options)
+        join definition f on f.id = d.definition_id
+        where e.id = any (p_new) and e.id = d.id and (timeout_of(d.options::jsonb, f.body, 'schedule_to_start', null) is not null
+            or timeout_of(d.options::jsonb, f.body, 'queued', null) is not null)
+        returning e.id
+    )
+    select array_agg(id) into v_timed from bounded;
+    if v_timed is not null then
+        perform set_clocks(v_timed);
+    end if;
 end $$;

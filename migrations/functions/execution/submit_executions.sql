@@ -52,7 +52,7 @@ begin
 
     if p_expires is not null then
         insert into timer (due_at, kind, execution_id)
-        select d.expires, 'expire', d.id from unnest(p_ids, p_expires) as d (id, expires)
+        select d.expires, 'expires', d.id from unnest(p_ids, p_expires) as d (id, expires)
         where d.expires is not null on conflict do nothing;
     end if;
     messages := request_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins,

@@ -3,8 +3,8 @@ create or replace function execution_inserted() returns trigger
 language plpgsql
 as $$
 begin
-    insert into history (execution_id, at, old, new, attempt, actor, reason)
-    select id, clock_timestamp(), null, status, attempt, current_setting('application_name'), reason from new_rows;
+    insert into history (execution_id, at, old, new, attempt, actor, reason, ready_at)
+    select id, clock_timestamp(), null, status, attempt, current_setting('application_name'), reason, ready_at from new_rows;
     if exists (select from cluster where announced <> '{}') then
         perform announce_moves(array_agg(id), array_agg(status)) from new_rows;
     end if;

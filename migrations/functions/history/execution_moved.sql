@@ -8,12 +8,14 @@ declare
     v_announced boolean;
 begin
     with moved as materialized (
-        select n.id, o.status as was, n.status as becomes, n.attempt, n.reason
+        select n.id, o.status as was, n.status as becomes, n.attempt, n.reason,
+            case n.status when 'requested' then n.ready_at end as ready_at
         from old_rows o join new_rows n using (id)
         where o.status <> n.status
     ), written as (
-        insert into history (execution_id, at, old, new, attempt, actor, reason)
-        select id, clock_timestamp(), was, becomes, attempt, current_setting('application_name'), reason from moved
+        insert into history (execution_id, at, old, new, attempt, actor, reason, ready_at)
+        select id, clock_timestamp(), was, becomes, attempt, current_setting('application_name'), reason, ready_at
+        from moved
     )
     select string_agg(format('%s: %s -> %s', id, was, becomes), ', '), (select announced <> '{}' from cluster)
     into v_illegal, v_announced

@@ -8,8 +8,8 @@ begin
     insert into inquiry (execution_id, prompt, schema, assignee, default_answer, due_at)
     select a.id, a.asked ->> 'prompt', nullif(a.asked -> 'schema', 'null'), a.asked ->> 'assignee',
         nullif(a.asked -> 'default', 'null'),
-        clock_timestamp() + make_interval(secs => coalesce(a.asked ->> 'timeout', p.options #>> '{timeouts,waiting}',
-            f.body #>> '{timeouts,waiting}')::double precision)
+        clock_timestamp() + make_interval(secs => coalesce((a.asked ->> 'timeout')::double precision,
+            timeout_of(p.options, f.body, 'waiting', null)))
     from unnest(p_ids, p_asked) as a (id, asked)
     join execution e on e.id = a.id
     join definition f on f.id = e.definition_id

@@ -1,6 +1,7 @@
 -- Stages work again whose message was lost with the broker (a purged queue, a lost disk): what has been requested or
--- scheduled for longer than p_age with no envelope of it in the outbox. Oldest first, a bounded batch from p_after on, so
--- that callers go round a deep backlog in steps. Returns also `next`, the id to go on after; null at the end.
+-- scheduled for longer than p_age with no envelope of it in the outbox, and not staged anew as lately. It keeps its place in line.
+-- Oldest first, a bounded batch from p_after on, so that callers go round a deep backlog in steps. Returns also `next`, the
+-- id to go on after; null at the end.
 -- planner: lookups
 create or replace function restage_lost(
     p_age interval, p_after uuid, p_limit integer, p_queues text[], out messages message[], out next uuid
@@ -24,18 +25,15 @@ begin
     select array_agg(e.id order by e.id) into v_requested
     from execution e
     where 'execution.requested' = any (p_queues) and e.id = any (v_ids) and e.status = 'requested'
-        and e.ready_at < clock_timestamp() - p_age and e.not_before is distinct from held_until()
+        and coalesce(e.since, e.ready_at) < clock_timestamp() - p_age and e.not_before is distinct from held_until()
         and not exists (select from timer t where t.execution_id = e.id and t.kind = 'ready')
         and not exists (select from outbox o where o.queue = 'execution.requested' and e.id = any (o.ids));
-    if v_requested is not null then
-        update execution set ready_at = clock_timestamp() where id = any (v_requested) and status = 'requested';
-        messages := stage('execution.requested', v_requested, 50);
-    end if;
+    messages := stage('execution.requested', mark_restaged(v_requested, p_age), 50);
 
     for v_queue, v_size, v_scheduled in
         select n.queue, n.envelope, array_agg(e.id order by e.id)
         from execution e join namespace n on n.id = e.namespace_id
-        where e.id = any (v_ids) and e.status = 'scheduled' and e.ready_at < clock_timestamp() - p_age
+        where e.id = any (v_ids) and e.status = 'scheduled' and coalesce(e.since, e.ready_at) < clock_timestamp() - p_age
             and (n.queue = any (p_queues) or exists (
                 -- While it holds a slot, others wait: it does not wait until the queue is empty.
                 select from slot s
@@ -44,7 +42,6 @@ begin
             and not exists (select from outbox o where o.queue = n.queue and e.id = any (o.ids))
         group by n.queue, n.envelope
     loop
-        update execution set ready_at = clock_timestamp() where id = any (v_scheduled) and status = 'scheduled';
-        messages := messages || stage(v_queue, v_scheduled, v_size);
+        messages := messages || stage(v_queue, mark_restaged(v_scheduled, p_age), v_size);
     end loop;
 end $$;

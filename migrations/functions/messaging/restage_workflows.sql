@@ -13,7 +13,7 @@ begin
     join execution e on e.id = x.execution_id
     join namespace n on n.id = e.namespace_id
     left join workflow w on w.execution_id = e.id
-    where e.status = 'running' and n.kind = 'workflow' and e.ready_at < clock_timestamp() - p_age
+    where e.status = 'running' and n.kind = 'workflow' and coalesce(e.since, e.ready_at) < clock_timestamp() - p_age
         and (w.head is null or w.stops > (w.head ->> 'stops')::smallint
             or exists (select from workflow_command c where c.execution_id = e.id and c.obeyed_at is null
                        and c.created_at < clock_timestamp() - p_age)
@@ -22,8 +22,5 @@ begin
                 or not exists (select from execution c where c.parent = e.id
                                and (c.finished_at is null or c.finished_at > clock_timestamp() - p_age))))
         and not exists (select from outbox o where o.queue = 'workflow.started' and e.id = any (o.ids));
-    if v_stuck is not null then
-        update execution set ready_at = clock_timestamp() where id = any (v_stuck) and status = 'running';
-    end if;
-    return stage('workflow.started', v_stuck, 20);
+    return stage('workflow.started', mark_restaged(v_stuck, p_age), 20);
 end $$;

@@ -6,7 +6,7 @@ declare
     v_ids uuid[];
 begin
     with moved as (
-        update execution e set status = 'requested', ready_at = clock_timestamp(),
+        update execution e set status = 'requested', since = clock_timestamp(),
             reason = 'its inquiry was lost (penstock repair)'
         from namespace n
         where e.id = any (p_ids) and e.status = 'waiting' and n.id = e.namespace_id and n.kind = 'action'

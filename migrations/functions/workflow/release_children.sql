@@ -6,17 +6,22 @@ as $$
 declare
     v_messages message[];
     v_ready uuid[];
+    v_timed uuid[];
     v_inside uuid;
 begin
     delete from paused_workflow where execution_id = any (p_ids);
     perform from execution where parent = any (p_ids) and status = 'requested' order by id for no key update;
     with moved as (
-        update execution e set reason = null,
+        update execution e set reason = null, since = clock_timestamp(),
             not_before = (select min(t.due_at) from timer t where t.execution_id = e.id and t.kind = 'ready')
         where e.parent = any (p_ids) and e.status = 'requested' and e.not_before = held_until()
-        returning e.id, e.not_before
+        returning e.id, e.not_before, e.timed
     )
-    select array_agg(id order by id) into v_ready from moved where not_before is null;
+    select array_agg(id order by id) filter (where not_before is null), array_agg(id) filter (where timed)
+    into v_ready, v_timed from moved;
+    if v_timed is not null then
+        perform set_clocks(v_timed);
+    end if;
     v_messages := stage('execution.requested', v_ready, 50);
     for v_inside in select w.execution_id from execution e join workflow w on w.execution_id = e.id
                     where e.parent = any (p_ids) and e.status = 'running' order by 1

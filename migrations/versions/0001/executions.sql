@@ -1,4 +1,8 @@
 -- The hot row of an execution. `keys` are those of its limits, as of when it was last admitted or put in line.
+-- `ready_at` is its place in line: when it, or its retry, became ready, and nothing else changes it. `since`: from when on it
+-- waits for what it waits for now (a limit, a worker), where that is later: a limit let it in, or it was taken back from a
+-- worker. `timed`: such a wait may take too long (timeouts.queued, timeouts.schedule_to_start). `ends_as`: what it was asked to
+-- end as while a worker has it.
 -- Narrow, and no index names a column that a move changes, and its page has room for all the versions of a row that an
 -- older snapshot keeps: so updates stay HOT.
 create table execution (
@@ -8,6 +12,7 @@ create table execution (
     failures smallint not null default 0,
     recoveries smallint not null default 0,
     priority smallint not null default 0,
+    timed boolean not null default false,
     item integer not null default -1,
     namespace_id integer not null,
     definition_id integer not null,
@@ -17,8 +22,10 @@ create table execution (
     not_before timestamptz,
     created_at timestamptz not null default now(),
     finished_at timestamptz,
+    since timestamptz,
     task text,
     reason text,
+    ends_as text,
     keys limit_key[]
 ) with (fillfactor = 25, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_threshold = 500);
 create unique index execution_child on execution (parent, task, item) where parent is not null;
@@ -38,7 +45,7 @@ create table result (
     error jsonb
 );
 
--- One row for each attempt that did not complete: failed, lost, timed out, deferred. They go to the archive with their
+-- One row for each attempt that did not complete: failed, lost, timed out, deferred (requested), handed back. They go to the archive with their
 -- execution.
 create table attempt (
     execution_id uuid not null,
@@ -50,9 +57,11 @@ create table attempt (
     primary key (execution_id, attempt)
 );
 
--- The executions that are open (not final) and not waiting for a slot. Insert and delete only: recovery looks here.
+-- The executions that are open (not final) and not waiting for a slot: recovery looks here. Insert and delete only, but for
+-- `restaged_at`: when a message of it was last staged anew, since the one before was nowhere.
 create table live (
-    execution_id uuid primary key
+    execution_id uuid primary key,
+    restaged_at timestamptz
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
 -- Who holds running attempts: a row for each batch that a worker claimed. Insert and delete only.
@@ -96,7 +105,8 @@ create table inquiry (
 );
 create index inquiry_due on inquiry (due_at) where status = 'created';
 
--- Instants at which something must be looked at: retries, delays, deadlines.
+-- Instants at which something must be looked at, by `kind`: it is `ready` (a retry, a delay); it waits for too long for a worker
+-- (`start`) or a limit (`queued`); it took too long in `total`; it must not begin any more (`expires`); it gives way (`yield`).
 create table timer (
     due_at timestamptz not null,
     kind text not null,

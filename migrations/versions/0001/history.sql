@@ -1,4 +1,5 @@
--- Every status an execution ever had, and who moved it. Written by a trigger, a batch at a time.
+-- Every status an execution ever had, and who moved it. Written by a trigger, a batch at a time. `ready_at`: of what became
+-- requested, its place in line then.
 create table history (
     execution_id uuid not null,
     at timestamptz not null,
@@ -6,7 +7,8 @@ create table history (
     new text not null,
     attempt integer not null,
     actor text,
-    reason text
+    reason text,
+    ready_at timestamptz
 ) partition by range (at);
 create index history_at on history using brin (at) with (pages_per_range = 8, autosummarize = on);
 

@@ -1,27 +1,69 @@
-"""Ends attempts that run past their time although their worker should have ended them.
+"""Ends attempts that run past their time although their worker lives and should have ended them.
 
 The worker enforces the time itself and ends what does not stop within its grace; here are only the attempts that outlive
-their time by twice the grace. What their workers report later is refused by the fence (I2).
+their time by twice the grace. They end as the worker would have ended them, so they are retried or not by the same policy;
+what their workers report later is refused by the fence (I2). Attempts of workers that are not heard of any more are none of
+this loop's: they were lost, which `reap_workers` says, and not too slow.
 """
 
 from __future__ import annotations
 
-from penstock.moves import CANCELING, RUNNING, TIMEOUT
+from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
+from uuid import UUID
+
+import orjson
+import structlog
+
+from penstock.language.after_attempt import ending_of
+from penstock.language.policies import RetryPolicy
+from penstock.run.outcomes import Outcome
 from penstock.service.assembly import Parts
-from penstock.store import attempts, executions
+from penstock.store import attempts
+from penstock.store.attempts import AttemptEnd, OverdueAttempt
 from penstock.store.database import Session
 from penstock_executor.loop_runner import Loop
+
+log = structlog.get_logger()
 
 BATCH = 500
 
 
 async def turn(parts: Parts, session: Session) -> bool:
-    async with session.transaction() as tx:
-        ids = await attempts.overdue(tx, 2 * parts.settings.grace, BATCH)
-        if ids:
-            await executions.end(tx, ids, [RUNNING, CANCELING], TIMEOUT, "the attempt went over its time")
-    parts.publisher.publish(tx.staged)
-    return len(ids) == BATCH
+    found = await attempts.overdue(session, 2 * parts.settings.grace, BATCH)
+    # Of one worker in a transaction: each locks rows first, and then keys.
+    for worker, held in groupby(found, attrgetter("worker")):
+        ends = [_end(attempt) for attempt in held]
+        async with session.transaction() as tx:
+            moved = await attempts.finish_for(tx, worker, ends)
+        parts.publisher.publish(tx.staged)
+        _tell(ends, moved)
+    return len(found) == BATCH
+
+
+def _end(overdue: OverdueAttempt) -> AttemptEnd:
+    definition = orjson.loads(overdue.definition)
+    options = orjson.loads(overdue.options) if overdue.options else {}
+    retry = RetryPolicy.model_validate(options.get("retry") or definition.get("retry") or {})
+    ending = ending_of(Outcome.timed_out(overdue.timeout), retry, overdue.failures)
+    return AttemptEnd(
+        execution_id=overdue.execution_id,
+        attempt=overdue.attempt,
+        status=ending.status,
+        result=ending.result,
+        error=ending.error,
+        delay=ending.delay,
+        until=ending.until,
+        reason=ending.reason,
+        followed=bool(definition.get("on_success") or definition.get("on_failure")),
+    )
+
+
+def _tell(ends: Sequence[AttemptEnd], moved: set[UUID]) -> None:
+    for end in ends:
+        if end.execution_id in moved:
+            log.warning("end_overdue.ended", execution=str(end.execution_id), attempt=end.attempt)
 
 
 LOOP = Loop("end_overdue", lambda settings: settings.sweep_interval, turn)

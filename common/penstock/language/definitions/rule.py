@@ -38,7 +38,7 @@ class Rule(Declaration):
     priority: Priority = 0
     """Of the executions that it starts."""
     expires: PositiveDuration | None = None
-    """Seconds after which what it started is of no more use, if it has not ended by then."""
+    """Seconds after which what it started is of no more use, if it has not begun by then."""
 
     if TYPE_CHECKING:
 

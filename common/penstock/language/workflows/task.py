@@ -231,7 +231,7 @@ def policies_of(step: Step) -> dict[str, Any]:
         if (policy := getattr(step, name)) is not None:
             said[name] = policy.model_dump(mode="json")
     if step.timeouts is not None:
-        times = step.timeouts.written() or {"attempt": step.timeouts.attempt}
+        times = step.timeouts.written()
         if step.kind == "workflow" and "attempt" in times:
             # A workflow is attempted once: the time for that is the time for all of it.
             times = {"total": times["attempt"], **{name: t for name, t in times.items() if name != "attempt"}}

@@ -36,7 +36,7 @@ async def requested(session: Session, row: Execution, settings: Settings) -> Why
         return why_of(row, "outage", presence.NO_EXECUTOR, **facts)
     if message is not None and (trouble := _trouble(message, settings)):
         return why_of(row, "outage", trouble, **facts)
-    age = await clock.seconds_since(session, row.ready_at)
+    age = await clock.seconds_since(session, row.since)
     if message is None and timer is None and age > settings.restage_age:
         says = (
             f"Ready for {span(age)}, and no message of it waits here. If the broker lost it, an executor stages it again "
@@ -73,7 +73,7 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
 async def scheduled(session: Session, row: Execution, settings: Settings) -> Why:
     found = await presence.workers(session, row, settings)
     message = await waiting_for.message(session, row.open_queue, row.id)
-    age = await clock.seconds_since(session, row.ready_at)
+    age = await clock.seconds_since(session, row.since)
     facts: dict[str, Any] = {
         "route": row.queue,
         "workers": asdict(found),

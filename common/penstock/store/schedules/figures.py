@@ -90,7 +90,8 @@ select o.schedule, count(*) as count, min(o.due_at) as first
 from open_fire o left join execution e on e.id = o.execution_id
 where o.made_at < statement_timestamp() - make_interval(secs => $1) and (
     (e.id is null and not exists (select from archive a where a.id = o.execution_id and a.finished_at >= o.made_at))
-    or (e.finished_at is null and e.attempt = 0 and e.ready_at < statement_timestamp() - make_interval(secs => $1)))
+    or (e.finished_at is null and e.attempt = 0
+        and coalesce(e.since, e.ready_at) < statement_timestamp() - make_interval(secs => $1)))
 group by o.schedule order by 2 desc, 1
 """
 
@@ -103,7 +104,8 @@ async def orphaned(session: Session, age: float) -> list[FireCount]:
 STALLED = """
 select o.schedule, count(*) as count, min(o.due_at) as first
 from open_fire o join execution e on e.id = o.execution_id
-where e.finished_at is null and e.attempt > 0 and e.ready_at < statement_timestamp() - make_interval(secs => $1)
+where e.finished_at is null and e.attempt > 0
+    and coalesce(e.since, e.ready_at) < statement_timestamp() - make_interval(secs => $1)
     and o.made_at < statement_timestamp() - make_interval(secs => $1)
 group by o.schedule order by 2 desc, 1
 """

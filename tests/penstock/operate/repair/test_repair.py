@@ -87,7 +87,7 @@ async def test_what_is_open_is_shown_to_recovery(house: Installation, parts: Par
     id = await requested(house)
     await house.rows("delete from outbox returning 1")
     await house.rows("delete from live returning 1")
-    await house.rows(f"update execution set ready_at = {LOST} returning 1")
+    await house.rows(f"update execution set since = {LOST} returning 1")
     await mend(house, parts, "I10a")
     await goes_on(house, id)
 

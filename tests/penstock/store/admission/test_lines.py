@@ -107,7 +107,7 @@ async def test_a_queued_execution_that_expires_leaves_the_line(desk: Desk) -> No
     await desk.open(ONE)
     ids = await desk.start(3)
     await desk.session.fetch(
-        "insert into timer (due_at, kind, execution_id) values (now(), 'expire', $1) returning 1", ids[1]
+        "insert into timer (due_at, kind, execution_id) values (now(), 'total', $1) returning 1", ids[1]
     )
     await desk.timers()
     assert await desk.statuses(ids) == ["scheduled", "timeout", "queued"]

@@ -91,7 +91,7 @@ async def test_fires_that_nobody_runs_are_orphaned(house: House) -> None:
     await house.fire()
     assert await named(house) == set()
     await house.rows("update open_fire set made_at = made_at - interval '1 hour'")
-    await house.rows("update execution set ready_at = ready_at - interval '1 hour'")
+    await house.rows("update execution set since = ready_at - interval '1 hour'")
     assert await named(house) == {("orphaned", "clock.a")}
     await house.rows("update execution set status = 'running', attempt = 1, claim = id")
     assert await named(house) == set(), "one that runs long is no trouble yet"
@@ -106,7 +106,7 @@ async def test_many_missed_fires_and_many_stalled_runs_are_trouble(house: House)
     await house.rows("update fire set kind = 'due'")
     await house.rows("update open_fire set made_at = made_at - interval '1 hour'")
     await house.rows(
-        "update execution set status = 'running', attempt = 1, claim = id, ready_at = ready_at - interval '1 hour'"
+        "update execution set status = 'running', attempt = 1, claim = id, since = ready_at - interval '1 hour'"
     )
     await house.rows(
         "insert into open_fire (execution_id, schedule, due_at, made_at) "

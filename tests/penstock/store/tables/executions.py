@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     Column,
     Identity,
     Index,
@@ -27,6 +28,7 @@ execution = Table(
     Column("failures", SmallInteger, nullable=False, server_default=text("0")),
     Column("recoveries", SmallInteger, nullable=False, server_default=text("0")),
     Column("priority", SmallInteger, nullable=False, server_default=text("0")),
+    Column("timed", Boolean, nullable=False, server_default=text("false")),
     Column("item", Integer, nullable=False, server_default=text("'-1'::integer")),
     Column("namespace_id", Integer, nullable=False),
     Column("definition_id", Integer, nullable=False),
@@ -36,8 +38,10 @@ execution = Table(
     Column("not_before", INSTANT),
     Column("created_at", INSTANT, nullable=False, server_default=text("now()")),
     Column("finished_at", INSTANT),
+    Column("since", INSTANT),
     Column("task", Text),
     Column("reason", Text),
+    Column("ends_as", Text),
     Column("keys", ARRAY(LimitKey)),
     Index(
         "execution_child", "parent", "task", "item", unique=True, postgresql_where=text("parent IS NOT NULL")
@@ -80,6 +84,7 @@ live = Table(
     "live",
     METADATA,
     Column("execution_id", UUID, primary_key=True),
+    Column("restaged_at", INSTANT),
 )
 
 
@@ -93,6 +98,7 @@ history = Table(
     Column("attempt", Integer, nullable=False),
     Column("actor", Text),
     Column("reason", Text),
+    Column("ready_at", INSTANT),
     Index("history_at", "at", postgresql_using="brin"),
     postgresql_partition_by="RANGE (at)",
 )

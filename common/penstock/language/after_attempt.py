@@ -1,4 +1,6 @@
-"""What becomes of an execution after an attempt of it: the one place that decides between a retry and the end."""
+"""What becomes of an execution after an attempt of it: the one place that decides between a retry and the end, for the worker
+that ran the attempt and for an executor that ends one in its place. (Of an attempt whose worker is gone nobody knows what came
+of it: the database's function `after_loss` decides what follows, as `ending_of_unfinished` does where the worker lives.)"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from penstock.language.policies import RetryPolicy
+from penstock.language.policies import Recovery, RetryPolicy
 from penstock.moves import COMPLETED, FAILED, REQUESTED, TIMEOUT, WAITING
 from penstock.run.outcomes import Outcome
 
@@ -22,13 +24,17 @@ class Ending:
     status: str
     result: str | None = None
     error: str | None = None
-    delay: float = 0.0
-    """Seconds until the next attempt, on the database's clock."""
+    delay: float | None = 0.0
+    """Seconds until the next attempt, on the database's clock. None: this one came to nothing, so the next takes its place in
+    line."""
     until: datetime | None = None
     reason: str | None = None
 
 
 DONE_WITH_NOTHING = Ending(COMPLETED, "null")
+UNFINISHED = "its worker stopped before it had ended"
+NOT_BEGUN = Ending(REQUESTED, delay=None, reason="handed back before it had begun")
+"""Of an attempt of which nothing was done: whatever its action says of lost workers, it may run elsewhere."""
 
 
 def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
@@ -60,6 +66,15 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
     if delay is None:
         delay = policy.delay_before(failures + 2, random.random())
     return Ending(REQUESTED, error=stored, delay=delay, reason=f"retry after {error.type}")
+
+
+def ending_of_unfinished(recovery: Recovery) -> Ending:
+    """The ending of an attempt that its worker has to give up in the midst of it, since it stops. It may have had effects, so
+    it runs again only where an attempt that is lost with its worker does. It counts neither as a failure nor as a loss."""
+    if recovery.on_worker_loss == "fail":
+        error = orjson.dumps({"type": "WorkerLost", "message": UNFINISHED}).decode()
+        return Ending(FAILED, error=error, reason=UNFINISHED)
+    return Ending(REQUESTED, delay=None, reason=f"handed back: {UNFINISHED}")
 
 
 def _carry(carry: Mapping[str, Any] | None) -> str | None:

@@ -1,0 +1,33 @@
+"""Ends what is on its route for longer than `schedule_to_start` and was claimed by no worker, where that is set. What an action
+says itself (`timeouts.schedule_to_start`) goes before, and is a timer's to end.
+
+It goes round the open executions, oldest first, a bounded step each turn.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from penstock.service.assembly import Parts
+from penstock.store import unclaimed
+from penstock.store.database import Session
+from penstock_executor.loop_runner import Loop
+
+BATCH = 1000
+START = UUID(int=0)
+"""Before the oldest execution."""
+
+
+async def turn(parts: Parts, session: Session) -> bool:
+    longest = parts.settings.schedule_to_start
+    if longest is None:
+        return False
+    after = session.cache.get(("end_unclaimed", "after"), START)
+    async with session.transaction() as tx:
+        following = await unclaimed.end_unclaimed(tx, longest, after, BATCH)
+    parts.publisher.publish(tx.staged)
+    session.cache["end_unclaimed", "after"] = following or START
+    return following is not None
+
+
+LOOP = Loop("end_unclaimed", lambda settings: settings.sweep_interval, turn)

@@ -1,0 +1,143 @@
+"""A worker that is asked to stop, with work in hand that does not end within its grace."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from penstock import action
+from penstock.ids import new_id
+from penstock.service.heartbeat import Identity
+from penstock_worker.action_durations import ActionDurations
+from penstock_worker.executors import executors
+from penstock_worker.runner import Runner
+from tests.flows.installation import Installation
+
+LONG = 3.0
+"""Seconds that the work takes: longer than the grace."""
+
+
+def note(file: str) -> int:
+    """It has begun once more. Returns how often it has."""
+    with Path(file).open("a") as lines:
+        lines.write("begun\n")
+    return begun(file)
+
+
+def begun(file: str) -> int:
+    path = Path(file)
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+async def nap(file: str) -> str:
+    if note(file) == 1:
+        await asyncio.sleep(LONG)
+    return "done"
+
+
+def doze(file: str) -> str:
+    if note(file) == 1:
+        time.sleep(LONG)
+    return "done"
+
+
+@action(pack="drain", on_worker_loss="fail")
+async def once_async(file: str) -> str:
+    return await nap(file)
+
+
+@action(pack="drain", on_worker_loss="fail")
+def once_thread(file: str) -> str:
+    return doze(file)
+
+
+@action(pack="drain", on_worker_loss="fail", executor="process")
+def once_process(file: str) -> str:
+    return doze(file)
+
+
+@action(pack="drain")
+async def often_async(file: str) -> str:
+    return await nap(file)
+
+
+@action(pack="drain")
+def often_thread(file: str) -> str:
+    return doze(file)
+
+
+@action(pack="drain", executor="process")
+def often_process(file: str) -> str:
+    return doze(file)
+
+
+ACTIONS = (once_async, once_thread, once_process, often_async, often_thread, often_process)
+ENDED = "select 1 from execution where id = $1 and status <> 'running'"
+
+
+@pytest.fixture
+def transport() -> str:
+    return "postgres"
+
+
+@pytest.mark.parametrize("how", ["async", "thread", "process"])
+@pytest.mark.parametrize("often", ["once", "often"])
+async def test_what_has_begun_is_handed_back_only_where_it_may_run_again(
+    house: Installation, tmp_path: Path, how: str, often: str
+) -> None:
+    file = str(tmp_path / "begun")
+    await house.apply(*ACTIONS)
+    await house.executor()
+    leaving = await house.worker(*ACTIONS, grace=0.3)
+    id = await house.client.start(f"drain.{often}_{how}", {"file": file})
+    async with asyncio.timeout(20):
+        while not begun(file):
+            await asyncio.sleep(0.02)
+    [before] = await house.rows("select ready_at from execution where id = $1", id)
+    await house.ended(leaving)
+    await house.until(ENDED, id)
+    await house.worker(*ACTIONS)
+    await house.until("select 1 from execution where id = $1 and finished_at is not null", id)
+    row = await house.client.get(id)
+    if often == "once":
+        assert (row.status, row.attempt, begun(file)) == ("failed", 1, 1)
+        assert "its worker stopped" in (row.reason or "")
+    else:
+        assert (row.status, row.attempt, begun(file)) == ("completed", 2, 2)
+        assert (row.recoveries, row.failures, row.ready_at) == (0, 0, before["ready_at"])
+        tried = await house.rows("select outcome from attempt where execution_id = $1", id)
+        assert [one["outcome"] for one in tried] == ["handed_back"]
+    await house.sound()
+
+
+async def test_what_had_not_begun_is_handed_back_whatever_its_policy(
+    house: Installation, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "begun")
+    await house.apply(*ACTIONS)
+    executor = await house.executor()
+    id = await house.client.start("drain.once_async", {"file": file})
+    await house.until("select 1 from execution where status = 'scheduled'")
+    await house.ended(executor)
+    parts = await house.parts()
+    worker = Identity(new_id(), "worker", "leaving", ["default"], [one.ref for one in ACTIONS])
+    refs = {one.ref: one for one in ACTIONS}
+    async with executors(parts.settings, {}) as found:
+        durations = ActionDurations(parts.database.session(relaxed=True))
+        runner = Runner(parts, worker, refs.get, found, durations=durations, sink=lambda *_: None)
+        reporting = asyncio.create_task(runner.reports.run())
+        await runner._claim("work.default", [id])
+        runner.running[id].task.cancel()  # before the first step of its task
+        async with asyncio.timeout(20):
+            await runner.slots.all_free()
+        reporting.cancel()
+    row = await house.client.get(id)
+    assert (row.status, row.attempt, row.recoveries, begun(file)) == ("requested", 1, 0, 0)
+    await house.executor()
+    await house.worker(*ACTIONS)
+    await house.client.cancel(id)
+    await house.quiet()
+    await house.sound()

@@ -1,0 +1,87 @@
+"""An attempt that goes on after its time: whose worker lives, it took too long; whose worker is dead, it was lost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from penstock import RetryPolicy, action
+from penstock.store import attempts, executions
+from penstock.store.attempts import AttemptEnd
+from penstock_executor.loops import end_overdue, reap_workers
+from tests.penstock_executor.by_hand import ByHand
+
+MINUTE = 60.0
+
+
+@action(pack="late", timeout=MINUTE, retry=RetryPolicy(max_attempts=5, initial_delay=0))
+async def patient() -> None: ...
+
+
+@action(pack="late", timeout=MINUTE)
+async def once() -> None: ...
+
+
+@action(pack="late", timeout=MINUTE, retry=RetryPolicy(max_attempts=5, never_on="TimeoutError"))
+async def choosy() -> None: ...
+
+
+ACTIONS = (patient, once, choosy)
+
+
+@pytest.fixture
+async def house(database: str) -> AsyncIterator[ByHand]:
+    async with ByHand(database, None) as house:
+        await house.open(*ACTIONS)
+        yield house
+        await house.sound()
+
+
+@pytest.mark.parametrize("ref", ["late.patient", "late.once"])
+async def test_what_was_lost_with_its_worker_is_not_what_took_too_long(house: ByHand, ref: str) -> None:
+    id = await house.running(ref)
+    await house.pass_time()  # and its worker is heard of no more since it claimed that
+    await house.rows("update process set beat_at = clock_timestamp() - interval '1 hour' returning 1")
+    session = house.own.database.session()
+    await end_overdue.turn(house.own, session)
+    assert await house.stands(id) == "running", "who is dead is the sweeper's to say"
+    await reap_workers.turn(house.own, session)
+    row = await house.client.get(id)
+    assert (row.status, row.recoveries, row.failures) == ("requested", 1, 0)
+
+
+async def test_who_died_just_before_the_time_was_over_is_lost_too(house: ByHand) -> None:
+    id = await house.running("late.once")
+    await house.pass_time()
+    await house.rows(  # it was heard of until its attempt was about to be over its time, and so looks alive for a while
+        "update process set beat_at = clock_timestamp() - interval '1 hour' + interval '61 seconds' returning 1"
+    )
+    await end_overdue.turn(house.own, house.own.database.session())
+    assert await house.stands(id) == "running"
+
+
+async def test_the_worker_and_who_ends_it_in_its_place_ask_the_same_policy(house: ByHand) -> None:
+    ids = {ref: await house.running(ref) for ref in ("late.patient", "late.once", "late.choosy")}
+    await house.later()
+    stands = {ref: await house.stands(id) for ref, id in ids.items()}
+    assert stands == {"late.patient": "requested", "late.once": "timeout", "late.choosy": "timeout"}
+    [tried] = await executions.attempts(house.session, ids["late.patient"])
+    assert "took longer than its 60 s" in (tried.error or "")
+
+
+async def test_what_the_worker_says_afterwards_changes_nothing(house: ByHand) -> None:
+    id = await house.running("late.patient")
+    await house.later()
+    late = AttemptEnd(id, 1, "completed", "7", None, 0.0, None, None, False)
+    done = await attempts.finish(house.own.database.session(), house.claimer, [late], [])
+    assert done.moved == set()
+    assert await house.stands(id) == "requested"
+
+
+async def test_what_was_to_be_cancelled_and_is_not_ended_is_cancelled(house: ByHand) -> None:
+    id = await house.running("late.patient")
+    await house.client.cancel(id, reason="enough")
+    await house.later()
+    row = await house.client.get(id)
+    assert (row.status, row.reason) == ("cancelled", "enough")
