@@ -125,7 +125,8 @@ def plans_are_chosen_by_profile(path: PurePosixPath, text: str) -> Iterator[tupl
 def places_in_line_stay(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
     """Only a retry becomes ready anew: a restage, a recovery or a hand-back that sets `ready_at` lets others overtake (I4)."""
     if _is_function(path) and path != PLACES_MOVE_IN:
-        yield from _matches(PLACE_MOVED, text, "an execution's place in line is moved")
+        for moved in PLACE_MOVED.finditer(text):
+            yield _line(text, moved), "an execution's place in line is moved"
 
 
 def sql_stands_in_the_store(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
