@@ -104,6 +104,24 @@ async def test_what_is_ready_but_has_no_worker_yet_waits_until_resume(house: Ins
     await house.sound()
 
 
+async def test_a_run_that_has_not_begun_takes_commands(house: Installation) -> None:
+    await house.apply(*ALL)
+    id = await house.client.start("ps.ready")
+    await house.rows("select * from schedule_executions(array[$1::uuid])", id)
+    assert await house.statuses() == {"running": 1}  # and its first message is not handled yet
+    await house.client.command(id, "pause", by="ada")
+    await house.executor()
+    await house.worker(*ALL)
+    await house.until(OBEYED)
+    await settle(house)
+    assert await house.rows("select 1 from paused_workflow where execution_id = $1", id)
+    assert not await house.rows("select 1 from execution where parent = $1 and attempt > 0", id)
+    await tell(house, id, "resume")
+    assert await house.client.result(id, timeout=30) == 3
+    await house.quiet()
+    await house.sound()
+
+
 async def test_a_retry_that_becomes_due_while_paused_waits_until_resume(house: Installation) -> None:
     await house.start(*ALL)
     id = await house.client.start("ps.retrying")

@@ -15,6 +15,7 @@ WORDS = {
     "database_url": "unset",
     "broker_url": "unset",
     "export_folder": "unset",
+    "schedule_to_start": "unset",
     "modules": "none",
     "labels": "none",
     "known_routes": "none",
