@@ -1,6 +1,6 @@
 -- Takes attempts away from workers that are gone (see after_loss). What its task in a workflow says of recovery replaces
--- what the action says. What runs again keeps its place in line. Returns as `moved` those that were this worker's still: another may have claimed one since, or its
--- report may have come through.
+-- what the action says. What runs again keeps its place in line. Returns as `moved` those that were this worker's still:
+-- another may have claimed one since, or its report may have come through.
 -- planner: lookups
 create or replace function recover_executions(
     p_worker uuid, p_ids uuid[], p_reason text, out messages message[], out moved uuid[]
