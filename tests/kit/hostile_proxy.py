@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -45,28 +46,31 @@ def every_cut(down: int = 12, up: int = 10) -> Iterator[Cut]:
 
 
 class HostileProxy:
-    """Listens on a port of its own (`port`) and passes on what comes to a port of 127.0.0.1, and back."""
+    """Listens on a port of its own (`port`) and passes on what comes to a port of 127.0.0.1, and back; in a thread of its
+    own, so that it is as quick as another process: what it sends and the end are read together then."""
 
     def __init__(self, target: int) -> None:
         self._target = target
         self._cut: Cut | None = None
         self._passing: set[asyncio.Task[None]] = set()
         self._sockets: set[asyncio.StreamWriter] = set()
-        self._server: asyncio.Server
-        self.port = 0
+        self._loop: asyncio.AbstractEventLoop
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._serving = threading.Event()
+        self._ended = asyncio.Event()
+        self.port: int = self._listener.getsockname()[1]
         self.struck = 0
         """Connections that came to the frame at which they were cut."""
 
-    async def __aenter__(self) -> HostileProxy:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+    def __enter__(self) -> HostileProxy:
+        self._thread.start()
+        self._serving.wait()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        for task in list(self._passing):
-            task.cancel()
-        await asyncio.gather(*self._passing, return_exceptions=True)
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join()
 
     def cut(self, cut: Cut) -> None:
         """Reset what is there, and do this to whatever comes."""
@@ -75,12 +79,24 @@ class HostileProxy:
 
     def drop(self) -> None:
         """Reset what is there. What comes is treated as before."""
-        for writer in list(self._sockets):
-            _reset(writer)
+        self._loop.call_soon_threadsafe(self._drop)
 
     def heal(self) -> None:
         """Pass on what comes. What hangs goes on to hang: nobody tells the client."""
         self._cut = None
+
+    def _drop(self) -> None:
+        for writer in list(self._sockets):
+            _reset(writer)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._serving.set()
+        async with await asyncio.start_server(self._connected, sock=self._listener):
+            await self._ended.wait()
+            for task in list(self._passing):
+                task.cancel()
+            await asyncio.gather(*self._passing, return_exceptions=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -97,7 +113,7 @@ class HostileProxy:
             ways = (("up", reader, server, GREETING), ("down", answers, writer, 0))
             passing = [
                 asyncio.ensure_future(
-                    _pass_on(a, b, greeting, cut.frames if cut and cut.direction == way else None)
+                    _pass_on(a, b, greeting, cut if cut and cut.direction == way else None)
                 )
                 for way, a, b, greeting in ways
             ]
@@ -121,7 +137,8 @@ class HostileProxy:
     async def _strike(self, cut: Cut, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.struck += 1
         if cut.how == "close":
-            writer.write_eof()
+            with contextlib.suppress(OSError, RuntimeError):
+                writer.write_eof()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):  # until the other side has seen it: what follows is a reset
                     await _swallow(reader)
@@ -135,18 +152,19 @@ async def _swallow(reader: asyncio.StreamReader) -> None:
 
 
 async def _pass_on(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, greeting: int, frames: int | None
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, greeting: int, cut: Cut | None
 ) -> bool:
-    """Until one side is gone (False), or `frames` frames have passed (True)."""
+    """Until one side is gone (False), or the frames of `cut` have passed (True)."""
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-        if frames is None:
+        if cut is None:
             while data := await reader.read(65536):
                 writer.write(data)
                 await writer.drain()
             return False
-        for number in range(frames):
+        for number in range(cut.frames):
             writer.write(await (reader.readexactly(greeting) if greeting and not number else _frame(reader)))
-            await writer.drain()
+        if cut.how == "close" and not greeting:
+            writer.write_eof()  # in one go with the last frame: they are read together
         return True
     return False
 
@@ -159,7 +177,7 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
 
 def _reset(writer: asyncio.StreamWriter) -> None:
     sock = writer.get_extra_info("socket")
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):  # one that is closed has no number any more
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     writer.transport.abort()
