@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from penstock.ids import new_id
 from penstock.messaging.consumer import Batch, Handler
 from penstock.messaging.outbox import Publisher
+from penstock.messaging.supervision import Supervisor
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity
 from penstock.settings import Settings
@@ -61,7 +62,7 @@ class Scene(Desk):
         self.address = database
         home = Database(self.settings, role="scene")
         super().__init__(home)
-        self.parts = Parts(self.settings, home, Silent(), Publisher(Silent(), home))
+        self.parts = Parts(self.settings, home, Silent(), Publisher(Silent(), home), Supervisor())
         self.definitions: Sequence[Any] = ()
         self.draw = random.Random(0)
         """For what a race draws besides whose turn it is."""

@@ -112,9 +112,7 @@ class HostileProxy:
             self._sockets.add(server)
             ways = (("up", reader, server, GREETING), ("down", answers, writer, 0))
             passing = [
-                asyncio.ensure_future(
-                    _pass_on(a, b, greeting, cut if cut and cut.direction == way else None)
-                )
+                asyncio.ensure_future(_pass_on(a, b, greeting, cut if cut and cut.direction == way else None))
                 for way, a, b, greeting in ways
             ]
             try:

@@ -18,6 +18,7 @@ import structlog
 from penstock.errors import PenstockError
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
+from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Transport
 from penstock.settings import Settings
 from penstock.store import functions
@@ -26,12 +27,12 @@ from penstock.store.database import Database
 log = structlog.get_logger()
 
 
-def make_transport(settings: Settings, *, role: str) -> Transport:
-    """The transport that the settings ask for, not yet open."""
+def make_transport(settings: Settings, *, role: str, supervisor: Supervisor | None = None) -> Transport:
+    """The transport that the settings ask for, not yet open. What keeps its connections are parts of `supervisor`."""
     if settings.broker_url is None:
         from penstock.messaging.transports.postgres import PostgresTransport
 
-        return PostgresTransport(settings, role=role)
+        return PostgresTransport(settings, role=role, supervisor=supervisor)
     from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 
     return RabbitMQTransport(
@@ -41,6 +42,7 @@ def make_transport(settings: Settings, *, role: str) -> Transport:
         queue_type=settings.queue_type,
         delivery_limit=settings.delivery_limit,
         client=f"penstock {role} {settings.name}",
+        supervisor=supervisor,
     )
 
 
@@ -89,6 +91,7 @@ class Parts:
     database: Database
     transport: Transport
     publisher: Publisher
+    supervisor: Supervisor
     metrics: Metrics = field(default_factory=Metrics)
 
 
@@ -96,11 +99,12 @@ class Parts:
 async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     """Connect to PostgreSQL and the broker; close both at the end. Raises ConnectionFailed after the deadline."""
     database = Database(settings, role=role)
-    transport = make_transport(settings, role=role)
+    supervisor = Supervisor()
+    transport = make_transport(settings, role=role, supervisor=supervisor)
     publisher = Publisher(transport, database)
     try:
         await transport.open()
-        yield Parts(settings, database, transport, publisher)
+        yield Parts(settings, database, transport, publisher, supervisor)
     finally:
         await publisher.close()
         await transport.close()
@@ -122,19 +126,6 @@ async def migrated(database: Database, *, pause: float = 1.0) -> None:
             if said != logged:
                 log.error("service.waits", why=said, hint=getattr(error, "hint", None))
             logged = said
-            await asyncio.sleep(pause)
-
-
-async def supervise(name: str, work: Callable[[], Coroutine[Any, Any, None]], *, pause: float = 1.0) -> None:
-    """Run `work` again whenever it fails, until it ends by itself. A fault in one part stops nothing else."""
-    while True:
-        try:
-            await work()
-            return
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            log.exception("service.part_failed", part=name)
             await asyncio.sleep(pause)
 
 

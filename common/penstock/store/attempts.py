@@ -191,3 +191,11 @@ async def overdue(session: Session, longer: float, limit: int) -> list[OverdueAt
     DEFAULT_ATTEMPT_TIMEOUT. Only those whose worker was heard of after that: of the others the sweeper says whether they were
     lost with it."""
     return rows_as(OverdueAttempt, await session.fetch(OVERDUE, longer, limit, DEFAULT_ATTEMPT_TIMEOUT))
+
+
+CANCELING = "select id from execution where id = any($1::uuid[]) and status = 'canceling'"
+
+
+async def canceling(session: Session, ids: Sequence[UUID]) -> list[UUID]:
+    """Those of these executions whose end was asked for."""
+    return [row["id"] for row in await session.fetch(CANCELING, list(ids))]

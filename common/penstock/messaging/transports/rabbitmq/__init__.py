@@ -11,12 +11,13 @@ from aiormq.abc import AbstractConnection as Connection
 from aiormq.exceptions import ChannelNotFoundEntity
 
 from penstock.errors import ConfigurationError, ConnectionFailed
+from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Message, Subscription
 from penstock.messaging.transports.rabbitmq import address, wire
 from penstock.messaging.transports.rabbitmq.connection import Link
 from penstock.messaging.transports.rabbitmq.consumer import Consumer
 from penstock.messaging.transports.rabbitmq.listener import Listener
-from penstock.messaging.transports.rabbitmq.patience import RECONNECT_WAIT, answered, close_channel, stop
+from penstock.messaging.transports.rabbitmq.patience import RECONNECT_WAIT, answered, close_channel
 from penstock.messaging.transports.rabbitmq.publisher import Publisher
 from penstock.messaging.transports.rabbitmq.topology import Names, QueueType, Topology
 from penstock.messaging.transports.rabbitmq.watchdog import watch
@@ -35,7 +36,8 @@ class RabbitMQTransport:
     `declare`: make the topology; False: only check that it is there.
     `delivery_limit`: a message delivered this often without an ack goes to the dead letters.
     `publish_timeout`, `connect_deadline`, `watchdog_interval`, `heartbeat`: seconds.
-    `client`: who this is, in the broker's list of connections.
+    `client`: who this is, in the broker's list of connections. `supervisor`: of the process whose end it is when what
+    keeps the connections ends; by default of nobody's.
     """
 
     name = "rabbitmq"
@@ -54,6 +56,7 @@ class RabbitMQTransport:
         watchdog_interval: float = 15.0,
         heartbeat: int = 10,
         client: str = "penstock",
+        supervisor: Supervisor | None = None,
     ) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_.-]{1,60}", prefix):
             raise ConfigurationError(
@@ -69,8 +72,9 @@ class RabbitMQTransport:
         )
         self._known: dict[str, None] = {}
         # Two connections: a broker short of memory stops reading from those that publish, acks included.
-        self._consuming = Link(addresses, "consume", prepare=self._prepare)
-        self._publishing = Link(addresses, "publish")
+        self._supervisor = supervisor or Supervisor()
+        self._consuming = Link(addresses, "consume", self._supervisor, prepare=self._prepare)
+        self._publishing = Link(addresses, "publish", self._supervisor)
         self._publisher = Publisher(self._publishing, publish_timeout)
         self._consumers: list[Consumer] = []
         self._listeners: list[Listener] = []
@@ -88,11 +92,13 @@ class RabbitMQTransport:
         except BaseException:
             await self.close()
             raise
-        self._watchdog = asyncio.create_task(watch(self._consumers, self._interval), name="rabbitmq watchdog")
+        self._watchdog = self._supervisor.start(
+            "rabbitmq watchdog", lambda: watch(self._consumers, self._interval)
+        )
 
     async def close(self) -> None:
         if self._watchdog is not None:
-            await stop(self._watchdog)
+            await self._supervisor.stop(self._watchdog)
         for consumer in self._consumers:
             await consumer.close()
         for listener in self._listeners:
