@@ -74,7 +74,10 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             start("reports", runner.reports.run),
             start("logs", logs.run),
             start("durations", durations.run),
-            start("cancellations", partial(cancel_on_broadcasts, parts.transport, parts.database.session(), runner)),
+            start(
+                "cancellations",
+                partial(cancel_on_broadcasts, parts.transport, parts.database.session(), runner),
+            ),
         ]
         consuming = [start(f"consume {route}", partial(runner.consume, route)) for route in routes]
         parts.metrics.show(

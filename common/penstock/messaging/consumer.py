@@ -17,7 +17,7 @@ from penstock.errors import PenstockError, Undecodable
 from penstock.messaging import broadcast, envelope
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
-from penstock.messaging.transports import Delivery, Message, Transport
+from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery, Message, Transport
 from penstock.store import queues
 from penstock.store.database import Database, Transaction, retried
 
@@ -182,7 +182,7 @@ class Consumer:
             body=envelope.encode(type, [id]),
             id=f"{delivery.id}-{id}",
             type=type,
-            headers={"x-penstock-reason": _reason(error), "x-penstock-queue": self.route.queue},
+            headers={REASON_HEADER: _reason(error), QUEUE_HEADER: self.route.queue},
         )
         log.error(
             "handler.gave_up", queue=self.route.queue, id=str(id), reason=_reason(error), exc_info=error

@@ -133,6 +133,7 @@ async def test_the_queues_are_quorum_queues_with_a_dead_letter_exchange(
                 "x-queue-type": "quorum",
                 "x-delivery-limit": 9,
                 "x-dead-letter-exchange": "penstock.dead",
+                "x-dead-letter-routing-key": "died.work.default",
                 "x-dead-letter-strategy": "at-least-once",
                 "x-overflow": "reject-publish",
             },
