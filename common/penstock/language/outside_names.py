@@ -32,7 +32,8 @@ def check_name(name: object, what: str) -> str:
         raise InvalidInput(f"{what} is not text: {_short(name)}", hint="Send it as text.")
     if not name:
         raise InvalidInput(
-            f"{what} is empty", hint="Leave it out where there is none: each one is new then, and none is a copy."
+            f"{what} is empty",
+            hint="Leave it out where there is none: each one is new then, and none is a copy.",
         )
     try:
         size = len(name.encode())
@@ -40,7 +41,8 @@ def check_name(name: object, what: str) -> str:
         raise InvalidInput(f"{what} is not valid Unicode: {_short(name)}", hint="Send UTF-8.") from None
     if size > LONGEST:
         raise InvalidInput(
-            f"{what} has {size:,} bytes; at most {LONGEST} are taken", hint="Send a hash of it, such as SHA-256."
+            f"{what} has {size:,} bytes; at most {LONGEST} are taken",
+            hint="Send a hash of it, such as SHA-256.",
         )
     if "\0" in name:
         raise InvalidInput(

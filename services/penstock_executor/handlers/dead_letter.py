@@ -19,9 +19,9 @@ from penstock.store.database import Transaction
 
 async def handle(batch: Batch, tx: Transaction) -> None:
     lost: dict[tuple[str, str], set[UUID]] = {}
-    for delivery in batch.deliveries:
-        letter = letter_of(delivery)
-        await dead_letters.keep(tx, letter)
+    letters = [letter_of(delivery) for delivery in batch.deliveries]
+    await dead_letters.keep(tx, letters)
+    for delivery, letter in zip(batch.deliveries, letters, strict=True):
         if letter.queue.startswith(queues.WORK):
             for id in await _single_out(tx, delivery, letter.queue):
                 lost.setdefault((letter.queue, letter.reason), set()).add(id)

@@ -14,7 +14,25 @@ def test_a_tenant_is_one_segment_of_a_namespace(tenant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "tenant", ["", "a::b", ":", "*", "a.b", "A", "-a", "a b", "a\0", "a\n", "é", "a" * 64, "a" * 1000, None, 7, "\ud800"]
+    "tenant",
+    [
+        "",
+        "a::b",
+        ":",
+        "*",
+        "a.b",
+        "A",
+        "-a",
+        "a b",
+        "a\0",
+        "a\n",
+        "é",
+        "a" * 64,
+        "a" * 1000,
+        None,
+        7,
+        "\ud800",
+    ],
 )
 def test_what_would_not_be_one_is_refused_with_what_to_do(tenant: object) -> None:
     with pytest.raises(InvalidInput, match="no name of a tenant") as caught:
@@ -23,7 +41,9 @@ def test_what_would_not_be_one_is_refused_with_what_to_do(tenant: object) -> Non
     assert len(caught.value.message) < 100
 
 
-@pytest.mark.parametrize("name", ["order-7", " ", "日本", "a::b", "\x7f", "x" * LONGEST, "é" * (LONGEST // 2)])
+@pytest.mark.parametrize(
+    "name", ["order-7", " ", "日本", "a::b", "\x7f", "x" * LONGEST, "é" * (LONGEST // 2)]
+)
 def test_a_key_may_be_any_text(name: str) -> None:
     assert check_name(name, "the key") == name
 
