@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import structlog
 from aiormq.abc import AbstractConnection as Connection
@@ -35,7 +37,7 @@ class RabbitMQTransport:
     `prefix`: what all exchanges and queues begin with; another prefix is another, independent installation.
     `declare`: make the topology; False: only check that it is there.
     `delivery_limit`: a message delivered this often without an ack goes to the dead letters.
-    `publish_timeout`, `connect_deadline`, `watchdog_interval`, `heartbeat`: seconds.
+    `publish_timeout`, `connect_deadline`, `watchdog_interval`, `topology_interval`, `heartbeat`: seconds.
     `client`: who this is, in the broker's list of connections. `supervisor`: of the process whose end it is when what
     keeps the connections ends; by default of nobody's.
     """
@@ -54,6 +56,7 @@ class RabbitMQTransport:
         publish_timeout: float = 10.0,
         connect_deadline: float = 30.0,
         watchdog_interval: float = 15.0,
+        topology_interval: float = 15.0,
         heartbeat: int = 10,
         client: str = "penstock",
         supervisor: Supervisor | None = None,
@@ -75,10 +78,13 @@ class RabbitMQTransport:
         self._supervisor = supervisor or Supervisor()
         self._consuming = Link(addresses, "consume", self._supervisor, prepare=self._prepare)
         self._publishing = Link(addresses, "publish", self._supervisor)
-        self._publisher = Publisher(self._publishing, publish_timeout)
+        self._publisher = Publisher(self._publishing, publish_timeout, self._doubt)
+        self._looking_after = topology_interval
+        self._doubted = asyncio.Event()
+        self._missing = ""
         self._consumers: list[Consumer] = []
         self._listeners: list[Listener] = []
-        self._watchdog: asyncio.Task[None] | None = None
+        self._watching: list[asyncio.Task[None]] = []
 
     @property
     def healthy(self) -> bool:
@@ -92,13 +98,13 @@ class RabbitMQTransport:
         except BaseException:
             await self.close()
             raise
-        self._watchdog = self._supervisor.start(
-            "rabbitmq watchdog", lambda: watch(self._consumers, self._interval)
-        )
+        self._watching = [
+            self._supervisor.start("rabbitmq watchdog", lambda: watch(self._consumers, self._interval)),
+            self._supervisor.start("rabbitmq topology", self._look_after_topology),
+        ]
 
     async def close(self) -> None:
-        if self._watchdog is not None:
-            await self._supervisor.stop(self._watchdog)
+        await self._supervisor.stop(*self._watching)
         for consumer in self._consumers:
             await consumer.close()
         for listener in self._listeners:
@@ -130,17 +136,24 @@ class RabbitMQTransport:
         self._known[queue] = None
 
     async def depth(self, queue: str) -> int:
+        return await self._count(queue) or 0
+
+    async def missing(self, queues: Sequence[str]) -> list[str]:
+        """Those of these queues that are not on the broker, by their names there."""
+        return [self._names.queue(queue) for queue in queues if await self._count(queue) is None]
+
+    async def _count(self, queue: str) -> int | None:
+        """How many messages wait there. None: there is no such queue."""
         connection = await self._consuming.connection(wait=RECONNECT_WAIT)
         async with answered():
             channel = await connection.channel(publisher_confirms=False)
         try:
             async with answered():
-                return (
-                    await channel.queue_declare(self._names.queue(queue), passive=True)
-                ).message_count or 0
+                declared = await channel.queue_declare(self._names.queue(queue), passive=True)
+                return declared.message_count or 0
         except ConnectionFailed as error:
             if isinstance(error.__cause__, ChannelNotFoundEntity):
-                return 0
+                return None
             raise
         finally:
             await close_channel(channel)
@@ -160,8 +173,34 @@ class RabbitMQTransport:
         self._listeners.append(listener)
         return listener
 
+    def _doubt(self, keys: Collection[str]) -> None:
+        """Something came back, or an exchange may be gone: look at once, if it is anything that we have declared."""
+        if not keys or not self._known.keys().isdisjoint(keys):
+            self._doubted.set()
+
+    async def _look_after_topology(self) -> None:
+        """An operator may delete a queue or a binding while nobody reconnects: it is declared again, or, where others
+        declare it, what is missing is said."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._looking_after * random.uniform(0.8, 1.2)):
+                    await self._doubted.wait()
+            self._doubted.clear()
+            try:
+                await self._prepare(await self._consuming.connection(wait=RECONNECT_WAIT))
+                for listener in self._listeners:
+                    await listener.bind()
+                self._missing = ""
+            except ConfigurationError as error:
+                if error.message != self._missing:  # said once
+                    log.error("rabbitmq_topology", reason=error.message, hint=error.hint)
+                self._missing = error.message
+            except ConnectionFailed as error:
+                log.debug("rabbitmq_topology_not_looked_at", reason=error.message)
+            await asyncio.sleep(min(1.0, self._looking_after))  # however much comes back
+
     async def _prepare(self, connection: Connection) -> None:
-        """On every new connection: the broker may have lost what was there."""
+        """On every new connection, and now and then: the broker may have lost what was there."""
         async with answered():
             channel = await connection.channel(publisher_confirms=False)
         try:
