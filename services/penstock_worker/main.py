@@ -17,7 +17,7 @@ from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.settings import Settings
 from penstock_worker import heartbeat_answer
 from penstock_worker.action_durations import ActionDurations
-from penstock_worker.cancellations import cancel_on_broadcasts
+from penstock_worker.broadcasts import obey_broadcasts
 from penstock_worker.executors import executors
 from penstock_worker.run_logs import RunLogs
 from penstock_worker.runner import Runner
@@ -75,11 +75,11 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             start("logs", logs.run),
             start("durations", durations.run),
             start(
-                "cancellations",
-                partial(cancel_on_broadcasts, parts.transport, parts.database.session(), runner),
+                "broadcasts", partial(obey_broadcasts, parts.transport, parts.database.session(), runner)
             ),
         ]
         consuming = [start(f"consume {route}", partial(runner.consume, route)) for route in routes]
+        consuming.append(start("parked work", runner.parked_work.run))
         parts.metrics.show(
             gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.slots.free},
             counters={"claims_lost": lambda: runner.reports.lost},

@@ -23,6 +23,8 @@ from penstock.store.invariants import INVARIANTS
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loops import fire_timers, reap_workers
 from penstock_worker.claims import Claims
+from penstock_worker.executor_room import ExecutorRoom
+from penstock_worker.slots import Slots
 from tests.interleavings.broker import Fickle, Silent
 from tests.interleavings.stage import Work
 from tests.penstock.store.admission.desk import FINISH, Desk
@@ -109,10 +111,9 @@ class Scene(Desk):
         async def work(session: Session) -> list[UUID]:
             async for attempt in soon():
                 with attempt:
-                    found, _ = await Claims(session, identity, self._action).claim(
-                        "work.default", list(ids), take
-                    )
-            return [one.event.execution_id for one in found]
+                    claims = Claims(session, identity, self._action, Slots(take), ExecutorRoom({}))
+                    found = [claimed async for claimed in claims.claim("work.default", list(ids))]
+            return [one.event.execution_id for claimed in found for one in claimed.attempts]
 
         return work
 
