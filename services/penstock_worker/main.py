@@ -74,9 +74,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             start("reports", runner.reports.run),
             start("logs", logs.run),
             start("durations", durations.run),
-            start(
-                "broadcasts", partial(obey_broadcasts, parts.transport, parts.database.session(), runner)
-            ),
+            start("broadcasts", partial(obey_broadcasts, parts.transport, parts.database.session(), runner)),
         ]
         consuming = [start(f"consume {route}", partial(runner.consume, route)) for route in routes]
         consuming.append(start("parked work", runner.parked_work.run))

@@ -14,7 +14,7 @@ import pytest
 from penstock import action, current
 from penstock.run.steering import Defer
 from penstock.store import crash_points
-from tests.crash.points.sites import site_of
+from tests.crash.points.sites import site_of, sites
 from tests.flows import shop
 from tests.flows.installation import Installation
 
@@ -23,6 +23,7 @@ from tests.flows.installation import Installation
 def lost_after(function: str) -> Iterator[list[str]]:
     """Loses the connection on which a commit of this function has just been made, once."""
     lost: list[str] = []
+    sites()  # parsed here, and not by two threads at once when both come to the hook
 
     def reached(what: str, connection: object) -> None:
         site = site_of(sys._getframe(2), what)

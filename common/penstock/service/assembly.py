@@ -41,6 +41,7 @@ def make_transport(settings: Settings, *, role: str, supervisor: Supervisor | No
         declare=settings.declare_topology,
         queue_type=settings.queue_type,
         delivery_limit=settings.delivery_limit,
+        prefetch_bytes=settings.prefetch_bytes,
         client=f"penstock {role} {settings.name}",
         supervisor=supervisor,
     )

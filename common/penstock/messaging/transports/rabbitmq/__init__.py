@@ -37,6 +37,7 @@ class RabbitMQTransport:
     `prefix`: what all exchanges and queues begin with; another prefix is another, independent installation.
     `declare`: make the topology; False: only check that it is there.
     `delivery_limit`: a message delivered this often without an ack goes to the dead letters.
+    `prefetch_bytes`: of the messages that a consumer of a queue holds at the most, and one message more.
     `publish_timeout`, `connect_deadline`, `watchdog_interval`, `topology_interval`, `heartbeat`: seconds.
     `client`: who this is, in the broker's list of connections. `supervisor`: of the process whose end it is when what
     keeps the connections ends; by default of nobody's.
@@ -53,6 +54,7 @@ class RabbitMQTransport:
         declare: bool = True,
         queue_type: QueueType = "quorum",
         delivery_limit: int = 20,
+        prefetch_bytes: int = 16 * 2**20,
         publish_timeout: float = 10.0,
         connect_deadline: float = 30.0,
         watchdog_interval: float = 15.0,
@@ -68,6 +70,7 @@ class RabbitMQTransport:
             )
         addresses = address.parse(url, heartbeat=heartbeat, client=client)
         self._deadline = connect_deadline
+        self._prefetch_bytes = prefetch_bytes
         self._interval = watchdog_interval
         self._names = Names(prefix)
         self._topology = Topology(
@@ -119,7 +122,9 @@ class RabbitMQTransport:
         return await self._publisher.publish([wire.outgoing(message, self._names) for message in messages])
 
     async def subscribe(self, queue: str, prefetch: int) -> Subscription:
-        consumer = Consumer(queue, prefetch, self._consuming, self._topology, self._publisher)
+        consumer = Consumer(
+            queue, prefetch, self._prefetch_bytes, self._consuming, self._topology, self._publisher
+        )
         await consumer.open(self._deadline)
         self._known[queue] = None
         self._consumers[:] = [c for c in self._consumers if not c.closed] + [consumer]
