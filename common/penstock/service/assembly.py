@@ -11,11 +11,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import structlog
 
 from penstock.errors import PenstockError
+from penstock.ids import new_id
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.transports import Transport
@@ -26,12 +28,12 @@ from penstock.store.database import Database
 log = structlog.get_logger()
 
 
-def make_transport(settings: Settings, *, role: str) -> Transport:
-    """The transport that the settings ask for, not yet open."""
+def make_transport(settings: Settings, *, role: str, process: UUID | None = None) -> Transport:
+    """The transport that the settings ask for, not yet open, for a process that others know by its heartbeats, or None."""
     if settings.broker_url is None:
         from penstock.messaging.transports.postgres import PostgresTransport
 
-        return PostgresTransport(settings, role=role)
+        return PostgresTransport(settings, role=role, process=process)
     from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 
     return RabbitMQTransport(
@@ -83,12 +85,13 @@ async def until_stopped(service: Coroutine[Any, Any, None], stop: Stop) -> None:
 
 @dataclass(slots=True)
 class Parts:
-    """What a running service is made of."""
+    """What a running service is made of. `process` is its random id, under which others know it."""
 
     settings: Settings
     database: Database
     transport: Transport
     publisher: Publisher
+    process: UUID = field(default_factory=new_id)
     metrics: Metrics = field(default_factory=Metrics)
 
 
@@ -96,11 +99,12 @@ class Parts:
 async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     """Connect to PostgreSQL and the broker; close both at the end. Raises ConnectionFailed after the deadline."""
     database = Database(settings, role=role)
-    transport = make_transport(settings, role=role)
+    process = new_id()
+    transport = make_transport(settings, role=role, process=process)
     publisher = Publisher(transport, database)
     try:
         await transport.open()
-        yield Parts(settings, database, transport, publisher)
+        yield Parts(settings, database, transport, publisher, process)
     finally:
         await publisher.close()
         await transport.close()

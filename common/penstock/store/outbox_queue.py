@@ -41,16 +41,19 @@ with taken as (
         and due_at between statement_timestamp() - make_interval(secs => $4) and statement_timestamp()
     order by due_at, id limit $2 for update skip locked
 )
-update outbox o set due_at = clock_timestamp() + make_interval(secs => $3), tries = tries + 1
+update outbox o set due_at = clock_timestamp() + make_interval(secs => $3), tries = tries + 1, holder = $5
 from taken t where o.id = t.id
 returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries,
     extract(epoch from statement_timestamp() - t.due_at)::float8 as age
 """
 
 
-async def take(session: Session, queue: str, limit: int, lease: float, reach: float) -> list[Taken]:
-    """Lease up to `limit` messages of a queue for `lease` seconds, of those that became due within `reach` seconds."""
-    return rows_as(Taken, await session.fetch(TAKE, queue, limit, lease, reach))
+async def take(
+    session: Session, queue: str, limit: int, lease: float, reach: float, holder: UUID | None
+) -> list[Taken]:
+    """Lease up to `limit` messages of a queue for `lease` seconds, or until this process has ended (None: one that nobody
+    would miss), of those that became due within `reach` seconds."""
+    return rows_as(Taken, await session.fetch(TAKE, queue, limit, lease, reach, holder))
 
 
 PUT = """

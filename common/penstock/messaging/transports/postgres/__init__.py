@@ -14,6 +14,7 @@ import math
 import random
 import time
 from collections.abc import Sequence
+from uuid import UUID
 
 import asyncpg
 import orjson
@@ -41,8 +42,10 @@ class PostgresTransport:
     name = "postgres"
     outbox_is_queue = True
 
-    def __init__(self, settings: Settings, *, role: str = "transport") -> None:
+    def __init__(self, settings: Settings, *, role: str = "transport", process: UUID | None = None) -> None:
+        """`process`: the one that the messages it takes come back from when it has ended."""
         self._settings = settings
+        self._process = process
         self._database = Database(settings, role=role)
         self._wake = self._database.session(relaxed=True)
         self._put = self._database.session()
@@ -203,7 +206,7 @@ class PostgresTransport:
 
     async def subscribe(self, queue: str, prefetch: int) -> Subscription:
         subscription = Subscription(
-            self.forget, self.wake, queue, prefetch, self._take, self._put, self._settings
+            self.forget, self.wake, queue, prefetch, self._take, self._put, self._settings, self._process
         )
         self._subscriptions.setdefault(queue, []).append(subscription)
         return subscription
