@@ -24,8 +24,8 @@ begin
     into r
     from process p cross join lateral (
         select case when p.beat_at = '-infinity' then 'left'
-                    when p.unlocked_at < clock_timestamp() - p_grace and p.lock_key <> all (l.held)
-                        and p.beat_at > l.witness then 'ended'
+                    when p.lock_key is not null and p.lock_key <> all (l.held) and p.beat_at > l.witness
+                        and p.unlocked_at < clock_timestamp() - p_grace then 'ended'
                     when p.beat_at < clock_timestamp() - p_stale and v_resumed < clock_timestamp() - p_stale then 'silent'
                end as why,
             case when isfinite(p.beat_at) then clock_timestamp() - p.beat_at else interval '0' end as age) x
