@@ -13,10 +13,11 @@ from uuid import UUID
 
 import structlog
 
-from penstock.errors import PenstockError, Undecodable
+from penstock.errors import Undecodable
 from penstock.messaging import broadcast, envelope
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
+from penstock.messaging.retry_log import RetryLog, reason_of
 from penstock.messaging.transports import Delivery, Message, Transport
 from penstock.store import queues
 from penstock.store.database import Database, Transaction, retried
@@ -64,6 +65,7 @@ class Consumer:
         self._seconds = metrics.batch_seconds.labels(route.queue)
         self._items = metrics.batch_items.labels(route.queue)
         self._retries = metrics.retries.labels(route.queue)
+        self._retry_log = RetryLog(route.queue)
         self._dead = metrics.dead_letters.labels(route.queue)
         self._transport = transport
         self._session = database.session()
@@ -138,17 +140,20 @@ class Consumer:
         return good, sorted(ids)
 
     async def _transact(self, batch: Batch) -> None:
-        tries = 0
+        failed: Exception | None = None
 
         async def handle() -> Transaction:
-            nonlocal tries
-            tries += 1
-            if tries > 1:
+            nonlocal failed
+            if failed is not None:
                 self._retries.inc()
-                log.warning("handler.retried", queue=self.route.queue, tries=tries)
-            with self._seconds.time():
-                async with self._session.transaction() as tx:
-                    await self.route.handle(batch, tx)
+                self._retry_log.add(failed)
+            try:
+                with self._seconds.time():
+                    async with self._session.transaction() as tx:
+                        await self.route.handle(batch, tx)
+            except Exception as error:
+                failed = error
+                raise
             return tx
 
         tx = await retried(handle)
@@ -182,21 +187,16 @@ class Consumer:
             body=envelope.encode(type, [id]),
             id=f"{delivery.id}-{id}",
             type=type,
-            headers={"x-penstock-reason": _reason(error), "x-penstock-queue": self.route.queue},
+            headers={"x-penstock-reason": reason_of(error), "x-penstock-queue": self.route.queue},
         )
         log.error(
-            "handler.gave_up", queue=self.route.queue, id=str(id), reason=_reason(error), exc_info=error
+            "handler.gave_up", queue=self.route.queue, id=str(id), reason=reason_of(error), exc_info=error
         )
         self._dead.inc()
         while not (await self._transport.publish([single]))[0]:
             await asyncio.sleep(1)
 
     async def _bury(self, delivery: Delivery, error: Exception) -> None:
-        log.warning("message.dead", queue=self.route.queue, message=delivery.id, reason=_reason(error))
+        log.warning("message.dead", queue=self.route.queue, message=delivery.id, reason=reason_of(error))
         self._dead.inc()
-        await retried(lambda: self._subscription.dead_letter([delivery], _reason(error)))
-
-
-def _reason(error: Exception) -> str:
-    text = error.message if isinstance(error, PenstockError) else str(error)
-    return f"{type(error).__name__}: {text}"[:500]
+        await retried(lambda: self._subscription.dead_letter([delivery], reason_of(error)))

@@ -18,6 +18,7 @@ from uuid import UUID
 
 import asyncpg
 import orjson
+import structlog
 
 from penstock.errors import ConnectionFailed
 from penstock.messaging.transports import Message
@@ -28,6 +29,8 @@ from penstock.settings import Settings
 from penstock.store import crash_points, notifications, outbox_queue, queues
 from penstock.store.database import Database, backoff, is_transient
 from penstock.store.outbox_queue import NewMessage
+
+log = structlog.get_logger()
 
 CHANNEL = "penstock"
 STATUS_CHANNEL = "penstock.status"
@@ -136,9 +139,9 @@ class PostgresTransport:
             names, self._pending = self._pending, set()
             try:
                 await notifications.notify(self._wake, CHANNEL, ",".join(sorted(names)))
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except Exception as error:
                 if not is_transient(error):
-                    raise
+                    log.exception("postgres.notify_failed")
                 return  # consumers poll
 
     async def _poll(self) -> None:
