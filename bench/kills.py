@@ -147,7 +147,11 @@ async def measure(count: int) -> None:
         settings = Settings(database_url=SecretStr(database), broker_url=SecretStr(broker))
         await migrate.upgrade(settings)
         outside = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        given = {"PENSTOCK_DATABASE_URL": database, "PENSTOCK_BROKER_URL": broker, "PENSTOCK_LOG_LEVEL": "warning"}
+        given = {
+            "PENSTOCK_DATABASE_URL": database,
+            "PENSTOCK_BROKER_URL": broker,
+            "PENSTOCK_LOG_LEVEL": "warning",
+        }
         fleet = Fleet({**outside, **given}, servers.folder / "services.log")
         try:
             async with Client.connect(settings) as client:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from penstock.ids import new_id
 from tests.crash.processes import Fleet
 from tests.flows import shop
 from tests.flows.installation import Installation
 
-NEVER = {
+NEVER: dict[str, Any] = {
     "heartbeat_interval": 1000.0,
     "stale_threshold": 3600.0,
     "sweep_interval": 3000.0,
@@ -66,7 +67,9 @@ async def test_what_a_killed_executor_had_in_hand_is_done_by_another(
         )
         fleet.worker()
         await house.until("select 1 from process having count(*) = 3", seconds=60)
-        assert await house.client.result(await house.client.start("shop.count", {"words": "a"}), timeout=60) == 1
+        assert (
+            await house.client.result(await house.client.start("shop.count", {"words": "a"}), timeout=60) == 1
+        )
         async with house.session.transaction() as tx:  # it has leased a message, and does nothing with it
             [[message]] = await tx.fetch(REQUEST, id := new_id())
             await tx.fetch(TAKE, message, holder)

@@ -47,7 +47,9 @@ async def ended(house: Installation, count: int) -> None:
     )
 
 
-async def test_an_outage_below_the_threshold_runs_nothing_again(apart: Installation, server: Postgres) -> None:
+async def test_an_outage_below_the_threshold_runs_nothing_again(
+    apart: Installation, server: Postgres
+) -> None:
     await apart.client.start_many("shop.wait_for", [{"seconds": 9.0}] * 10)
     await apart.until("select 1 from execution where status = 'running' having count(*) = 10")
     await away(server, 4.0)
@@ -64,8 +66,11 @@ async def test_a_longer_one_ends_the_work_of_nobody_by_loss(apart: Installation,
     await ended(apart, 3)
     rows = await apart.rows("select attempt, recoveries from execution")
     assert {tuple(row) for row in rows} == {(2, 0)}
-    reasons = await apart.rows("select distinct reason from history where old = 'running' and new = 'requested'")
-    assert all("could not reach the database for" in row["reason"] for row in reasons) and reasons
+    reasons = await apart.rows(
+        "select distinct reason from history where old = 'running' and new = 'requested'"
+    )
+    assert all("could not reach the database for" in row["reason"] for row in reasons)
+    assert reasons
     await apart.sound()
 
 
@@ -85,7 +90,10 @@ async def test_a_worker_that_alone_is_cut_off_ends_its_work_before_another_has_i
             running.pop()
         return "done"
 
-    async with Proxy(urlsplit(server.dsn()).port or 0) as proxy, Installation(server.dsn(), None, **THRESHOLDS) as house:
+    async with (
+        Proxy(urlsplit(server.dsn()).port or 0) as proxy,
+        Installation(server.dsn(), None, **THRESHOLDS) as house,
+    ):
         through = urlsplit(server.dsn())
         address = urlunsplit(through._replace(netloc=f"{through.netloc.rsplit(':', 1)[0]}:{proxy.port}"))
         await house.apply(watched)

@@ -35,7 +35,12 @@ BY = tuple(f"lock.by_{n}" for n in range(4))
 
 
 def limited(name: str) -> Any:
-    @action(pack="lock", ref=name, limits=[Limit(3), Limit(1, by="customer")], retry=RetryPolicy(max_attempts=2, initial_delay=0.01))
+    @action(
+        pack="lock",
+        ref=name,
+        limits=[Limit(3), Limit(1, by="customer")],
+        retry=RetryPolicy(max_attempts=2, initial_delay=0.01),
+    )
     async def work(customer: int = 0, fails: bool = False) -> int:
         await asyncio.sleep(0.01)
         if fails:
@@ -47,15 +52,20 @@ def limited(name: str) -> Any:
 
 ACTIONS = [limited(name) for name in BY]
 
+
 async def test_no_transaction_takes_the_locks_of_keys_out_of_their_order(house: Installation) -> None:
     connection = await (await house.parts()).database.connect()
     await connection.execute(WATCH)
     await house.start(*ACTIONS)
     for turn in range(8):
         for ref in BY:
-            ids = await house.client.start_many(ref, [{"customer": n % 5, "fails": n % 7 == 0} for n in range(12)])
+            ids = await house.client.start_many(
+                ref, [{"customer": n % 5, "fails": n % 7 == 0} for n in range(12)]
+            )
         await house.client.cancel(*ids[turn % 2 :: 2])
-    await house.until("select 1 where not exists (select from execution where finished_at is null)", seconds=90)
+    await house.until(
+        "select 1 where not exists (select from execution where finished_at is null)", seconds=90
+    )
     found = await connection.fetch("select path, count(*) from out_of_order group by path")
     await connection.close()
     assert not found, "\n".join(row["path"] for row in found)

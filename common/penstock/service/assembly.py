@@ -91,8 +91,8 @@ class Parts:
     database: Database
     transport: Transport
     publisher: Publisher
-    process: UUID = field(default_factory=new_id)
     metrics: Metrics = field(default_factory=Metrics)
+    process: UUID = field(default_factory=new_id)
 
 
 @asynccontextmanager
@@ -104,7 +104,7 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     publisher = Publisher(transport, database)
     try:
         await transport.open()
-        yield Parts(settings, database, transport, publisher, process)
+        yield Parts(settings, database, transport, publisher, process=process)
     finally:
         await publisher.close()
         await transport.close()

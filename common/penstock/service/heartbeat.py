@@ -91,7 +91,9 @@ class Heartbeat:
                 break
             began = time.monotonic()
             # A thread that had to wait for its turn has missed heartbeats that it never sent.
-            silent_at = (min(began, through + interval) if failing is None else failing) + settings.silent_after
+            silent_at = (
+                min(began, through + interval) if failing is None else failing
+            ) + settings.silent_after
             patience = max(interval, PATIENCE)
             if not reported:
                 patience = min(patience, max(0.05, silent_at - began))

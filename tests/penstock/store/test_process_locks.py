@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from penstock.ids import new_id
 from penstock.settings import Settings
 from penstock.store import heartbeats, processes
-from penstock.store.database import Database, Row, Session
+from penstock.store.database import Database, Row
 from penstock.store.heartbeats import Identity
 from penstock.store.processes import LostProcess
 from tests.servers.pgbouncer import PgBouncer
@@ -52,7 +52,9 @@ class Watch:
             return await processes.reap(tx, 3600, 7200, GRACE)
 
     async def grace_goes_by(self) -> None:
-        await self.session.fetch("update process set unlocked_at = unlocked_at - make_interval(secs => $1)", GRACE + 1)
+        await self.session.fetch(
+            "update process set unlocked_at = unlocked_at - make_interval(secs => $1)", GRACE + 1
+        )
 
     async def row(self, member: Member) -> dict[str, Any]:
         [row] = await self.session.fetch("select * from process where id = $1", member.me.id)
@@ -84,7 +86,8 @@ async def test_a_process_whose_session_has_ended_is_gone_once_its_lock_stayed_fr
     assert await watch.look() is None
     await watch.grace_goes_by()
     lost = await watch.look()
-    assert lost is not None and (lost.id, lost.reason) == (member.me.id, "was lost (its session ended)")
+    assert lost is not None
+    assert (lost.id, lost.reason) == (member.me.id, "was lost (its session ended)")
     assert await watch.look() is None
     assert not await member.beat()
 
@@ -139,7 +142,8 @@ async def test_whoever_lived_through_it_is_witness_enough(home: Database) -> Non
     assert await watch.look() is None
     await watch.grace_goes_by()
     lost = await watch.look()
-    assert lost is not None and lost.id == member.me.id
+    assert lost is not None
+    assert lost.id == member.me.id
     assert (await watch.row(witness))["state"] == "active"
 
 
@@ -152,7 +156,8 @@ async def test_who_has_not_taken_a_lock_is_judged_by_its_heartbeats(home: Databa
     assert await watch.look() is None
     await watch.session.fetch("update process set beat_at = clock_timestamp() - interval '90 minutes'")
     lost = await watch.look()
-    assert lost is not None and lost.reason.startswith("was lost (no heartbeat for 54")
+    assert lost is not None
+    assert lost.reason.startswith("was lost (no heartbeat for 54")
 
 
 async def test_a_silence_of_everybody_is_nobodys_loss(home: Database) -> None:

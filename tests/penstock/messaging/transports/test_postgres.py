@@ -14,8 +14,8 @@ from penstock.messaging.transports.postgres import PostgresTransport, look_back
 from penstock.messaging.transports.postgres.look_back import EVERYTHING
 from penstock.settings import Settings
 from penstock.store.outbox_queue import TAKE
-from tests.servers.postgres import Postgres
 from tests.penstock.messaging.transports.traffic import QUEUE, bodies, message, receive
+from tests.servers.postgres import Postgres
 
 
 async def test_what_is_published_right_before_a_close_wakes_who_waits_for_it(database: str) -> None:
