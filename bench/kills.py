@@ -1,7 +1,7 @@
 """How long after a kill -9 the work runs again, at default settings, on an otherwise idle installation on RabbitMQ.
 
-    python -m bench.kills               # 50 workers and 50 executors: ten minutes
-    python -m bench.kills --count 10
+    python -m bench.kills               # 50 workers and 50 executors: a quarter of an hour
+    python -m bench.kills --count 10 --only worker
 
 A worker is killed while it runs one execution: measured is until that runs on another worker. An executor is killed while
 executions are submitted, one each 20 ms: measured is, of those that were open then, until the last has completed.
@@ -139,7 +139,7 @@ async def executor_killed(client: Client, fleet: Fleet) -> float:
     return await seconds_until(client, at, LEFT, open_, gone=True)
 
 
-async def measure(count: int) -> None:
+async def measure(count: int, only: str | None) -> None:
     async with started(broker=True) as servers:
         assert servers.rabbitmq is not None
         await servers.postgres.execute(f"create database {DATABASE}")
@@ -159,6 +159,8 @@ async def measure(count: int) -> None:
                 for role in ("executor", "worker") * OF_EACH:
                     fleet.start(role)
                 for what, kill in (("worker", worker_killed), ("executor", executor_killed)):
+                    if only not in (None, what):
+                        continue
                     took = []
                     for _ in range(count):
                         await all_there(client, fleet)
@@ -177,4 +179,6 @@ def line(what: str, took: Sequence[float]) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="kill -9, and how long until the work runs again")
     parser.add_argument("--count", type=int, default=50)
-    asyncio.run(measure(parser.parse_args().count))
+    parser.add_argument("--only", choices=["worker", "executor"])
+    given = parser.parse_args()
+    asyncio.run(measure(given.count, given.only))

@@ -73,8 +73,9 @@ from reap_process(make_interval(secs => $1), make_interval(secs => $2), make_int
 
 async def reap(tx: Transaction, stale: float, silence: float, grace: float) -> LostProcess | None:
     """Take everything away from one process that is gone: whose session ended more than `grace` seconds ago, or that has not
-    beaten for `stale` seconds (and not everybody was silent for `silence` seconds lately). None: there is none."""
-    for row in await tx.stage(REAP, stale, silence, grace):
+    beaten for `stale` seconds (and not everybody was silent for `silence` seconds lately). None: there is none. The whole
+    transaction, in one round trip."""
+    for row in await tx.stage_alone(REAP, stale, silence, grace):
         return LostProcess(row["worker"], row["name"], row["reason"], row["age"], len(row["moved"]))
     return None
 
@@ -82,6 +83,6 @@ async def reap(tx: Transaction, stale: float, silence: float, grace: float) -> L
 FORGET_DEAD = "delete from process where state = 'dead' and beat_at < clock_timestamp() - interval '1 day'"
 
 
-async def forget_dead(tx: Transaction) -> None:
+async def forget_dead(session: Session) -> None:
     """Forget processes that are dead for a day."""
-    await tx.fetch(FORGET_DEAD)
+    await session.fetch(FORGET_DEAD)

@@ -23,8 +23,6 @@ async def turn(parts: Parts, session: Session) -> bool:
     settings = parts.settings
     async with session.transaction() as tx:
         lost = await processes.reap(tx, settings.lost_after, settings.silence, GRACE)
-        if lost:
-            await processes.forget_dead(tx)
     if lost is None:
         return False
     parts.publisher.publish(tx.staged)
@@ -37,6 +35,7 @@ async def turn(parts: Parts, session: Session) -> bool:
         recovered=lost.recovered,
     )
     await relay(parts.transport, session, min(GRACE, settings.relay_age), holder=parts.process)
+    await processes.forget_dead(session)
     return True
 
 
