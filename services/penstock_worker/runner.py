@@ -179,7 +179,7 @@ class Runner:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         elif running.cancelled:
             self._report(owned, Ending(CANCELLED))
-        elif running.begun:  # it is counted neither among its attempts that failed nor among those that were lost
+        elif running.begun:  # draining, or given up
             self._report(owned, ending_of_unfinished(owned.version.recovery, running.given_up))
         else:
             self._report(owned, NOT_BEGUN)

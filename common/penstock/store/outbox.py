@@ -45,7 +45,7 @@ with old as (
     limit $2
 )
 update outbox o set due_at = clock_timestamp() + make_interval(secs => $4), holder = $6
-from old where o.id = old.id
+where o.id = any (array(select id from old))
 returning o.id as outbox_id, o.queue, o.ids, o.tries, o.body, o.message_id
 """
 
