@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.chaos.mutations import ROOT, Fault, faults
+from tests.chaos.mutations import LEFT_OUT, Fault, faults
+from tests.crash.processes import ROOT, python_path
+
+WHAT_A_PROCESS_RUNS = """
+import pathlib, subprocess, sys
+from tests.crash.processes import Fleet
+where = "import penstock, penstock_executor as e, penstock_worker as w; print(penstock.__path__, e.__path__, w.__path__)"
+subprocess.run([sys.executable, "-c", where], env=Fleet("", None, pathlib.Path("log")).environment, check=True)
+"""
 
 
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.what)
@@ -22,3 +33,17 @@ def test_it_can_be_planted_and_its_test_is_there(tmp_path: Path, fault: Fault) -
 
 def test_there_are_enough_of_them() -> None:
     assert len(faults()) >= 15
+
+
+def test_processes_that_tests_of_a_copy_start_run_the_copy(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
+    done = subprocess.run(
+        [sys.executable, "-c", WHAT_A_PROCESS_RUNS],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": python_path(copy)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.count(str(copy)) == 3, done.stderr
+    assert str(ROOT) not in done.stdout

@@ -20,6 +20,10 @@ class ConnectionFailed(PenstockError):
     """PostgreSQL or RabbitMQ could not be reached within the deadline."""
 
 
+class PartEnded(PenstockError):
+    """A part that a service must not live without has ended, so the service ends. Start it again, and look at its log."""
+
+
 class DefinitionError(PenstockError):
     """An action, trigger, rule, workflow, limit, route or schedule is wrong as written."""
 

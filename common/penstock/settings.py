@@ -52,6 +52,8 @@ class Settings(BaseSettings):
 
     batch: int = Field(default=500, ge=1, le=5000)
     """Items that a handler takes in one transaction at the most."""
+    prefetch_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
+    """Bytes of messages that a consumer of a queue holds at the most, and one message more."""
     payload_cap: int = Field(default=256 * 1024, ge=1024)
     """Bytes of a payload, of parameters, and of a result at the most."""
     max_workflow_depth: int = Field(default=20, ge=1, le=1000)

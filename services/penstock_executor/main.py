@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import structlog
 
 from penstock.messaging.consumer import Consumer
 from penstock.messaging.messages import Due
-from penstock.service.assembly import Parts, Stop, assembled, cancel, migrated, supervise
+from penstock.service.assembly import Parts, Stop, assembled, migrated
 from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.settings import Settings
@@ -33,7 +34,7 @@ async def serve(settings: Settings, stop: Stop) -> None:
 async def work(parts: Parts, stop: Stop) -> None:
     settings = parts.settings
     identity = Identity(parts.process, "executor", settings.name)
-    heartbeat = Heartbeat(settings, identity)
+    heartbeat = Heartbeat(settings, identity, parts.supervisor)
     await heartbeat.start()
     woken: dict[Due, asyncio.Event] = {"schedules": asyncio.Event(), "timers": asyncio.Event()}
     after_a_batch = DelayedWakeup(woken["timers"], fire_timers.AFTER_A_BATCH)
@@ -49,30 +50,31 @@ async def work(parts: Parts, stop: Stop) -> None:
         )
         for route in ROUTES
     ]
-    running = [
-        asyncio.create_task(supervise(c.route.queue, c.run), name=f"consume {c.route.queue}")
-        for c in consumers
-    ]
+    start = parts.supervisor.start
+    running = [start(f"consume {c.route.queue}", c.run) for c in consumers]
     wakes = {fire_schedules.LOOP.name: woken["schedules"], fire_timers.LOOP.name: woken["timers"]}
     running += [
-        asyncio.create_task(run_loop(loop, parts, stop.asked, wakes.get(loop.name)), name=f"loop {loop.name}")
+        start(
+            f"loop {loop.name}",
+            partial(run_loop, loop, parts, stop.asked, wakes.get(loop.name)),
+            until=stop.asked,
+        )
         for loop in LOOPS
     ]
-    listening = asyncio.create_task(
-        supervise("wakeups", lambda: wake_on_broadcasts(parts, woken)), name="wakeups"
-    )
+    listening = start("wakeups", partial(wake_on_broadcasts, parts, woken))
     parts.metrics.show(gauges=gauges(parts), counters=counters(parts))
     health = await serve_health(parts)
     log.info("executor.started", id=str(identity.id), transport=parts.transport.name, port=health.port)
     stop.began.set()
     try:
-        await stop.asked.wait()
+        await parts.supervisor.until(stop.asked)
+        parts.supervisor.release(*running)
         for consumer in consumers:
             consumer.stop()
         await asyncio.wait(running, timeout=settings.grace)
         await parts.publisher.flush()
     finally:
-        await cancel(listening, *running)
+        await parts.supervisor.stop(listening, *running)
         await health.close()
         await heartbeat.stop()
     log.info("executor.stopped")

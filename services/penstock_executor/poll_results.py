@@ -85,13 +85,15 @@ async def _put_aside(
     """An event that is refused is a dead letter, as one from outside is: it can be replayed once the schema fits."""
     await dead_letters.keep(
         tx,
-        dead_letters.Letter(
-            queue=queues.EVENT_RECEIVED,
-            reason=reason,
-            body=orjson.dumps(payload),
-            type=None,
-            message_id=f"{call}-{number}",
-            headers={dead_letters.TRIGGER: trigger, dead_letters.APP: SOURCE},
-            same=(trigger, str(call), number),
-        ),
+        [
+            dead_letters.Letter(
+                queue=queues.EVENT_RECEIVED,
+                reason=reason,
+                body=orjson.dumps(payload),
+                type=None,
+                message_id=f"{call}-{number}",
+                headers={dead_letters.TRIGGER: trigger, dead_letters.APP: SOURCE},
+                same=(trigger, str(call), number),
+            ),
+        ],
     )

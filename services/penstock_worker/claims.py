@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +14,14 @@ from penstock.ids import new_id
 from penstock.run.task_executors import RunnableAction, TaskReadyEvent
 from penstock.service.heartbeat import Identity
 from penstock.store import attempts
-from penstock.store.attempts import ClaimAnswer, ClaimedAttempt
+from penstock.store.attempts import ClaimAnswer, Claimant, ClaimedAttempt
 from penstock.store.database import Session, retried
 from penstock.store.staged_messages import StagedMessage
 from penstock_worker.action_versions import ActionVersion, ActionVersions
+from penstock_worker.executor_room import ExecutorRoom
+from penstock_worker.executors import executor_name
 from penstock_worker.secret_masking import worth_hiding
+from penstock_worker.slots import Slots
 
 
 @dataclass(slots=True)
@@ -37,58 +41,91 @@ class OwnedAttempt:
     """Texts that its log and its error must not show."""
 
 
+@dataclass(slots=True)
+class Claimed:
+    """What one claim has taken; the messages that were staged for others to take the rest; whether something is parked that
+    this worker could not take; and the definitions that it has to look up before it can claim on."""
+
+    attempts: list[OwnedAttempt]
+    staged: list[StagedMessage]
+    parked: bool
+    unknown: list[int]
+
+
 class Claims:
-    """Claims for one worker."""
+    """Claims for one worker: only what it is known to have the code for, and has a free slot and a task executor with room
+    for. Where some are of versions that it has not met, the database names these instead of handing the rest on; they are
+    looked up, and what is left is claimed again.
+
+    What a claim has taken is given before anything else is asked of the database, so that nothing can lose it."""
 
     def __init__(
-        self, session: Session, worker: Identity, actions: Callable[[str], RunnableAction | None]
+        self,
+        session: Session,
+        worker: Identity,
+        actions: Callable[[str], RunnableAction | None],
+        slots: Slots,
+        room: ExecutorRoom,
     ) -> None:
         self._session = session
         self._worker = worker.id
         self._versions = ActionVersions(session, worker, actions)
+        self._slots = slots
+        self._room = room
 
-    async def claim(
-        self, queue: str, ids: Sequence[UUID], most: int
-    ) -> tuple[list[OwnedAttempt], list[StagedMessage]]:
-        """Claim at most `most` of `ids`. Returns the attempts, and the messages that were staged for others to take the rest.
-
-        Only what the worker is known to have the code for is claimed. Where some are of versions that it has not met, the
-        database names these instead of handing the rest on; they are looked up, and what is left is claimed again."""
-        owned: list[OwnedAttempt] = []
-        staged: list[StagedMessage] = []
+    async def claim(self, queue: str, ids: Sequence[UUID]) -> AsyncIterator[Claimed]:
+        """Claim as many of `ids` as there is room for."""
         left = list(ids)
         while left:
-            claim = new_id()
-            answer = await self._claim_known(claim, queue, left, most - len(owned))
-            staged += answer.staged
-            owned += await self._ready_to_run(claim, answer.attempts)
-            if not answer.unknown_definitions:
-                break
-            await self._versions.look_up(answer.unknown_definitions)
-            claimed = {attempt.execution_id for attempt in answer.attempts}
-            left = [id for id in left if id not in claimed]
-        return owned, staged
+            answer = await self._answered(partial(attempts.claim, self._session, queue=queue, ids=left))
+            yield answer
+            taken = {attempt.event.execution_id for attempt in answer.attempts}
+            left = [id for id in left if id not in taken] if answer.unknown else []
+            await self._look_up(answer.unknown)
 
-    async def _claim_known(self, claim: UUID, queue: str, ids: Sequence[UUID], most: int) -> ClaimAnswer:
-        return await retried(
-            lambda: attempts.claim(
-                self._session,
-                worker=self._worker,
-                claim=claim,
-                ids=ids,
-                most=most,
-                queue=queue,
-                known=self._versions.known,
-                lacking=self._versions.lacking,
-            )
-        )
+    async def claim_parked(self, queue: str) -> AsyncIterator[Claimed]:
+        """Claim of what is parked as much as there is room for. `parked`: some of it was for this worker."""
+        while self._slots.free:
+            answer = await self._answered(partial(attempts.claim_parked, self._session, queue=queue))
+            yield answer
+            if not answer.attempts and not answer.unknown:
+                return
+            await self._look_up(answer.unknown)
 
-    async def _ready_to_run(self, claim: UUID, claimed: Sequence[ClaimedAttempt]) -> list[OwnedAttempt]:
-        again = [attempt.execution_id for attempt in claimed if attempt.attempt > 1]
-        carried = await attempts.carried_over(self._session, again) if again else {}
-        return [self._owned(claim, attempt, carried.get(attempt.execution_id) or {}) for attempt in claimed]
+    async def _answered(self, claim: Callable[..., Awaitable[ClaimAnswer]]) -> Claimed:
+        id = new_id()
+        tries = 0
 
-    def _owned(self, claim: UUID, attempt: ClaimedAttempt, carry: Mapping[str, Any]) -> OwnedAttempt:
+        async def ask() -> ClaimAnswer:
+            nonlocal tries
+            tries += 1
+            # A try before this one may have been committed and its answer lost: what it took is found under its claim.
+            before = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
+            most = max(0, self._slots.free - before)
+            answer = await claim(who=self._claimant(id, most), most=most)
+            if tries > 1:
+                answer.attempts = await attempts.claimed(self._session, id)
+            return answer
+
+        answer = await retried(ask)
+        owned = [self._owned(id, attempt) for attempt in answer.attempts]
+        return Claimed(owned, answer.staged, answer.parked, answer.unknown_definitions)
+
+    def _claimant(self, claim: UUID, most: int) -> Claimant:
+        versions = self._versions
+        full = self._room.below(most)
+        limited = [
+            (definition, name, full[name])
+            for definition in (versions.known if full else ())
+            if (name := executor_name(versions[definition].action)) in full
+        ]
+        return Claimant(self._worker, claim, versions.known, versions.lacking, limited)
+
+    async def _look_up(self, definitions: Sequence[int]) -> None:
+        if definitions:
+            await retried(lambda: self._versions.look_up(definitions))
+
+    def _owned(self, claim: UUID, attempt: ClaimedAttempt) -> OwnedAttempt:
         version = self._versions[attempt.definition_id]
         options: Mapping[str, Any] = {}
         if attempt.options is not None:
@@ -107,7 +144,7 @@ class Claims:
             failures=attempt.failures,
             claim=claim,
             params=params,
-            carry=carry,
+            carry=orjson.loads(attempt.carry) if attempt.carry else {},
             context=options.get("context") or {},
             waited=attempt.waited,
             secrets=worth_hiding(version.parameters.secrets_of(params)),

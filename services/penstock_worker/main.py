@@ -10,13 +10,13 @@ import structlog
 from penstock.errors import ConfigurationError
 from penstock.language import labels
 from penstock.language.loading import Definitions, load_all
-from penstock.messaging import messages
-from penstock.service.assembly import Parts, Stop, assembled, cancel, migrated, supervise
+from penstock.service.assembly import Parts, Stop, assembled, migrated
 from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.settings import Settings
 from penstock_worker import heartbeat_answer
 from penstock_worker.action_durations import ActionDurations
+from penstock_worker.broadcasts import obey_broadcasts
 from penstock_worker.executors import executors
 from penstock_worker.run_logs import RunLogs
 from penstock_worker.runner import Runner
@@ -62,23 +62,21 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         heartbeat = Heartbeat(
             settings,
             identity,
+            parts.supervisor,
             holding=runner.slots.held,
             answer=partial(heartbeat_answer.answered, runner),
             silent=partial(heartbeat_answer.silent, runner),
         )
         await heartbeat.start()
+        start = parts.supervisor.start
         running = [
-            asyncio.create_task(supervise("reports", runner.reports.run), name="reports"),
-            asyncio.create_task(supervise("logs", logs.run), name="logs"),
-            asyncio.create_task(supervise("durations", durations.run), name="durations"),
-            asyncio.create_task(
-                supervise("cancellations", lambda: _cancel_on_broadcasts(parts, runner)), name="cancellations"
-            ),
+            start("reports", runner.reports.run),
+            start("logs", logs.run),
+            start("durations", durations.run),
+            start("broadcasts", partial(obey_broadcasts, parts.transport, parts.database.session(), runner)),
         ]
-        consuming = [
-            asyncio.create_task(supervise(route, partial(runner.consume, route)), name=f"consume {route}")
-            for route in routes
-        ]
+        consuming = [start(f"consume {route}", partial(runner.consume, route)) for route in routes]
+        consuming.append(start("parked work", runner.parked_work.run))
         parts.metrics.show(
             gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.slots.free},
             counters={"claims_lost": lambda: runner.reports.lost},
@@ -94,7 +92,8 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         )
         stop.began.set()
         try:
-            await stop.asked.wait()
+            await parts.supervisor.until(stop.asked)
+            parts.supervisor.release(*consuming)
             heartbeat.say("draining")
             runner.stop()
             await asyncio.wait(consuming, timeout=settings.grace)
@@ -102,21 +101,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             await logs.flush()
             await parts.publisher.flush()
         finally:
-            await cancel(*consuming, *running)
+            await parts.supervisor.stop(*consuming, *running)
             await health.close()
             await heartbeat.stop()
     log.info("worker.stopped")
-
-
-async def _cancel_on_broadcasts(parts: Parts, runner: Runner) -> None:
-    """End at once what is broadcast to be cancelled; what is missed here comes with the heartbeat."""
-    subscription = await parts.transport.listen()
-    try:
-        while True:
-            for delivery in await subscription.receive(100):
-                try:
-                    runner.cancel(messages.CancelRequested.model_validate_json(delivery.body).ids)
-                except ValueError:
-                    log.debug("worker.unknown_broadcast")
-    finally:
-        await subscription.close()

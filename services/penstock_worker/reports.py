@@ -12,7 +12,7 @@ import orjson
 import structlog
 
 from penstock.language.after_attempt import Ending
-from penstock.messaging.broadcast import TimerBroadcast
+from penstock.messaging.broadcast import CoalescedBroadcast
 from penstock.moves import FAILED, REQUESTED, WAITING
 from penstock.store import attempts
 from penstock.store.attempts import AttemptEnd, Finished
@@ -60,7 +60,7 @@ class Reports:
         self,
         session: Session,
         worker: UUID,
-        timers: TimerBroadcast,
+        timers: CoalescedBroadcast,
         settled: Callable[[OwnedAttempt], None],
         staged: Callable[[list[StagedMessage], int], None],
         *,

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import structlog
 
 from penstock.errors import NoCapacity
 from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_of, ending_of_unfinished
-from penstock.messaging.broadcast import TimerBroadcast
+from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner, work_parked
 from penstock.moves import CANCELLED, REQUESTED
 from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Run, RunnableAction, TaskExecutor, attempt
@@ -22,9 +24,11 @@ from penstock.service.heartbeat import Identity
 from penstock.store import outbox
 from penstock.store.queues import WORK
 from penstock_worker.action_durations import ActionDurations
-from penstock_worker.claims import Claims, OwnedAttempt
-from penstock_worker.executors import chosen
+from penstock_worker.claims import Claimed, Claims, OwnedAttempt
+from penstock_worker.executor_room import ExecutorRoom
+from penstock_worker.executors import chosen, executor_name
 from penstock_worker.next_work import NextWork
+from penstock_worker.parked_work import ParkedWork
 from penstock_worker.reports import Reports
 from penstock_worker.route_consumer import RouteConsumer
 from penstock_worker.secret_masking import concealed, concealed_outcome
@@ -80,14 +84,19 @@ class Runner:
         self._queues: set[str] = set()
         self._stopping = asyncio.Event()
         self._session = parts.database.session()
-        self._claims = Claims(self._session, worker, actions)
+        self._room = ExecutorRoom(executors)
+        self._claims = Claims(self._session, worker, actions, self.slots, self._room)
         self._claiming = asyncio.Lock()
+        self.parked_work = ParkedWork(
+            self._queues, self.slots, self._claim_parked, self._stopping, parts.settings.poll_interval
+        )
+        self._parked = CoalescedBroadcast(partial(work_parked, parts.transport), "work parked")
         self._next = NextWork(parts.publisher, self.slots, self._queues, self._claim, self._stopping)
         self.reports = Reports(
             parts.database.session(),
             worker.id,
-            TimerBroadcast(parts.transport),
-            settled=lambda attempt: self.slots.give_back(attempt.event.execution_id),
+            CoalescedBroadcast(partial(due_sooner, parts.transport, "timers"), "timers"),
+            settled=self._settled,
             staged=self._next.pass_on,
         )
 
@@ -109,32 +118,52 @@ class Runner:
     async def _claim(self, queue: str, ids: Sequence[UUID]) -> None:
         """Start as many of these as there are free slots; the rest goes back on its route."""
         async with self._claiming:  # two routes must not fill the same slots
-            claimed, staged = await self._claims.claim(queue, ids, self.slots.free)
-            sizes: dict[UUID, int] = {}
-            for one in claimed:
-                sizes[one.claim] = sizes.get(one.claim, 0) + 1
-            for claim, size in sizes.items():
-                self.reports.claims.open(claim, size)
-            waits = self._metrics.start_seconds.labels(queue.removeprefix(WORK))
-            for one in claimed:
-                waits.observe(one.waited)
-                self._start(one)
-        self._parts.publisher.publish(staged)
+            async for claimed in self._claims.claim(queue, ids):
+                self._start_all(queue, claimed)
+                if claimed.parked:
+                    self.parked_work.parked()  # room may have come since it was asked for
+                    self._parked.send()
+
+    async def _claim_parked(self, queue: str) -> bool:
+        """Start as much as there is room for of what is parked on this queue; says whether some was for this worker."""
+        waits = False
+        async with self._claiming:
+            async for claimed in self._claims.claim_parked(queue):
+                self._start_all(queue, claimed)
+                waits = claimed.parked
+        return waits
+
+    def _start_all(self, queue: str, claimed: Claimed) -> None:
+        for claim, size in Counter(one.claim for one in claimed.attempts).items():
+            self.reports.claims.open(claim, size)
+        waits = self._metrics.start_seconds.labels(queue.removeprefix(WORK))
+        for one in claimed.attempts:
+            waits.observe(one.waited)
+            self._start(one)
+        self._parts.publisher.publish(claimed.staged)
 
     # -- an attempt ----------------------------------------------------------------------------------------------
 
     def _start(self, owned: OwnedAttempt) -> None:
-        id = owned.event.execution_id
+        id, executor = owned.event.execution_id, executor_name(owned.version.action)
         self.slots.take(id, owned.event.attempt)
+        self._room.give(executor)
         task = asyncio.create_task(self._run(owned))
         self.running[id] = Running(owned, task)
-        task.add_done_callback(lambda _: self._ended(owned))
+        task.add_done_callback(lambda _: self._ended(owned, executor))
 
-    def _ended(self, owned: OwnedAttempt) -> None:
+    def _ended(self, owned: OwnedAttempt, executor: str) -> None:
         """A task that is cancelled before its first step never comes to one, and so ends without having said so."""
         running = self.running.get(owned.event.execution_id)
         if running is not None and running.attempt is owned:
             self._stopped(owned)
+        self._room.take_back(executor)
+        self.parked_work.has_room()
+
+    def _settled(self, owned: OwnedAttempt) -> None:
+        """An attempt is written down, or lost."""
+        self.slots.give_back(owned.event.execution_id)
+        self.parked_work.has_room()
 
     async def _run(self, owned: OwnedAttempt) -> None:
         event, version = owned.event, owned.version
@@ -156,11 +185,9 @@ class Runner:
         except asyncio.CancelledError:
             self._stopped(owned)
             return
-        except (
-            NoCapacity
-        ):  # threads of it that cannot be ended, say: another worker, or this one later, may have room
+        except NoCapacity as full:  # it said before the claim that it had room
             self.running.pop(event.execution_id, None)
-            self._report(owned, Ending(REQUESTED, delay=1.0, reason="its task executor was full"))
+            self._report(owned, Ending(REQUESTED, delay=1.0, reason=full.message))
             return
         took = time.monotonic() - began
         self._durations.took(event.namespace, took)
@@ -219,6 +246,7 @@ class Runner:
     def stop(self) -> None:
         """Take nothing more. `consume` returns once what it was just claiming is started."""
         self._stopping.set()
+        self.parked_work.stop()
 
     async def drain(self, grace: float, at_once: asyncio.Event) -> None:
         """Let what runs finish within `grace` seconds, give up the rest: what must run at most once fails, if it has begun, and

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from bench import marks
+from tests.crash.processes import python_path
 
 
 def test_marks_that_another_process_leaves_are_seen_here(tmp_path: Path) -> None:
@@ -13,7 +14,7 @@ def test_marks_that_another_process_leaves_are_seen_here(tmp_path: Path) -> None
     board = marks.Marks(path, create=True)
     subprocess.run(
         [sys.executable, "-c", "from bench.marks import noop\nassert noop(7) == 7\nnoop(-1)"],
-        env=os.environ | {marks.VARIABLE: str(path), "PYTHONPATH": os.getcwd()},
+        env=os.environ | {marks.VARIABLE: str(path), "PYTHONPATH": python_path()},
         check=True,
     )
     assert [bool(at) for at in board.begun(6, 3)] == [False, True, False]

@@ -13,17 +13,22 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
+import httpx
 from pydantic import SecretStr
 
 from penstock.settings import Settings
 from penstock.store import migrate
 from tests.chaos import work
+from tests.chaos.answers import Answers
 from tests.chaos.disk import Disk
 from tests.chaos.proxy import Proxy
 from tests.crash.processes import COMMAND_LINE, ROOT, Fleet
 from tests.flows.installation import Installation
+from tests.kit import lock_order
+from tests.kit.hostile_proxy import HostileProxy
 from tests.servers import choose
 from tests.servers.postgres import FAST, Postgres
+from tests.servers.process import free_port
 from tests.servers.rabbitmq import RabbitMQ
 
 Role = Literal["executor", "worker"]
@@ -40,6 +45,8 @@ class Replica:
     role: Role
     name: str
     process: subprocess.Popen[bytes]
+    port: int
+    """Of /ready."""
     started: float = field(default_factory=time.monotonic)
     leaving: bool = False
 
@@ -52,13 +59,31 @@ class Replica:
         if self.process.poll() is None:
             self.process.send_signal(number)
 
+    async def ready(self) -> bool:
+        """Whether it says that it consumes messages."""
+        try:
+            async with httpx.AsyncClient() as client:
+                answer = await client.get(f"http://127.0.0.1:{self.port}/ready", timeout=5)
+        except httpx.HTTPError:
+            return False
+        return answer.status_code == 200
+
+
+@dataclass
+class Network:
+    """What stands between a machine and the servers, and can be broken. `hostile`: before the link to the broker."""
+
+    links: Mapping[str, Proxy]
+    answers: Answers
+    hostile: HostileProxy
+
 
 class Machine:
-    """Processes that share a way to the servers."""
+    """Processes that share a way to the servers: `network`, or none that could be broken."""
 
-    def __init__(self, name: str, fleet: Fleet, links: Mapping[str, Proxy], concurrency: int) -> None:
+    def __init__(self, name: str, fleet: Fleet, network: Network | None, concurrency: int) -> None:
         self.name = name
-        self.links = links
+        self.network = network
         self.replicas: list[Replica] = []
         self._fleet = fleet
         self._concurrency = concurrency
@@ -68,8 +93,9 @@ class Machine:
         self._count += 1
         name = f"{self.name}-{role}-{self._count}"
         more = ("--module", "tests.chaos.work", "--concurrency", str(self._concurrency))
-        process = self._fleet.start(role, "--name", name, *(more if role == "worker" else ()))
-        self.replicas.append(Replica(self, role, name, process))
+        port = free_port()
+        words = ("--name", name, "--port", str(port), *(more if role == "worker" else ()))
+        self.replicas.append(Replica(self, role, name, self._fleet.start(role, *words), port))
         return self.replicas[-1]
 
     def replace(self, replica: Replica) -> Replica:
@@ -77,11 +103,15 @@ class Machine:
         self.replicas.remove(replica)
         return self.start(replica.role)
 
-    def kill(self, replica: Replica) -> None:
-        """kill -9, and another one in its place."""
+    def end(self, replica: Replica) -> None:
+        """kill -9, and nobody in its place."""
         replica.leaving = True
         if replica.process.poll() is None:
             self._fleet.kill(replica.process)
+
+    def kill(self, replica: Replica) -> None:
+        """kill -9, and another one in its place."""
+        self.end(replica)
         self.replace(replica)
 
 
@@ -92,6 +122,8 @@ class Cluster:
     machines: list[Machine]
     disk: Disk | None
     house: Installation
+    starts: Path
+    """Where work that must run at most once writes down that it began."""
     killed: list[tuple[str, float]] = field(default_factory=list)
     """Workers that were killed, and when; seconds since the epoch."""
     fallen: list[str] = field(default_factory=list)
@@ -101,11 +133,15 @@ class Cluster:
         for machine in self.machines:
             yield from (r for r in machine.replicas if role is None or r.role == role)
 
+    @property
+    def networks(self) -> list[Network]:
+        return [machine.network for machine in self.machines if machine.network is not None]
+
     def links(self, server: str | None = None) -> list[Proxy]:
         return [
             link
-            for machine in self.machines
-            for name, link in machine.links.items()
+            for network in self.networks
+            for name, link in network.links.items()
             if server is None or name == server
         ]
 
@@ -119,10 +155,22 @@ class Cluster:
                     replica.machine.replace(replica)
             await asyncio.sleep(0.5)
 
+    async def unready(self, patience: float) -> list[str]:
+        """Who still does not consume messages so many seconds from now."""
+        until = time.monotonic() + patience
+        left = list(self.replicas())
+        while left and time.monotonic() < until:
+            answers = await asyncio.gather(*(replica.ready() for replica in left))
+            left = [replica for replica, ready in zip(left, answers, strict=True) if not ready]
+            await asyncio.sleep(0.2)
+        return [replica.name for replica in left]
+
     def heal(self) -> None:
         """Whatever was broken works again."""
         for link in self.links():
             link.heal()
+        for network in self.networks:
+            network.hostile.heal()
         for replica in self.replicas():
             replica.signal(signal.SIGCONT)
         if self.disk is not None:
@@ -144,36 +192,37 @@ async def cluster(log: Path, settings: Mapping[str, Any], *, disk_mb: int = 400)
         await migrate.upgrade(Settings(database_url=SecretStr(database)))
         house = await stack.enter_async_context(Installation(database, broker, **settings))
         await house.apply(*work.ALL)
+        await lock_order.watch(house.session)
         if disk is not None:
             await disk.take_over(house.session)
 
         async def machine(
             name: str, *roles: Role, far: bool, program: Sequence[str] = COMMAND_LINE
         ) -> Machine:
-            links: dict[str, Proxy] = {}
-            if far:
-                for server, url in (("postgres", database), ("rabbitmq", broker)):
-                    links[server] = await stack.enter_async_context(Proxy(urlsplit(url).port or 0))
+            network = await _network(stack, database, broker) if far else None
             fleet = Fleet(
-                _through(database, links.get("postgres")),
-                _through(broker, links.get("rabbitmq")),
+                _through(database, network.links["postgres"].port if network else None),
+                _through(broker, network.hostile.port if network else None),
                 log,
                 program=program,
                 **settings,
             )
+            fleet.environment[work.STARTS] = str(starts)
             stack.enter_context(fleet)
-            made = Machine(name, fleet, links, concurrency=100)
+            made = Machine(name, fleet, network, concurrency=100)
             for role in roles:
                 made.start(role)
             return made
 
+        starts = log.with_name("starts")
+        starts.touch()
         clock = (str(ROOT / "tests/flows/wrong_clock.py"), CLOCKS)
         machines = [
             await machine("near", "executor", "worker", far=False),
             await machine("far", "worker", far=True),
             await machine("odd", "executor", "worker", far=True, program=clock),
         ]
-        made = Cluster(postgres, rabbitmq, machines, disk, house)
+        made = Cluster(postgres, rabbitmq, machines, disk, house, starts)
         keeper = asyncio.create_task(made.keep())
         try:
             yield made
@@ -182,9 +231,17 @@ async def cluster(log: Path, settings: Mapping[str, Any], *, disk_mb: int = 400)
             made.heal()
 
 
-def _through(url: str, link: Proxy | None) -> str:
+async def _network(stack: AsyncExitStack, database: str, broker: str) -> Network:
+    answers = Answers()
+    postgres = await stack.enter_async_context(Proxy(urlsplit(database).port or 0, answers.watch))
+    rabbitmq = await stack.enter_async_context(Proxy(urlsplit(broker).port or 0))
+    hostile = stack.enter_context(HostileProxy(rabbitmq.port))
+    return Network({"postgres": postgres, "rabbitmq": rabbitmq}, answers, hostile)
+
+
+def _through(url: str, port: int | None) -> str:
     """The same address by way of a proxy."""
-    if link is None:
+    if port is None:
         return url
     parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{link.port}"))
+    return urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{port}"))

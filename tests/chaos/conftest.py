@@ -1,15 +1,19 @@
-"""`make chaos ARGS="--minutes 20 --seed 7 --thresholds short"`"""
+"""`make chaos ARGS="--minutes 20 --seed 7 --thresholds short"`; with `--only "SIGTERM,answer lost"` no other faults."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
+
+from tests.chaos.faults import OF_PROCESSES, OF_SERVERS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--minutes", type=float, default=3.0, help="How long things are broken (3).")
     parser.addoption("--seed", type=int, default=None, help="Of the faults: that of a run that failed.")
+    parser.addoption("--only", default="", help="Kinds of faults (tests/chaos/faults), with commas between.")
     parser.addoption("--thresholds", choices=["short", "default"], default="short")
     parser.addoption("--kills", type=int, default=200, help="Of workers, over 100 executions each (200).")
 
@@ -17,6 +21,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def minutes(request: pytest.FixtureRequest) -> float:
     return float(request.config.getoption("--minutes"))
+
+
+@pytest.fixture
+def only(request: pytest.FixtureRequest) -> Sequence[str]:
+    """Names of faults; none: all of them."""
+    names = [name.strip() for name in str(request.config.getoption("--only")).split(",") if name.strip()]
+    known = {fault.name for fault in (*OF_PROCESSES, *OF_SERVERS)}
+    if wrong := [name for name in names if name not in known]:
+        raise pytest.UsageError(
+            f"--only: no such kind of fault: {', '.join(wrong)}; there are {', '.join(sorted(known))}"
+        )
+    return names
 
 
 @pytest.fixture(scope="session")

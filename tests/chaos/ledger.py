@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from uuid import UUID
 
 import orjson
@@ -13,9 +14,15 @@ import orjson
 from penstock.moves import COMPLETED, FINAL
 from penstock.store.database import Session
 from penstock.store.invariants import INVARIANTS
-from tests.chaos import work
+from tests.chaos import at_most_once, lines, work
+from tests.chaos.cluster import Cluster
 from tests.chaos.load import Intent
 from tests.chaos.nemesis import Happened
+from tests.kit import lock_order
+from tests.servers.postgres import NativePostgres
+
+READY_WITHIN = 10.0
+"""Seconds in which every replica has to consume messages once nothing is broken any more."""
 
 EXECUTIONS = """
 select e.id, e.status, e.finished_at is not null as final, r.result::text as result, e.reason
@@ -77,6 +84,20 @@ class Ledger:
     duplicate_reactions: int = 0
     duplicate_fires: int = 0
     fires: int = 0
+    begun_again: dict[int, int] = field(default_factory=dict)
+    """Pieces of what must run at most once, and how often they began."""
+    given_up: list[str] = field(default_factory=list)
+    """What must run at most once and was given up; `for_nothing`: no fault gave a worker a reason to lose it."""
+    for_nothing: bool = False
+    unknown: int = 0
+    """Attempts whose worker never heard that it had claimed them."""
+    overtaken: list[str] = field(default_factory=list)
+    """Who stood in line, and by whom they were overtaken that were submitted later."""
+    unready: list[str] = field(default_factory=list)
+    """Replicas that do not consume messages, though nothing is broken any more."""
+    deadlocks: int = 0
+    out_of_order: list[str] = field(default_factory=list)
+    """Where the locks of keys were taken out of their order, which is a deadlock to come."""
     violations: dict[str, int] = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)
     """Seconds from the kill of a worker until what it had was taken back."""
@@ -97,20 +118,32 @@ class Ledger:
             "duplicate reactions": self.duplicate_reactions,
             "duplicate fires": self.duplicate_fires,
             "not final": self.submitted - self.final,
+            "begun again": len(self.begun_again),
+            "given up for nothing": len(self.given_up) if self.for_nothing else 0,
+            "unknown to their worker": self.unknown,
+            "overtaken": len(self.overtaken),
+            "replicas not ready": len(self.unready),
+            "deadlocks": self.deadlocks,
+            "locks out of order": len(self.out_of_order),
             **self.violations,
         }
         return {name: count for name, count in counts.items() if count}
 
 
-async def settle(
-    session: Session, intent: Intent, killed: Sequence[tuple[str, float]], faults: Sequence[Happened]
-) -> Ledger:
+async def settle(cluster: Cluster, intent: Intent, faults: Sequence[Happened]) -> Ledger:
     """Compare what is with what was meant."""
-    ledger = Ledger()
+    session, ledger = cluster.house.session, Ledger()
+    ledger.unready = await cluster.unready(READY_WITHIN)
+    ledger.overtaken = await lines.overtaken(session, intent)
+    ledger.out_of_order = await lock_order.out_of_order(session)
+    if isinstance(cluster.postgres, NativePostgres):
+        ledger.deadlocks = cluster.postgres.logged("deadlock detected")
     expected = dict(intent.results)
     await _reactions(session, intent, expected, ledger)
     await _fires(session, expected, ledger)
     await _outcomes(session, expected, ledger)
+    await _at_most_once(session, cluster.starts, intent, ledger)
+    ledger.for_nothing = all(fault.spares for fault in faults)
     await _children(session, intent, ledger)
     await _attempts(session, ledger)
     [row] = await session.fetch(FINISHED_TWICE, sorted(FINAL))
@@ -118,7 +151,7 @@ async def settle(
     for invariant in INVARIANTS:
         rows = await session.fetch(f"select count(*) as count from ({invariant.violations}) x")
         ledger.violations[f"{invariant.name} {invariant.says.partition(':')[0]}"] = rows[0]["count"]
-    await _times(session, killed, faults, ledger)
+    await _times(session, cluster.killed, faults, ledger)
     return ledger
 
 
@@ -162,6 +195,17 @@ async def _outcomes(session: Session, expected: dict[UUID, object], ledger: Ledg
             ledger.right += 1
         elif row["final"]:
             ledger.wrong.append(f"{id} {row['status']} {row['result']} (right: {right}) {row['reason']}")
+
+
+async def _at_most_once(session: Session, starts: Path, intent: Intent, ledger: Ledger) -> None:
+    ended = await at_most_once.ended(session, intent)
+    ledger.submitted += len(intent.once)
+    ledger.final += len(ended.right) + len(ended.given_up) + len(ended.wrong)
+    ledger.right += len(ended.right)
+    ledger.given_up = ended.given_up
+    ledger.wrong += ended.wrong
+    ledger.begun_again = at_most_once.begun_again(starts)
+    ledger.unknown = await at_most_once.unknown_to_their_worker(session)
 
 
 async def _children(session: Session, intent: Intent, ledger: Ledger) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -18,12 +20,23 @@ EACH_SECOND = (
     ("chaos.double", 90),
     ("chaos.square", 5),
     ("chaos.limited", 6),
-    ("chaos.ordered", 4),
+    ("chaos.ordered", 10),
     ("chaos.flaky", 3),
     ("chaos.later", 2),
     ("chaos.flow", 2),
     ("chaos.happened", 6),
+    ("chaos.once", 3),
+    ("chaos.once_in_a_thread", 1),
+    ("chaos.once_in_a_process", 1),
 )
+CUSTOMERS = 12
+"""Keys of a limit under which two run at a time."""
+LINES = 5
+"""Keys of a limit under which one runs at a time."""
+TO_EACH_LINE = 2
+"""So many are submitted a second, one after the other: a little less than it can take."""
+LONG = 6.0
+"""Seconds that every fifth piece of work takes which must run at most once: longer than a drain has patience."""
 
 
 MOST_OPEN = 3000
@@ -37,6 +50,10 @@ class Intent:
     results: dict[UUID, Any] = field(default_factory=dict)
     flows: set[UUID] = field(default_factory=set)
     events: dict[UUID, int] = field(default_factory=dict)
+    once: dict[UUID, int] = field(default_factory=dict)
+    """What must run at most once, and its right result."""
+    lines: dict[int, list[UUID]] = field(default_factory=lambda: {line: [] for line in range(LINES)})
+    """What stands in each line, in the order in which it was submitted: one only when the one before was stored."""
     troubles: int = 0
     """Submits that gave an error and were sent again, with the same key."""
     foreign: Counter[str] = field(default_factory=Counter)
@@ -58,7 +75,10 @@ class Load:
                 await asyncio.sleep(0.5)
             if time.monotonic() > began + seconds:
                 return
-            await asyncio.gather(*(self._submit(ref) for ref, count in EACH_SECOND for _ in range(count)))
+            await asyncio.gather(
+                *(self._submit(ref) for ref, count in EACH_SECOND for _ in range(count)),
+                *(self._line_up(line) for line in range(LINES)),
+            )
 
     async def _open(self) -> int:
         """How many executions are open, as far as anybody can be asked."""
@@ -80,9 +100,21 @@ class Load:
             return
         params, right = _piece(ref, n)
         id = await self._certainly(lambda: self._client.start(ref, params, key=key))
+        if ref.startswith("chaos.once"):
+            self.intent.once[id] = right
+            return
         self.intent.results[id] = right
         if ref == "chaos.flow":
             self.intent.flows.add(id)
+
+    async def _line_up(self, line: int) -> None:
+        for _ in range(TO_EACH_LINE):
+            n = self._n
+            self._n += 1
+            params, key = {"n": n, "line": line}, f"chaos.in_line {n}"
+            id = await self._certainly(partial(self._client.start, "chaos.in_line", params, key=key))
+            self.intent.results[id] = n + line
+            self.intent.lines[line].append(id)
 
     async def _certainly(self, submit: Callable[[], Awaitable[UUID]]) -> UUID:
         """Whatever went wrong, the same again under the same key: so callers are told to do."""
@@ -102,7 +134,9 @@ def _piece(ref: str, n: int) -> tuple[dict[str, Any], Any]:
         numbers = [n + item for item in range(work.ITEMS)]
         return {"numbers": numbers}, 2 * sum(numbers) + 2
     if ref == "chaos.ordered":
-        return {"n": n, "customer": n % 5}, n + n % 5
+        return {"n": n, "customer": n % CUSTOMERS}, n + n % CUSTOMERS
+    if ref.startswith("chaos.once"):
+        return {"n": n, "seconds": LONG if random.Random(n).random() < 0.2 else 0.1}, n + 5
     right = {
         "chaos.double": 2 * n,
         "chaos.square": n * n,

@@ -1,4 +1,4 @@
-"""The network between a machine and a server: a TCP proxy that can cut, hold back, and slow down what passes."""
+"""The network between a machine and a server: a TCP proxy that can cut, hold back, slow down and lose what passes."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ import asyncio
 import contextlib
 import socket
 import struct
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, Protocol
 
 Direction = Literal["up", "down"]
 """up: from the machine to the server; down: back."""
+Verdict = Literal["pass", "drop", "reset"]
 RESET = struct.pack("ii", 1, 0)
 """SO_LINGER that makes a close a reset."""
 
 
-class Proxy:
-    """Listens on a port of its own and passes on what comes, to a port of 127.0.0.1 and back."""
+class Watch(Protocol):
+    """Sees what passes on one connection, piece by piece, and says what becomes of each piece, and of the connection."""
 
-    def __init__(self, target: int) -> None:
+    def sees(self, direction: Direction, data: bytes) -> Verdict: ...
+
+
+class Proxy:
+    """Listens on a port of its own and passes on what comes, to a port of 127.0.0.1 and back. `watch` makes one for each
+    connection."""
+
+    def __init__(self, target: int, watch: Callable[[], Watch] | None = None) -> None:
         self._target = target
+        self._watch = watch
         self._server: asyncio.Server
         self._passing: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
@@ -68,11 +78,12 @@ class Proxy:
         try:
             if self._refusing:
                 return
+            watch = self._watch() if self._watch is not None else None
             answers, server = await asyncio.open_connection("127.0.0.1", self._target)
             self._writers.add(server)
             ways = {
-                asyncio.ensure_future(self._pass_on(reader, server, "up")),
-                asyncio.ensure_future(self._pass_on(answers, writer, "down")),
+                asyncio.ensure_future(self._pass_on(reader, server, "up", watch)),
+                asyncio.ensure_future(self._pass_on(answers, writer, "down", watch)),
             }
             try:
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -90,10 +101,19 @@ class Proxy:
             self._passing.discard(task)
 
     async def _pass_on(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        direction: Direction,
+        watch: Watch | None,
     ) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(65536):
+                verdict = watch.sees(direction, data) if watch is not None else "pass"
+                if verdict == "reset":
+                    return
+                if verdict == "drop":
+                    continue
                 if self._delay:
                     await asyncio.sleep(self._delay)
                 await self._open[direction].wait()

@@ -26,8 +26,14 @@ def lines(
         ("attempts unaccounted for", ledger.unaccounted),
         ("recoveries", ledger.recovered),
         ("most of one execution", ledger.most_recoveries),
+        ("begun again", len(ledger.begun_again)),
+        ("unknown to their worker", ledger.unknown),
+        ("replicas not ready", len(ledger.unready)),
+        ("deadlocks", ledger.deadlocks),
+        ("locks out of order", len(ledger.out_of_order)),
         ("over-limit instants", ledger.violations.get("I3 limit", 0)),
         ("FIFO violations", ledger.violations.get("I4 order", 0)),
+        ("overtaken", len(ledger.overtaken)),
         ("duplicate children", ledger.duplicate_children),
         ("duplicate reactions", ledger.duplicate_reactions),
         ("fires", ledger.fires),
@@ -43,7 +49,16 @@ def lines(
     yield _times("running again after a kill", ledger.recoveries)
     yield _times("work again after a fault", ledger.resumptions)
     yield f"{'ended by itself':<28}{len(fallen):>9}   {', '.join(fallen[:20])}"
-    yield from (f"  wrong: {one}" for one in ledger.wrong[:20])
+    yield f"{'given up with a worker':<28}{len(ledger.given_up):>9}"
+    found = {
+        "wrong": ledger.wrong,
+        "begun again": [f"{n}: {count} times" for n, count in ledger.begun_again.items()],
+        "given up": ledger.given_up if ledger.for_nothing else [],
+        "overtaken": ledger.overtaken,
+        "not ready": ledger.unready,
+        "locks out of order": ledger.out_of_order,
+    }
+    yield from (f"  {what}: {one}" for what, some in found.items() for one in some[:20])
 
 
 def _counts(*rows: tuple[str, int]) -> Iterator[str]:

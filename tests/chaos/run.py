@@ -57,20 +57,27 @@ class Run:
 
 
 async def chaos(
-    log: Path, *, seconds: float, seed: int, settings: Mapping[str, Any], patience: float, pace: float = 1.0
+    log: Path,
+    *,
+    seconds: float,
+    seed: int,
+    settings: Mapping[str, Any],
+    patience: float,
+    pace: float = 1.0,
+    only: Sequence[str] = (),
 ) -> Run:
     """`patience`: seconds until everything must have come to rest after the last fault is mended. `pace`: pauses
-    between faults are so many times longer."""
+    between faults are so many times longer. `only`: names of faults, where it is not all of them."""
     async with cluster(log, settings, disk_mb=int(150 + seconds / 3)) as it:
         await it.house.until("select 1 from process having count(*) = 5", seconds=60)
-        load, nemesis = Load(it.house.client), Nemesis(it, seed)
+        load, nemesis = Load(it.house.client), Nemesis(it, seed, only)
         await asyncio.gather(
             load.run(seconds),
             nemesis.rage(seconds, between_processes=4 * pace, between_servers=7 * pace),
         )
         it.heal()
         await _rest(it, patience)
-        ledger = await settle(it.house.session, load.intent, it.killed, nemesis.happened)
+        ledger = await settle(it, load.intent, nemesis.happened)
         told = report.lines(ledger, nemesis.happened, fallen=it.fallen, intent=load.intent)
         return Run(ledger, nemesis.happened, "\n".join((f"seed {seed}, {seconds:.0f} s", *told)))
 

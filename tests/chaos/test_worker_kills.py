@@ -39,12 +39,12 @@ async def test_workers_are_killed_two_hundred_times_over_twenty_thousand_executi
             victim, now = draw.choice(grown), time.time()
             it.killed.append((victim.name, now))
             victim.machine.kill(victim)
-            faults.append(Happened("kill -9 a worker", now, now, victim.name))
+            faults.append(Happened("kill -9 a worker", now, now, victim.name, spares=False))
             await asyncio.sleep(draw.uniform(0.5, 1.5))
         await it.house.until(
             "select 1 where not exists (select from execution where finished_at is null)", seconds=120
         )
-        ledger = await settle(it.house.session, intent, it.killed, faults)
+        ledger = await settle(it, intent, faults)
         lines = report.lines(ledger, faults, fallen=it.fallen, intent=intent)
     text = "\n".join((f"seed {seed}", *lines))
     with capsys.disabled():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 
 from penstock import Limit, RetryPolicy, Rule, Schedule, Trigger, action, current
@@ -11,6 +12,8 @@ from penstock.language.workflows import from_yaml
 from penstock.run.steering import Defer
 
 PACK = "chaos"
+STARTS = "CHAOS_STARTS"
+"""The variable that names the file where work that must run at most once writes down that it began."""
 LOSSES = 1_000_000
 """Recoveries are not capped: each execution must complete, however many workers it loses."""
 
@@ -35,7 +38,7 @@ async def limited(n: int) -> int:
 
 @action(pack=PACK, max_recoveries=LOSSES, limits=Limit(2, by="customer"))
 async def ordered(n: int, customer: int) -> int:
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.3)
     return n + customer
 
 
@@ -71,6 +74,39 @@ async def tick() -> str:
     return "ticked"
 
 
+def _began(n: int) -> None:
+    """Write down that this piece has begun: what the database says of that is what is in question."""
+    with open(os.environ[STARTS], "ab", buffering=0) as file:
+        file.write(f"{n}\n".encode())
+
+
+@action(pack=PACK, on_worker_loss="fail")
+async def once(n: int, seconds: float) -> int:
+    _began(n)
+    await asyncio.sleep(seconds)
+    return n + 5
+
+
+@action(pack=PACK, on_worker_loss="fail")
+def once_in_a_thread(n: int, seconds: float) -> int:
+    _began(n)
+    time.sleep(seconds)
+    return n + 5
+
+
+@action(pack=PACK, on_worker_loss="fail", executor="process")
+def once_in_a_process(n: int, seconds: float) -> int:
+    _began(n)
+    time.sleep(seconds)
+    return n + 5
+
+
+@action(pack=PACK, max_recoveries=LOSSES, limits=Limit(1, by="line"))
+async def in_line(n: int, line: int) -> int:
+    await asyncio.sleep(0.4)
+    return n + line
+
+
 happened = Trigger("chaos.happened", schema={"type": "object", "required": ["n"]})
 even = Rule(
     "chaos.even",
@@ -100,4 +136,9 @@ clocks = tuple(
     )
     for n in range(3)
 )
-ALL = (double, square, limited, ordered, flaky, later, total, react, tick, happened, even, flow, *clocks)
+ONCE = (once, once_in_a_thread, once_in_a_process)
+"""Work that must run at most once."""
+ALL = (
+    *(double, square, limited, ordered, in_line, flaky, later, total, react, tick, *ONCE),
+    *(happened, even, flow, *clocks),
+)

@@ -16,6 +16,11 @@ ROOT = Path(__file__).parents[2]
 COMMAND_LINE = ("-m", "penstock")
 
 
+def python_path(root: Path = ROOT) -> str:
+    """PYTHONPATH that runs the code below `root`, and not what happens to be installed."""
+    return os.pathsep.join(str(root / part) for part in ("common", "services", "."))
+
+
 class Fleet:
     """Starts `penstock executor` and `penstock worker` processes, and ends by pid what it started. `program`: what
     Python runs in place of Penstock's own command line. `release`: a copy of the code and the migrations to run, in place
@@ -38,11 +43,10 @@ class Fleet:
             "database_url": database,
             "broker_url": broker or "",
         }
-        code = [] if release is None else [release / "common", release / "services"]
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
             **{f"PENSTOCK_{name.upper()}": str(value) for name, value in given.items()},
-            "PYTHONPATH": ":".join(map(str, [*code, ROOT])),
+            "PYTHONPATH": os.pathsep.join((python_path(release or ROOT), str(ROOT))),
         }
         self._log = log
         self._program = program

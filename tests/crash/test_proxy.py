@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit, urlunsplit
 
+import asyncpg
 import pytest
 
+from tests.chaos.answers import Answers
 from tests.chaos.proxy import Proxy
 
 
@@ -61,3 +64,21 @@ async def test_a_cut_resets_connections_and_refuses_new_ones_until_it_is_healed(
         assert await (await Caller.to(proxy)).ask(b"third")
     proxy.heal()
     assert await (await Caller.to(proxy)).ask(b"fourth") == b"FOURTH"
+
+
+async def test_an_answer_that_is_lost_is_one_to_a_statement_that_is_committed(database: str) -> None:
+    answers, parts = Answers(), urlsplit(database)
+    async with Proxy(parts.port or 0, answers.watch) as proxy:
+        through = parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{proxy.port}")
+        one, other = [await asyncpg.connect(urlunsplit(through)) for _ in range(2)]
+        await one.execute("create table told (n integer)")
+        losing = asyncio.create_task(answers.lose(b"insert into told", patience=10))
+        await asyncio.sleep(0)
+        assert await one.fetchval("select count(*) from told where n > $1", 0) == 0
+        with pytest.raises((OSError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError)):
+            await one.fetch("insert into told select generate_series(1, $1) returning n", 20_000)
+        assert await losing
+        assert await other.fetchval("select count(*) from told where n > $1", 0) == 20_000
+        await other.execute("insert into told values (1)")
+        await other.close()
+    assert not await answers.lose(b"insert into told", patience=0.01)

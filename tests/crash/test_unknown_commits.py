@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
 import asyncpg
 import pytest
 
+from penstock import action, current
+from penstock.run.steering import Defer
 from penstock.store import crash_points
-from tests.crash.points.sites import site_of
+from tests.crash.points.sites import site_of, sites
 from tests.flows import shop
 from tests.flows.installation import Installation
 
@@ -19,6 +23,7 @@ from tests.flows.installation import Installation
 def lost_after(function: str) -> Iterator[list[str]]:
     """Loses the connection on which a commit of this function has just been made, once."""
     lost: list[str] = []
+    sites()  # parsed here, and not by two threads at once when both come to the hook
 
     def reached(what: str, connection: object) -> None:
         site = site_of(sys._getframe(2), what)
@@ -33,6 +38,34 @@ def lost_after(function: str) -> Iterator[list[str]]:
         yield lost
     finally:
         crash_points.reached = None
+
+
+@contextmanager
+def lost_reading(function: str) -> Iterator[list[str]]:
+    """Loses the connection on which this function has just read something, once."""
+    lost: list[str] = []
+
+    def reached(what: str, connection: object) -> None:
+        if what == "committed" and not lost and function in _callers(6):
+            assert isinstance(connection, asyncpg.Connection)
+            lost.append(function)
+            connection.terminate()
+            raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+    crash_points.reached = reached
+    try:
+        yield lost
+    finally:
+        crash_points.reached = None
+
+
+def _callers(depth: int) -> list[str]:
+    frame: FrameType | None = sys._getframe(2)
+    names: list[str] = []
+    while frame is not None and len(names) < depth:
+        names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return names
 
 
 @pytest.mark.parametrize("key", [None, "order-7"])
@@ -60,6 +93,40 @@ async def test_an_execution_is_started_once_though_its_commit_is_unknown(
     assert lost
     assert await house.client.result(id, timeout=60) == {"order": 7, "charged": 0}
     assert await house.statuses() == {"completed": 1}
+
+
+@action(pack="once", on_worker_loss="fail")
+async def at_most_once() -> int:
+    return current().attempt
+
+
+@action(pack="once")
+async def twice() -> Any:
+    if current().attempt == 1:
+        raise Defer(delay=0.01, state={"page": 7})
+    return current().state
+
+
+async def test_a_claim_is_known_to_its_worker_though_its_answer_was_lost(house: Installation) -> None:
+    await house.start(at_most_once)
+    assert await house.client.run("once.at_most_once", timeout=20) == 1  # its worker has looked it up
+    with lost_after("claim") as lost:
+        id = await house.client.start("once.at_most_once")
+        assert await house.client.result(id, timeout=60) == 1
+    assert lost
+    rows = await house.rows("select attempt, recoveries from execution where id = $1", id)
+    assert [tuple(row) for row in rows] == [(1, 0)]
+    await house.sound()
+
+
+async def test_what_is_carried_over_comes_with_the_claim(house: Installation) -> None:
+    await house.start(twice)
+    with lost_reading("carried_over") as lost:
+        id = await house.client.start("once.twice")
+        assert await house.client.result(id, timeout=60) == {"page": 7}
+    assert not lost, "a statement between the claim and its attempts can lose them"
+    rows = await house.rows("select attempt, recoveries from execution where id = $1", id)
+    assert [tuple(row) for row in rows] == [(2, 0)]
 
 
 async def test_a_result_is_kept_once_though_its_commit_is_unknown(house: Installation) -> None:

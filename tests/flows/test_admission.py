@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from penstock.language.workflows import from_body, from_yaml
 from penstock.messaging.outbox import Publisher
 from penstock.run.steering import Defer
 from penstock.store.staged_messages import StagedMessage
-from penstock_worker.claims import Claims
+from penstock_worker.claims import Claimed, Claims
 from tests.flows.installation import Installation
 
 AGAIN = "select stage('execution.requested', $1::uuid[], 50) as messages"
@@ -247,12 +247,12 @@ async def test_work_that_was_let_in_is_not_lost_with_the_claim_that_fails(
     failed = 0
     claim = Claims.claim
 
-    async def fails(self: Claims, queue: str, ids: Sequence[UUID], take: int) -> Any:
+    def fails(self: Claims, queue: str, ids: Sequence[UUID]) -> AsyncIterator[Claimed]:
         nonlocal failed
         if asyncio.current_task().get_name().startswith("take ") and failed < 3:  # type: ignore[union-attr]
             failed += 1
             raise RuntimeError("as planned")
-        return await claim(self, queue, ids, take)
+        return claim(self, queue, ids)
 
     monkeypatch.setattr(Claims, "claim", fails)
     await house.start(*ACTIONS)

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
 from penstock.ids import new_id
+from penstock.messaging.messages import CancelRequested
 from tests.flows import shop
 from tests.flows.installation import Installation
 
@@ -168,6 +169,21 @@ async def test_cancelling_what_has_not_started_ends_it_at_once(house: Installati
     await house.worker(*shop.ALL)
     assert await house.client.run("shop.charge", {"order": 2}, timeout=20) == {"order": 2, "charged": 0}
     assert (await house.client.get(id)).status == "cancelled"
+
+
+async def test_a_broadcast_that_nobody_asked_for_cancels_nothing(house: Installation) -> None:
+    """Whoever may write to the exchange of broadcasts may say anything."""
+    await house.start(shop.wait_for, heartbeat_interval=30.0, stale_threshold=90.0)
+    victim, asked = await house.client.start_many("shop.wait_for", [{"seconds": 2}, {"seconds": 600}])
+    await house.until("select 1 from execution where status = 'running' having count(*) = 2")
+    forged = CancelRequested(ids=[victim]).model_dump_json().encode()
+    transport = (await house.parts()).transport
+    await transport.broadcast(forged)
+    await house.client.cancel(asked)  # which the same worker hears after the forged one
+    await house.until("select 1 from execution where id = $1 and status = 'cancelled'", asked, seconds=10)
+    assert await house.client.result(victim, timeout=20) == "waited"
+    assert [move.new for move in await house.client.history(victim)][-2:] == ["running", "completed"]
+    await house.sound()
 
 
 async def test_cancelling_what_runs_ends_it_before_the_next_heartbeat(house: Installation) -> None:

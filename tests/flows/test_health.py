@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
+from penstock.errors import PartEnded
+from penstock.language.loading import Definitions
+from penstock.service.assembly import Stop
 from penstock.service.health import serve_health
+from penstock_executor import main as executor
+from penstock_worker import main as worker
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.flows.reading import get, metrics
@@ -83,4 +90,24 @@ async def test_ready_fails_while_nothing_is_consumed(
         async with asyncio.timeout(60):
             while (await get(health.port, "/ready"))[0] != 200:
                 await asyncio.sleep(0.1)
+        await health.close()
+
+
+async def test_a_service_ends_with_its_reason_when_a_part_of_it_does(house: Installation) -> None:
+    """And says until then that it does not live."""
+    for role in ("executor", "worker"):
+        parts, stop = await house.parts(role), Stop()
+        serving = asyncio.create_task(
+            executor.work(parts, stop)
+            if role == "executor"
+            else worker.work(parts, Definitions([shop.count]), stop)
+        )
+        await asyncio.wait_for(stop.began.wait(), 20)
+        health = await serve_health(parts)
+        assert (await get(health.port, "/live"))[0] == 200
+        name = "loop relay_outbox" if role == "executor" else "reports"
+        next(task for task in asyncio.all_tasks() if task.get_name() == name).cancel()
+        with pytest.raises(PartEnded, match=f"{name} has ended: it was cancelled"):
+            await asyncio.wait_for(serving, 20)
+        assert (await get(health.port, "/live")) == (503, f"{name} has ended: it was cancelled\n")
         await health.close()

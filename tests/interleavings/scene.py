@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from penstock.ids import new_id
 from penstock.messaging.consumer import Batch, Handler
 from penstock.messaging.outbox import Publisher
+from penstock.messaging.supervision import Supervisor
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity
 from penstock.settings import Settings
@@ -22,6 +23,8 @@ from penstock.store.invariants import INVARIANTS
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loops import fire_timers, reap_workers
 from penstock_worker.claims import Claims
+from penstock_worker.executor_room import ExecutorRoom
+from penstock_worker.slots import Slots
 from tests.interleavings.broker import Fickle, Silent
 from tests.interleavings.stage import Work
 from tests.penstock.store.admission.desk import FINISH, Desk
@@ -61,7 +64,7 @@ class Scene(Desk):
         self.address = database
         home = Database(self.settings, role="scene")
         super().__init__(home)
-        self.parts = Parts(self.settings, home, Silent(), Publisher(Silent(), home))
+        self.parts = Parts(self.settings, home, Silent(), Publisher(Silent(), home), Supervisor())
         self.definitions: Sequence[Any] = ()
         self.draw = random.Random(0)
         """For what a race draws besides whose turn it is."""
@@ -108,10 +111,9 @@ class Scene(Desk):
         async def work(session: Session) -> list[UUID]:
             async for attempt in soon():
                 with attempt:
-                    found, _ = await Claims(session, identity, self._action).claim(
-                        "work.default", list(ids), take
-                    )
-            return [one.event.execution_id for one in found]
+                    claims = Claims(session, identity, self._action, Slots(take), ExecutorRoom({}))
+                    found = [claimed async for claimed in claims.claim("work.default", list(ids))]
+            return [one.event.execution_id for claimed in found for one in claimed.attempts]
 
         return work
 

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from penstock import Limit
 from penstock.ids import new_id
 from penstock.messaging.outbox import Publisher
+from penstock.messaging.supervision import Supervisor
 from penstock.service.assembly import Parts
 from penstock.settings import Settings
 from penstock.store.database import Database
@@ -58,7 +59,7 @@ async def test_taking_back_from_two_workers_does_not_deadlock_with_scheduling(ho
     await desk.session.fetch(LOST, low, 1)
     coming = sorted(await desk.request(1, "shop.charge") + await desk.request(1, "shop.refund"))
 
-    parts = Parts(home_settings(home), home, Silent(), Publisher(Silent(), home))
+    parts = Parts(home_settings(home), home, Silent(), Publisher(Silent(), home), Supervisor())
 
     async def reap() -> None:
         session = home.session()
@@ -93,7 +94,7 @@ async def test_what_a_process_had_taken_out_of_the_outbox_is_given_to_others_whe
             [new_id()],
             holder,
         )
-    parts = Parts(home_settings(home), home, Silent(), Publisher(Silent(), home))
+    parts = Parts(home_settings(home), home, Silent(), Publisher(Silent(), home), Supervisor())
     assert await reap_workers.turn(parts, session)
     rows = await session.fetch("select holder from outbox where due_at > clock_timestamp()")
     assert [row["holder"] for row in rows] == [living]

@@ -16,7 +16,7 @@ from penstock.errors import ConfigurationError, ConnectionFailed, ExecutionFaile
 from penstock.service.assembly import make_transport
 from penstock.settings import Settings
 from penstock.store.database import Database
-from tests.crash.processes import ROOT
+from tests.crash.processes import python_path
 from tests.flows.installation import Installation
 
 PASSWORD = "hunter2"
@@ -63,7 +63,7 @@ def test_no_process_prints_a_password(tmp_path: Path, level: str, role: str) -> 
         "PENSTOCK_DATABASE_URL": "postgresql://ada:hunter2@127.0.0.1:1/db",
         "PENSTOCK_BROKER_URL": "amqp://ada:hunter2@127.0.0.1:port/v",
         "PENSTOCK_LOG_LEVEL": level,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": python_path(),
     }
     done = subprocess.run(
         [sys.executable, "-m", "penstock", role],

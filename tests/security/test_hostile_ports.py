@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from penstock.messaging.metrics import Metrics
+from penstock.messaging.supervision import Supervisor
 from penstock.service.assembly import Parts
 from penstock.service.health import Health, serve_health
 from penstock.settings import Settings
@@ -71,6 +72,7 @@ async def port() -> AsyncIterator[Port]:
         cast(Any, None),
         cast(Any, Transport()),
         cast(Any, None),
+        Supervisor(),
         Metrics(),
     )
     found = Port(await serve_health(parts))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.crash.processes import ROOT
+from tests.crash.processes import ROOT, python_path
 
 NEXT = "999.1"
 VERSION = '''"""What the next release adds."""
@@ -47,16 +47,11 @@ def next_release(home: Path, last: str) -> Path:
     return home
 
 
-def path_of(release: Path) -> str:
-    """PYTHONPATH that runs a release instead of the one that is installed."""
-    return ":".join(str(release / part) for part in ("common", "services"))
-
-
 def migrate(release: Path, environment: Mapping[str, str]) -> None:
     """`penstock migrate` of a release. Raises CalledProcessError where it fails."""
     subprocess.run(
         [sys.executable, "-m", "penstock", "migrate"],
-        env={**environment, "PYTHONPATH": path_of(release)},
+        env={**environment, "PYTHONPATH": python_path(release)},
         check=True,
         stdout=subprocess.DEVNULL,
         timeout=60,

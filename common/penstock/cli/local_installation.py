@@ -31,6 +31,15 @@ class LocalInstallation:
     settings: Settings
     changes: Sequence[Change]
     worker: bool
+    services: Sequence[asyncio.Task[None]] = ()
+
+    async def until(self, asked: asyncio.Event) -> None:
+        """Wait until it is asked to stop. Raises what a service ends with before that."""
+        waiting = asyncio.ensure_future(asked.wait())
+        done, _ = await asyncio.wait([waiting, *self.services], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        for ended in done - {waiting}:
+            await ended
 
     def describe(self) -> str:
         where = "embedded PostgreSQL" if "PENSTOCK_DATABASE_URL" not in os.environ else "PostgreSQL"
@@ -70,7 +79,7 @@ class LocalInstallation:
             running = [asyncio.create_task(service(name)(settings, stop), name=name) for name in names]
             try:
                 await asyncio.sleep(0)
-                yield cls(settings, changes, bool(definitions.actions))
+                yield cls(settings, changes, bool(definitions.actions), running)
             finally:
                 stop.ask()
                 await asyncio.gather(*running)

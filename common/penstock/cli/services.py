@@ -126,7 +126,7 @@ def dev(
         ) as local:
             err.print(f"[green]ready[/green]  {local.describe()}")
             err.print("[dim]stop with Ctrl-C; in another terminal: penstock executions[/dim]")
-            await stop_on_signals().asked.wait()
+            await local.until(stop_on_signals().asked)
 
     run_service(start)
 

@@ -27,6 +27,7 @@ from penstock.client.schedules import Schedules
 from penstock.client.starts import Request, Starts
 from penstock.errors import Conflict, NotFound
 from penstock.ids import new_id
+from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
 from penstock.messaging import broadcast
 from penstock.messaging.outbox import Publisher
@@ -156,6 +157,10 @@ class Client:
     ) -> UUID:
         """Publish an event; returns its id once it is durably stored. The same `key` again gives the same event.
         Raises NotFound for an unknown trigger, InvalidInput for a payload that does not fit, Conflict."""
+        check_tenant(tenant)
+        check_name(source, "the source")
+        if key is not None:
+            check_name(key, "the key")
         schema = await self._trigger(trigger)
         body = schema.check({} if payload is None else payload, what="payload", cap=self.settings.payload_cap)
         digest = hashlib.sha256(body).hexdigest() if key is not None else None

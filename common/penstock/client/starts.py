@@ -12,6 +12,7 @@ import orjson
 
 from penstock.errors import NotFound
 from penstock.ids import new_id
+from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
 from penstock.store import catalog, clock, namespaces
 from penstock.store.database import Session, retried
@@ -55,6 +56,9 @@ class Starts:
     async def prepare(self, request: Request) -> Submission:
         """Raises NotFound, InvalidInput."""
         ref, session = request.ref, self._session
+        check_tenant(request.tenant)
+        if request.key is not None:
+            check_name(request.key, "the key")
         target = self._targets.get(ref) or await self._look_up(ref)
         body = target.schema.check(dict(request.params or {}), cap=session.settings.payload_cap).decode()
         name = namespaces.name(request.tenant, ref)

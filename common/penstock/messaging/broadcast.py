@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
-from penstock.messaging.messages import CancelRequested, Due, Sooner
+from penstock.messaging.messages import CancelRequested, Due, Sooner, WorkParked
 from penstock.messaging.transports import Transport
 from penstock.store.database import is_transient
 
@@ -22,6 +22,11 @@ async def cancel_requested(transport: Transport, ids: Sequence[UUID]) -> None:
         await _broadcast(transport, CancelRequested(ids=list(ids)).model_dump_json())
 
 
+async def work_parked(transport: Transport) -> None:
+    """Tell workers that one of them was offered work that it cannot run: others look for it."""
+    await _broadcast(transport, WorkParked().model_dump_json())
+
+
 async def _broadcast(transport: Transport, body: str) -> None:
     try:
         await transport.broadcast(body.encode())
@@ -30,21 +35,22 @@ async def _broadcast(transport: Transport, body: str) -> None:
             raise
 
 
-class TimerBroadcast:
-    """Tells executors that timers were set, without making anybody wait for it. However many were set while one broadcast
-    was under way, the next one tells of all of them."""
+class CoalescedBroadcast:
+    """A broadcast that says the same each time, without making anybody wait for it. However often it is asked for while one is
+    under way, the next one tells of all of them. `name`: of its task."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    def __init__(self, tell: Callable[[], Awaitable[None]], name: str) -> None:
+        self._tell = tell
+        self._name = name
         self._pending = False
         self._sending: asyncio.Task[None] | None = None
 
     def send(self) -> None:
         self._pending = True
         if self._sending is None or self._sending.done():
-            self._sending = asyncio.create_task(self._send(), name="broadcast timers")
+            self._sending = asyncio.create_task(self._send(), name=f"broadcast {self._name}")
 
     async def _send(self) -> None:
         while self._pending:
             self._pending = False
-            await due_sooner(self._transport, "timers")
+            await self._tell()

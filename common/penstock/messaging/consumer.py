@@ -1,7 +1,8 @@
 """Messages in, one transaction, messages out. The one place that settles deliveries: ack after commit.
 
-A handler takes whatever has arrived as one batch. A batch that fails is split until the culprit stands alone and goes
-to the dead letters with its reason; a transient fault keeps the batch and backs off here, in the process.
+A handler takes whatever has arrived as one batch, and refuses of it what cannot be handled. A batch that fails all the
+same (the database refuses something of it) is split until the culprit stands alone; both go to the dead letters with their
+reason; a transient fault keeps the batch and backs off here, in the process.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ from uuid import UUID
 
 import structlog
 
-from penstock.errors import Undecodable
+from penstock.errors import PenstockError, Undecodable
 from penstock.messaging import broadcast, envelope
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.retry_log import RetryLog, reason_of
-from penstock.messaging.transports import Delivery, Message, Transport
+from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery, Message, Transport
 from penstock.store import queues
 from penstock.store.database import Database, Transaction, retried
 
 log = structlog.get_logger()
+
+
+Refused = tuple[Delivery, Exception]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,11 @@ class Batch:
 
     ids: list[UUID]
     deliveries: list[Delivery] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    """Deliveries that the handler refuses, and why: they go to the dead letters once the others are committed."""
+
+    def refuse(self, delivery: Delivery, error: PenstockError) -> None:
+        self.refused.append((delivery, error))
 
 
 Handler = Callable[[Batch, Transaction], Awaitable[None]]
@@ -111,6 +120,7 @@ class Consumer:
         good, ids = await self._decode(deliveries)
         if not good:
             return
+        refused: list[Refused] = []
         size = len(good) if self.route.raw else len(ids)
         for start in range(0, size, self._batch):
             part = (
@@ -123,20 +133,25 @@ class Consumer:
             except Exception as error:
                 await self._split(good, error)
                 return
+            refused += part.refused
         await asyncio.sleep(0)  # what was staged is on its way before the ack is: others wait for it
-        await self._subscription.ack(good)
+        dead = {id(delivery) for delivery, _ in refused}
+        await self._subscription.ack([delivery for delivery in good if id(delivery) not in dead])
+        await self._bury(refused)
 
     async def _decode(self, deliveries: Sequence[Delivery]) -> tuple[list[Delivery], list[UUID]]:
         if self.route.raw:
             return list(deliveries), []
         good: list[Delivery] = []
+        refused: list[Refused] = []
         ids: dict[UUID, None] = {}
         for delivery in deliveries:
             try:
                 ids |= dict.fromkeys(envelope.decode(delivery.body).ids)
                 good.append(delivery)
             except Undecodable as error:
-                await self._bury(delivery, error)
+                refused.append((delivery, error))
+        await self._bury(refused)
         return good, sorted(ids)
 
     async def _transact(self, batch: Batch) -> None:
@@ -147,6 +162,7 @@ class Consumer:
             if failed is not None:
                 self._retries.inc()
                 self._retry_log.add(failed)
+            batch.refused.clear()
             try:
                 with self._seconds.time():
                     async with self._session.transaction() as tx:
@@ -170,7 +186,7 @@ class Consumer:
             return
         (delivery,) = deliveries
         if self.route.raw:
-            await self._bury(delivery, error)
+            await self._bury([(delivery, error)])
             return
         decoded = envelope.decode(delivery.body)
         for id in decoded.ids:
@@ -187,7 +203,7 @@ class Consumer:
             body=envelope.encode(type, [id]),
             id=f"{delivery.id}-{id}",
             type=type,
-            headers={"x-penstock-reason": reason_of(error), "x-penstock-queue": self.route.queue},
+            headers={REASON_HEADER: reason_of(error), QUEUE_HEADER: self.route.queue},
         )
         log.error(
             "handler.gave_up", queue=self.route.queue, id=str(id), reason=reason_of(error), exc_info=error
@@ -196,7 +212,21 @@ class Consumer:
         while not (await self._transport.publish([single]))[0]:
             await asyncio.sleep(1)
 
-    async def _bury(self, delivery: Delivery, error: Exception) -> None:
-        log.warning("message.dead", queue=self.route.queue, message=delivery.id, reason=reason_of(error))
-        self._dead.inc()
-        await retried(lambda: self._subscription.dead_letter([delivery], reason_of(error)))
+    async def _bury(self, refused: Sequence[Refused]) -> None:
+        """Put these among the dead letters, all that have the same reason at once."""
+        by_reason: dict[str, list[Delivery]] = {}
+        for delivery, error in refused:
+            by_reason.setdefault(reason_of(error), []).append(delivery)
+        for reason, deliveries in by_reason.items():
+            log.warning(
+                "message.dead",
+                queue=self.route.queue,
+                message=deliveries[0].id,
+                messages=len(deliveries),
+                reason=reason,
+            )
+            self._dead.inc(len(deliveries))
+        await asyncio.gather(*(self._dead_letter(letters, why) for why, letters in by_reason.items()))
+
+    async def _dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
+        await retried(lambda: self._subscription.dead_letter(deliveries, reason))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -23,6 +23,8 @@ APP = "x-penstock-app"
 
 LARGEST = 1024 * 1024
 """Bytes of a body that are kept."""
+PIECE = 4 * LARGEST
+"""Bytes of bodies that are written at once, or one body."""
 LONGEST = 2000
 """Characters of a reason that are kept."""
 
@@ -41,11 +43,34 @@ class Letter:
     same: tuple[object, ...] = ()
 
 
-async def keep(tx: Transaction, letter: Letter) -> None:
-    """Keep a dead letter, or count it when it is there already."""
+async def keep(tx: Transaction, letters: Sequence[Letter]) -> None:
+    """Keep dead letters, or count those that are there already."""
+    kept: dict[str, KeptLetter] = {}
+    for letter in letters:
+        one = _kept(letter)
+        before = kept.get(one.fingerprint)
+        kept[one.fingerprint] = one if before is None else replace(one, count=before.count + 1)
+    # In the order in which everybody locks rows.
+    for piece in _pieces([kept[fingerprint] for fingerprint in sorted(kept)]):
+        await dead_letters.keep(tx, piece)
+
+
+def _pieces(letters: Sequence[KeptLetter]) -> Iterator[Sequence[KeptLetter]]:
+    """Cut where the bodies get too many bytes for one statement."""
+    start = size = 0
+    for end, letter in enumerate(letters):
+        size += len(letter.body)
+        if size > PIECE and end > start:
+            yield letters[start:end]
+            start, size = end, len(letter.body)
+    if letters:
+        yield letters[start:]
+
+
+def _kept(letter: Letter) -> KeptLetter:
     body = letter.body[:LARGEST]
     same = "\0".join(map(str, (letter.queue, *letter.same)))
-    kept = KeptLetter(
+    return KeptLetter(
         id=new_id(),
         queue=storable(letter.queue),
         reason=storable(letter.reason[:LONGEST]),
@@ -55,7 +80,6 @@ async def keep(tx: Transaction, letter: Letter) -> None:
         headers=orjson.dumps(storable(letter.headers)).decode(),
         fingerprint=hashlib.sha256(same.encode(errors="replace") + b"\0" + body).hexdigest(),
     )
-    await dead_letters.keep(tx, kept)
 
 
 def headers_of_event(delivery: Delivery) -> dict[str, Any]:

@@ -37,6 +37,16 @@ class Sooner(BaseModel):
     what: Due
 
 
+class WorkParked(BaseModel):
+    """Broadcast to workers, best effort: one of them was offered work that it cannot run, or not now. Others look for it, as
+    they do now and then anyway."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    v: Literal[1] = 1
+    type: Literal["work.parked"] = "work.parked"
+
+
 def message(outbox_id: int, queue: str, ids: Sequence[UUID]) -> Message:
     """The AMQP message of a staged envelope. Its first execution's id is its correlation and its trace."""
     kind = message_type(queue)

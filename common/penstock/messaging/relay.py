@@ -89,9 +89,7 @@ async def _clear(session: Session, age: float, limit: int) -> int:
     since, now = scan_start(session, "strays", LONG_AGO), time.monotonic()
     async with session.transaction() as tx:
         rows = await outbox.lock_unconsumed(tx, age, limit, now - since.place, STRAY_AGE)
-        for row in rows:
-            if not queues.is_announcement(row.queue):
-                await dead_letters.keep(tx, _letter(row))
+        await dead_letters.keep(tx, [_letter(row) for row in rows if not queues.is_announcement(row.queue)])
         if rows:
             await outbox.delete(tx, _ids(rows))
     if not rows:
@@ -103,8 +101,7 @@ async def _bury(session: Session, rows: Sequence[Unpublished]) -> None:
     if not rows:
         return
     async with session.transaction() as tx:
-        for row in rows:
-            await dead_letters.keep(tx, _letter(row))
+        await dead_letters.keep(tx, [_letter(row) for row in rows])
         await outbox.delete(tx, _ids(rows))
     log.error("relay.unroutable", queues=sorted({row.queue for row in rows}), messages=len(rows))
 

@@ -20,6 +20,7 @@ from penstock.errors import PenstockError
 from penstock.ids import new_id
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
+from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Transport
 from penstock.settings import Settings
 from penstock.store import functions
@@ -28,12 +29,15 @@ from penstock.store.database import Database
 log = structlog.get_logger()
 
 
-def make_transport(settings: Settings, *, role: str, process: UUID | None = None) -> Transport:
-    """The transport that the settings ask for, not yet open, for a process that others know by its heartbeats, or None."""
+def make_transport(
+    settings: Settings, *, role: str, supervisor: Supervisor | None = None, process: UUID | None = None
+) -> Transport:
+    """The transport that the settings ask for, not yet open, for a process that others know by its heartbeats, or None. What
+    keeps its connections are parts of `supervisor`."""
     if settings.broker_url is None:
         from penstock.messaging.transports.postgres import PostgresTransport
 
-        return PostgresTransport(settings, role=role, process=process)
+        return PostgresTransport(settings, role=role, supervisor=supervisor, process=process)
     from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 
     return RabbitMQTransport(
@@ -42,7 +46,9 @@ def make_transport(settings: Settings, *, role: str, process: UUID | None = None
         declare=settings.declare_topology,
         queue_type=settings.queue_type,
         delivery_limit=settings.delivery_limit,
+        prefetch_bytes=settings.prefetch_bytes,
         client=f"penstock {role} {settings.name}",
+        supervisor=supervisor,
     )
 
 
@@ -91,6 +97,7 @@ class Parts:
     database: Database
     transport: Transport
     publisher: Publisher
+    supervisor: Supervisor
     metrics: Metrics = field(default_factory=Metrics)
     process: UUID = field(default_factory=new_id)
 
@@ -99,12 +106,12 @@ class Parts:
 async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     """Connect to PostgreSQL and the broker; close both at the end. Raises ConnectionFailed after the deadline."""
     database = Database(settings, role=role)
-    process = new_id()
-    transport = make_transport(settings, role=role, process=process)
+    supervisor, process = Supervisor(), new_id()
+    transport = make_transport(settings, role=role, supervisor=supervisor, process=process)
     publisher = Publisher(transport, database)
     try:
         await transport.open()
-        yield Parts(settings, database, transport, publisher, process=process)
+        yield Parts(settings, database, transport, publisher, supervisor, process=process)
     finally:
         await publisher.close()
         await transport.close()
@@ -126,19 +133,6 @@ async def migrated(database: Database, *, pause: float = 1.0) -> None:
             if said != logged:
                 log.error("service.waits", why=said, hint=getattr(error, "hint", None))
             logged = said
-            await asyncio.sleep(pause)
-
-
-async def supervise(name: str, work: Callable[[], Coroutine[Any, Any, None]], *, pause: float = 1.0) -> None:
-    """Run `work` again whenever it fails, until it ends by itself. A fault in one part stops nothing else."""
-    while True:
-        try:
-            await work()
-            return
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            log.exception("service.part_failed", part=name)
             await asyncio.sleep(pause)
 
 

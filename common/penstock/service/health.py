@@ -38,7 +38,8 @@ async def serve_health(parts: Parts) -> Health:
 
     def respond(path: str) -> Answer:
         if path == "/live":
-            return _text(200, "live")
+            ended = parts.supervisor.failure
+            return _text(200, "live") if ended is None else _text(503, ended.message)
         if path == "/ready":
             return _text(200, "ready") if parts.transport.healthy else _text(503, "not consuming")
         if path == "/metrics":

@@ -16,6 +16,7 @@ from uuid import UUID
 import asyncpg
 import structlog
 
+from penstock.messaging.supervision import Supervisor
 from penstock.settings import Settings
 from penstock.store import heartbeats
 from penstock.store.database import Database, Row, Session, is_transient
@@ -37,6 +38,7 @@ class Heartbeat:
         self,
         settings: Settings,
         identity: Identity,
+        supervisor: Supervisor,
         *,
         holding: Callable[[], Mapping[UUID, int]] = dict,
         answer: Callable[[Pulse], None] = lambda _: None,
@@ -44,6 +46,7 @@ class Heartbeat:
     ) -> None:
         self._settings = settings
         self._identity = identity
+        self._supervisor = supervisor
         self._holding = holding
         self._answer = answer
         self._silent = silent
@@ -74,7 +77,16 @@ class Heartbeat:
         self._state = state
 
     def _run(self) -> None:
-        asyncio.run(self._beat())
+        try:
+            asyncio.run(self._beat())
+        except BaseException as error:
+            self._call(self._failed, f"{type(error).__name__}: {error}")
+            raise
+
+    def _failed(self, reason: str) -> None:
+        self._supervisor.fail("heartbeat", reason)
+        if not self._ready.done() and self._supervisor.failure is not None:
+            self._ready.set_exception(self._supervisor.failure)
 
     async def _beat(self) -> None:
         self._beating = asyncio.get_running_loop()

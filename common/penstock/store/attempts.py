@@ -5,13 +5,11 @@ The fence (I2): what a worker writes names the attempt and the claim. What anoth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
-
-import orjson
 
 from penstock.language.policies import DEFAULT_ATTEMPT_TIMEOUT
 from penstock.store.database import Session, Transaction
@@ -21,8 +19,9 @@ from penstock.store.staged_messages import StagedMessage, staged_in
 
 @dataclass(slots=True)
 class ClaimedAttempt:
-    """An attempt that a worker has claimed. `params` and `options` are JSON; `waited` is in seconds since it was ready, on
-    the database's clock; `failures` counts the attempts of its execution that failed before."""
+    """An attempt that a worker has claimed. `params`, `options` and `carry` (what its last deferral carried over) are JSON;
+    `waited` is in seconds since it was ready, on the database's clock; `failures` counts the attempts of its execution that
+    failed before."""
 
     execution_id: UUID
     attempt: int
@@ -32,54 +31,86 @@ class ClaimedAttempt:
     waited: float
     params: str
     options: str | None
+    carry: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Who claims: a worker, and under which id; the definitions that it knows to have the code for (`known`) and those that
+    it has no code for (`lacking`); and `limited`: definition, task executor, and for how many more attempts that one has
+    room, where that is fewer than the worker has slots."""
+
+    worker: UUID
+    claim: UUID
+    known: Sequence[int]
+    lacking: Sequence[int]
+    limited: Sequence[tuple[int, str, int]] = ()
 
 
 @dataclass(slots=True)
 class ClaimAnswer:
     """`unknown_definitions`: the worker has to look these up and claim again. `staged`: what it did not take, on its way
-    to others."""
+    to others. `parked`: what it cannot take waits for a worker that can; of a claim of what is parked: there was some."""
 
     attempts: list[ClaimedAttempt] = field(default_factory=list)
     unknown_definitions: list[int] = field(default_factory=list)
     staged: list[StagedMessage] = field(default_factory=list)
+    parked: bool = False
 
 
 CLAIM = """
-select claimed, unknown, messages from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[])
+select claimed, unknown, messages, parked
+from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[], $8::executor_room[])
 """
 
 
-async def claim(
-    session: Session,
-    *,
-    worker: UUID,
-    claim: UUID,
-    ids: Sequence[UUID],
-    most: int,
-    queue: str,
-    known: Sequence[int],
-    lacking: Sequence[int],
+async def claim(session: Session, who: Claimant, queue: str, ids: Sequence[UUID], most: int) -> ClaimAnswer:
+    """Claim at most `most` of `ids`, as far as they are scheduled on `queue`. The whole transaction, in one round trip."""
+    [row] = await session.fetch(
+        CLAIM, who.worker, who.claim, ids, most, queue, who.known, who.lacking, who.limited
+    )
+    return _answer(*row)
+
+
+CLAIM_PARKED = """
+select claimed, unknown, messages, waits
+from claim_parked($1, $2, $3, $4, $5::integer[], $6::integer[], $7::executor_room[])
+"""
+
+
+async def claim_parked(session: Session, who: Claimant, queue: str, most: int) -> ClaimAnswer:
+    """Claim at most `most` of what is parked on `queue`, the oldest first. The whole transaction, in one round trip."""
+    [row] = await session.fetch(
+        CLAIM_PARKED, who.worker, who.claim, most, queue, who.known, who.lacking, who.limited
+    )
+    return _answer(*row)
+
+
+CLAIMED = """
+select array_agg((e.id, e.attempt, e.failures, n.name, e.definition_id,
+    extract(epoch from c.claimed_at - e.ready_at)::float8, p.params::text, p.options::text,
+    carried_over(e.id))::claimed_attempt) as claimed
+from claim c cross join lateral unnest(c.executions) x
+join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 'canceling')
+join namespace n on n.id = e.namespace_id join payload p on p.execution_id = e.id
+where c.id = $1
+"""
+
+
+async def claimed(session: Session, claim: UUID) -> list[ClaimedAttempt]:
+    """What a claim has taken and its worker still owns. Its answer may have been lost after its commit."""
+    return _attempts((await session.fetch(CLAIMED, claim))[0]["claimed"] or ())
+
+
+def _answer(
+    claimed: Sequence[Sequence[Any]], unknown: list[int], messages: Sequence[Any], parked: bool
 ) -> ClaimAnswer:
-    """Claim at most `most` of `ids`, as far as they are scheduled on `queue` and of a definition that the worker knows to
-    have the code for (`known`). Definitions that it has no code for are `lacking`. The whole transaction, in one round
-    trip."""
-    [row] = await session.fetch(CLAIM, worker, claim, ids, most, queue, known, lacking)
+    return ClaimAnswer(_attempts(claimed), unknown, staged_in(messages), parked)
+
+
+def _attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
     # The driver's own kind of UUID, a subclass that JSON encoders refuse, does not get to actions and task executors.
-    attempts = [ClaimedAttempt(UUID(int=id.int), *rest) for id, *rest in row["claimed"]]
-    return ClaimAnswer(attempts, row["unknown"], staged_in(row["messages"]))
-
-
-CARRIED = """
-select distinct on (execution_id) execution_id, error::text as carry from attempt
-where execution_id = any($1::uuid[]) and outcome = 'requested' and error ? 'carry'
-order by execution_id, attempt desc
-"""
-
-
-async def carried_over(session: Session, ids: Sequence[UUID]) -> dict[UUID, Mapping[str, Any]]:
-    """What the attempts before, which put themselves off, carried over to the next one."""
-    rows = await session.fetch(CARRIED, ids)
-    return {row["execution_id"]: orjson.loads(row["carry"])["carry"] for row in rows}
+    return [ClaimedAttempt(UUID(int=id.int), *rest) for id, *rest in rows]
 
 
 @dataclass(slots=True)
@@ -191,3 +222,11 @@ async def overdue(session: Session, longer: float, limit: int) -> list[OverdueAt
     DEFAULT_ATTEMPT_TIMEOUT. Only those whose worker was heard of after that: of the others the sweeper says whether they were
     lost with it."""
     return rows_as(OverdueAttempt, await session.fetch(OVERDUE, longer, limit, DEFAULT_ATTEMPT_TIMEOUT))
+
+
+CANCELING = "select id from execution where id = any($1::uuid[]) and status = 'canceling'"
+
+
+async def canceling(session: Session, ids: Sequence[UUID]) -> list[UUID]:
+    """Those of these executions whose end was asked for."""
+    return [row["id"] for row in await session.fetch(CANCELING, list(ids))]

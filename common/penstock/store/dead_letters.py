@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,7 +16,7 @@ from penstock.store.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class KeptLetter:
-    """A letter to keep. `headers` is JSON. The same `fingerprint` again is the same letter again."""
+    """A letter to keep, which came `count` times. `headers` is JSON. The same `fingerprint` again is the same letter again."""
 
     id: UUID
     queue: str
@@ -26,6 +26,7 @@ class KeptLetter:
     body: bytes
     headers: str
     fingerprint: str
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +61,19 @@ class DeadLetter:
 
 
 KEEP = """
-insert into dead_letter (id, queue, reason, type, message_id, body, headers, fingerprint)
-values ($1, $2, $3, $4, $5, $6, $7::jsonb, $8)
-on conflict (fingerprint) do update set count = dead_letter.count + 1, last_at = clock_timestamp(),
+insert into dead_letter (id, queue, reason, type, message_id, body, headers, fingerprint, count)
+select d.id, d.queue, d.reason, d.type, d.message_id, d.body, d.headers::jsonb, d.fingerprint, d.count
+from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::text[], $9::integer[])
+    as d (id, queue, reason, type, message_id, body, headers, fingerprint, count)
+on conflict (fingerprint) do update set count = dead_letter.count + excluded.count, last_at = clock_timestamp(),
     reason = excluded.reason
 """
 
 
-async def keep(tx: Transaction, letter: KeptLetter) -> None:
-    """Keep a letter, or count it when it is there already."""
-    await tx.fetch(
-        KEEP,
-        letter.id,
-        letter.queue,
-        letter.reason,
-        letter.type,
-        letter.message_id,
-        letter.body,
-        letter.headers,
-        letter.fingerprint,
-    )
+async def keep(tx: Transaction, letters: Sequence[KeptLetter]) -> None:
+    """Keep letters, or count those that are there already. No two have the same fingerprint, and they are in its order."""
+    columns = zip(*map(astuple, letters), strict=True)
+    await tx.fetch(KEEP, *map(list, columns))
 
 
 NEWEST = """

@@ -107,13 +107,15 @@ async def end(
 
 
 LOCK_SCHEDULED = """
-select id from execution where id = any($1::uuid[]) and status = 'scheduled' order by id for no key update
+select e.id, n.queue from execution e join namespace n on n.id = e.namespace_id
+where e.id = any($1::uuid[]) and e.status = 'scheduled' and n.queue = any($2::text[])
+order by e.id for no key update of e
 """
 
 
-async def lock_scheduled(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
-    """Those of these executions that wait for a worker: locked, in order."""
-    return [row["id"] for row in await tx.fetch(LOCK_SCHEDULED, ids)]
+async def lock_scheduled(tx: Transaction, ids: Sequence[UUID], queues: Sequence[str]) -> dict[UUID, str]:
+    """Those of these executions that wait for a worker on one of these queues, and on which: locked, in order."""
+    return {row["id"]: row["queue"] for row in await tx.fetch(LOCK_SCHEDULED, ids, queues)}
 
 
 @dataclass(slots=True)

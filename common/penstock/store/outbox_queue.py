@@ -12,7 +12,8 @@ from penstock.store.rows import rows_as
 
 @dataclass(slots=True)
 class Taken:
-    """A message that was taken. `age` is for how many seconds it could have been. `headers` is JSON."""
+    """A message that was taken. `age` is for how many seconds it could have been; `size` is the bytes of its body, if it has
+    one. `headers` is JSON."""
 
     id: int
     ids: list[UUID]
@@ -22,6 +23,7 @@ class Taken:
     headers: str | None
     tries: int
     age: float
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +38,26 @@ class NewMessage:
 
 
 TAKE = """
-with taken as (
-    select id, due_at from outbox where queue = $1
+with found as (
+    select id, due_at, coalesce(octet_length(body), 0) as size from outbox where queue = $1
         and due_at between statement_timestamp() - make_interval(secs => $4) and statement_timestamp()
     order by due_at, id limit $2 for update skip locked
+), taken as (
+    select id, due_at, size, sum(size) over (order by due_at, id) - size as before from found
 )
-update outbox o set due_at = clock_timestamp() + make_interval(secs => $3), tries = tries + 1, holder = $5
-from taken t where o.id = t.id
+update outbox o set due_at = clock_timestamp() + make_interval(secs => $3), tries = tries + 1, holder = $6
+from taken t where o.id = t.id and t.before < $5
 returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries,
-    extract(epoch from statement_timestamp() - t.due_at)::float8 as age
+    extract(epoch from statement_timestamp() - t.due_at)::float8 as age, t.size
 """
 
 
 async def take(
-    session: Session, queue: str, limit: int, lease: float, reach: float, holder: UUID | None
+    session: Session, queue: str, limit: int, lease: float, reach: float, most: int, holder: UUID | None
 ) -> list[Taken]:
     """Lease up to `limit` messages of a queue for `lease` seconds, or until this process has ended (None: one that nobody
-    would miss), of those that became due within `reach` seconds."""
-    return rows_as(Taken, await session.fetch(TAKE, queue, limit, lease, reach, holder))
+    would miss), of those that became due within `reach` seconds; and as many as fit into `most` bytes, and one more."""
+    return rows_as(Taken, await session.fetch(TAKE, queue, limit, lease, reach, most, holder))
 
 
 PUT = """

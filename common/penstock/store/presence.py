@@ -85,3 +85,14 @@ group by n.queue, d.body -> 'labels' order by 2 desc limit 5
 async def unserved(session: Session, stale: float) -> Sequence[Unserved]:
     """Where scheduled executions wait for a worker that nobody has started; five at the most."""
     return rows_as(Unserved, await session.fetch(UNSERVED, stale))
+
+
+SERVED = """
+select distinct 'work.' || route as queue from process, unnest(routes) as route
+where kind = 'worker' and state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1) order by queue
+"""
+
+
+async def served_queues(session: Session, stale: float) -> list[str]:
+    """The queues of the routes that a living worker serves."""
+    return [row["queue"] for row in await session.fetch(SERVED, stale)]

@@ -51,6 +51,28 @@ async def message(session: Session, queue: str, execution: UUID) -> WaitingMessa
     return first_as(WaitingMessage, await session.fetch(MESSAGE, queue, execution))
 
 
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A worker was offered it and could not take it: it lacks the action, or `executor`, its task executor, had no room.
+    `worker` is None if that one has left."""
+
+    worker: str | None
+    executor: str | None
+    seconds: float
+
+
+PARKED = """
+select p.name as worker, k.executor, extract(epoch from clock_timestamp() - k.at)::float8 as seconds
+from parked k left join process p on p.id = k.worker and p.state <> 'dead'
+where k.execution_id = $1 and k.queue = $2
+"""
+
+
+async def parked(session: Session, queue: str, execution: UUID) -> Parked | None:
+    """None if it is on its way on its route."""
+    return first_as(Parked, await session.fetch(PARKED, execution, queue))
+
+
 AHEAD_ON_ROUTE = """
 select count(*) as count from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
 where e.status = 'scheduled' and n.queue = $1 and (e.ready_at, e.id) < ($2, $3)

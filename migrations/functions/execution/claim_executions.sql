@@ -1,34 +1,46 @@
 -- A worker takes as many of an envelope's executions as it has slots for: scheduled -> running, the attempt counted
--- now, so that a crash uses it up (I1). Only what is on this queue and whose definition the worker knows is taken.
+-- now, so that a crash uses it up (I1). Only what is on this queue and whose definition the worker knows is taken, and of
+-- `p_limited`, the definitions whose task executors have less room than the worker has slots, no more than there is room for.
 -- `unknown` are definitions that the worker has not looked up yet: it does, and claims again. What else is left over goes
--- back on its route in the same transaction.
--- The guard on the status lets one worker win where two have the same message: the other one finds it running.
+-- back on its route, or is parked, in the same transaction.
+-- The guard on the status lets one worker win where two have the same message: the other one finds it running. A claim
+-- that is made again, because its answer was lost, takes what has come since under the same id.
 -- planner: lookups_planned_once
 create or replace function claim_executions(
     p_worker uuid, p_claim uuid, p_ids uuid[], p_take integer, p_queue text, p_definitions integer[],
-    p_lacking integer[], out claimed claimed_attempt[], out unknown integer[], out messages message[]
+    p_lacking integer[], p_limited executor_room[] default '{}',
+    out claimed claimed_attempt[], out unknown integer[], out messages message[], out parked boolean
 )
 language plpgsql
 as $$
+declare
+    v_tried uuid[] := p_ids[1:p_take];
+    v_full uuid[] := '{}';
 begin
     claimed := '{}';
     unknown := '{}';
     messages := '{}';
-    if p_take > 0 then
+    parked := false;
+    if cardinality(p_limited) > 0 then
+        select c.fitting, c.full_up into v_tried, v_full from choose_for_executors(p_ids, p_take, p_limited) c;
+    end if;
+    if v_tried <> '{}' then
         with moved as (
             update execution e
             set status = 'running', attempt = e.attempt + 1, claim = p_worker
             from namespace n
-            where e.id = any (p_ids[1:p_take]) and e.status = 'scheduled' and n.id = e.namespace_id
+            where e.id = any (v_tried) and e.status = 'scheduled' and n.id = e.namespace_id
                 and n.queue = p_queue and e.definition_id = any (p_definitions)
             returning e.id, e.attempt, e.failures, n.name, e.definition_id,
                 extract(epoch from clock_timestamp() - e.ready_at)::float8 as waited
         ), held as (
             insert into claim (id, worker, executions)
             select p_claim, p_worker, array_agg(id) from moved having count(*) > 0
+            on conflict (id) do update set executions = claim.executions || excluded.executions
         )
         select coalesce(array_agg((m.id, m.attempt, m.failures, m.name, m.definition_id, m.waited,
-            p.params::text, p.options::text)::claimed_attempt), '{}') into claimed
+            p.params::text, p.options::text, case when m.attempt > 1 then carried_over(m.id) end)::claimed_attempt), '{}')
+        into claimed
         from moved m join payload p on p.execution_id = m.id;
     end if;
     if cardinality(claimed) = cardinality(p_ids) then
@@ -38,7 +50,8 @@ begin
     unknown := array(
         select distinct e.definition_id
         from execution e join namespace n on n.id = e.namespace_id
-        where e.id = any (p_ids[1:p_take]) and e.status = 'scheduled' and n.queue = p_queue
+        where e.id = any (v_tried) and e.status = 'scheduled' and n.queue = p_queue
             and e.definition_id <> all (p_definitions) and e.definition_id <> all (p_lacking));
-    messages := hand_back(p_ids, p_take, p_queue, p_lacking);
+    messages := hand_back(p_ids, v_tried || v_full, p_queue, p_lacking);
+    parked := park_executions(p_worker, p_ids, v_full, p_queue, p_lacking, p_limited);
 end $$;

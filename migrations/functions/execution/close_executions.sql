@@ -23,6 +23,7 @@ begin
             status = case e.status when 'completed' then 'responded' when 'timeout' then 'timeout' else 'cancelled' end
         from unnest(p_ended) e
         where i.execution_id = any (v_unclaimed) and i.execution_id = e.id and i.status = 'created';
+        delete from parked where execution_id = any (v_unclaimed);
         delete from event_wait where execution_id = any (v_unclaimed);
         delete from paused_workflow where execution_id = any (v_unclaimed);
     end if;

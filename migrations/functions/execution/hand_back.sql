@@ -1,7 +1,7 @@
--- What a worker was offered and does not take goes back on its route, so that another worker can have it: at once where
--- this one had no slot for it (all after the first p_take); later where it lacks the action, since it never fails work for
--- that, or where the message came to the wrong route.
-create or replace function hand_back(p_ids uuid[], p_take integer, p_queue text, p_lacking integer[]) returns message[]
+-- What a worker was offered and had no slot for goes back on its route at once, so that another worker can have it; and so
+-- does what came to the wrong route, to its own. p_kept: what was tried, or has no room in its task executor. What the worker
+-- lacks the action for is parked.
+create or replace function hand_back(p_ids uuid[], p_kept uuid[], p_queue text, p_lacking integer[]) returns message[]
 language plpgsql
 as $$
 declare
@@ -13,19 +13,11 @@ begin
     for v_queue, v_size, v_ids in
         select n.queue, n.envelope, array_agg(e.id order by e.id)
         from execution e join namespace n on n.id = e.namespace_id
-        where e.id = any (p_ids[p_take + 1:]) and e.status = 'scheduled'
-            and e.definition_id <> all (p_lacking)
+        where e.id = any (p_ids) and e.status = 'scheduled'
+            and (n.queue <> p_queue or e.id <> all (p_kept) and e.definition_id <> all (p_lacking))
         group by n.queue, n.envelope
     loop
         v_messages := v_messages || stage(v_queue, v_ids, v_size);
     end loop;
-
-    insert into outbox (queue, ids, due_at, error)
-    select n.queue, array_agg(e.id order by e.id), clock_timestamp() + interval '5 seconds',
-        'no live worker of this route has the action'
-    from execution e join namespace n on n.id = e.namespace_id
-    where e.id = any (p_ids) and e.status = 'scheduled'
-        and (e.definition_id = any (p_lacking) or (n.queue <> p_queue and e.id = any (p_ids[1:p_take])))
-    group by n.queue, e.definition_id;
     return v_messages;
 end $$;

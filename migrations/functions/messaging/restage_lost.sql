@@ -40,6 +40,7 @@ begin
                 where s.limit_id = (e.keys[1]).limit_id and s.group_value = (e.keys[1]).group_value and s.execution_id = e.id
                     and s.admitted_at < clock_timestamp() - p_age))
             and not exists (select from outbox o where o.queue = n.queue and e.id = any (o.ids))
+            and not exists (select from parked k where k.execution_id = e.id and k.queue = n.queue)
         group by n.queue, n.envelope
     loop
         messages := messages || stage(v_queue, mark_restaged(v_scheduled, p_age), v_size);

@@ -73,6 +73,20 @@ create table claim (
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index claim_worker on claim (worker);
 
+-- Scheduled executions that a worker was offered and could not take: it lacks the action, or `executor`, its task executor,
+-- was full. They wait here, and not on their route, for a worker that can. Insert and delete only.
+create table parked (
+    execution_id uuid,
+    queue text,
+    definition_id integer not null,
+    ready_at timestamptz not null,
+    worker uuid not null,
+    executor text,
+    at timestamptz not null default clock_timestamp(),
+    primary key (execution_id, queue)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index parked_work on parked (queue, definition_id, ready_at, execution_id);
+
 -- Every executor and worker that lives, with its last heartbeat. `id` is random: a restart inherits nothing. `lock_key` is the
 -- advisory lock that the session of its heartbeats holds since `locked_at`, and loses when the process ends (none behind a
 -- pooler); `unlocked_at`: since when it was seen free.

@@ -7,11 +7,15 @@ create type message as (outbox_id bigint, queue text, ids uuid[]);
 -- Something that is there already under its key: the id that was given for it now, and the one that it has.
 create type replaced_id as (given uuid, kept uuid);
 
--- An attempt that a worker has claimed, with what running it takes. `waited`: seconds since it was ready.
+-- An attempt that a worker has claimed, with what running it takes. `waited`: seconds since it was ready. `carry`: what its
+-- last deferral carried over.
 create type claimed_attempt as (
     execution_id uuid, attempt integer, failures smallint, namespace text, definition_id integer,
-    waited double precision, params text, options text
+    waited double precision, params text, options text, carry text
 );
+
+-- For how many more attempts of a definition a worker's task executor has room, together with its others.
+create type executor_room as (definition_id integer, executor text, room integer);
 
 -- An execution that has just ended, and what came of it. `claimed`: a worker had it. `followed`: its workflow, or an action
 -- that comes after it, is to be told.

@@ -4,7 +4,6 @@ execution fails, so that nothing waits for work that will never be done."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 import orjson
@@ -12,20 +11,20 @@ import orjson
 from penstock.errors import Undecodable
 from penstock.messaging import dead_letters, envelope
 from penstock.messaging.consumer import Batch
-from penstock.messaging.transports import Delivery
+from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery
 from penstock.moves import FAILED, SCHEDULED
 from penstock.store import executions, outbox, queues
 from penstock.store.database import Transaction
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
-    lost: dict[str, set[UUID]] = {}
-    for delivery in batch.deliveries:
-        letter = letter_of(delivery)
-        await dead_letters.keep(tx, letter)
+    lost: dict[tuple[str, str], set[UUID]] = {}
+    letters = [letter_of(delivery) for delivery in batch.deliveries]
+    await dead_letters.keep(tx, letters)
+    for delivery, letter in zip(batch.deliveries, letters, strict=True):
         if letter.queue.startswith(queues.WORK):
             for id in await _single_out(tx, delivery, letter.queue):
-                lost.setdefault(letter.reason, set()).add(id)
+                lost.setdefault((letter.queue, letter.reason), set()).add(id)
     if lost:
         await _fail(tx, lost)
 
@@ -37,25 +36,35 @@ async def _single_out(tx: Transaction, delivery: Delivery, queue: str) -> list[U
     except Undecodable:
         return []
     if len(ids) > 1:
-        scheduled = await executions.lock_scheduled(tx, ids)
+        scheduled = await executions.lock_scheduled(tx, ids, [queue])
         if scheduled:
-            await outbox.stage(tx, queue, scheduled, 1)
+            await outbox.stage(tx, queue, list(scheduled), 1)
         return []
     return ids
 
 
-async def _fail(tx: Transaction, lost: Mapping[str, set[UUID]]) -> None:
+async def _fail(tx: Transaction, lost: Mapping[tuple[str, str], set[UUID]]) -> None:
+    """Those that PostgreSQL says are waiting on the very route whose queue their letter died on."""
     # Each end locks rows and then the keys of their limits. All rows are locked first, in order: two of these transactions
     # could else wait for each other, one for a row and the other for a key.
-    await executions.lock_scheduled(tx, sorted(set().union(*lost.values())))
-    for reason, ids in lost.items():
+    ids, waited_on = sorted(set().union(*lost.values())), sorted({queue for queue, _ in lost})
+    waiting = await executions.lock_scheduled(tx, ids, waited_on)
+    for (queue, reason), named in lost.items():
         error = orjson.dumps({"type": "DeadLetter", "message": reason}).decode()
-        await executions.end(tx, sorted(ids), [SCHEDULED], FAILED, f"dead letter: {reason}", error)
+        await executions.end(
+            tx,
+            sorted(id for id in named if waiting.get(id) == queue),
+            [SCHEDULED],
+            FAILED,
+            f"dead letter: {reason}",
+            error,
+        )
 
 
 def letter_of(delivery: Delivery) -> dead_letters.Letter:
     """What is to be kept of it. The same message again is the same letter; two events may well have the same body."""
-    queue, reason = origin(delivery)
+    queue = str(delivery.headers.get(QUEUE_HEADER) or "unknown")
+    reason = str(delivery.headers.get(REASON_HEADER) or "unknown")
     foreign = queue == queues.EVENT_RECEIVED
     return dead_letters.Letter(
         queue=queue,
@@ -65,20 +74,4 @@ def letter_of(delivery: Delivery) -> dead_letters.Letter:
         message_id=delivery.id,
         headers=dead_letters.headers_of_event(delivery) if foreign else dict(delivery.headers),
         same=(delivery.routing_key, delivery.app_id, delivery.id) if foreign else (),
-    )
-
-
-def origin(delivery: Delivery) -> tuple[str, str]:
-    """Which queue it died on, and why: as we said, or as RabbitMQ says in x-death."""
-    headers: Mapping[str, Any] = delivery.headers
-    reason = headers.get("x-penstock-reason")
-    queue = headers.get("x-penstock-queue")
-    deaths = headers.get("x-death")
-    # Anybody may have written these headers.
-    if isinstance(deaths, list) and deaths and isinstance(deaths[-1], Mapping) and not reason:
-        first = deaths[-1]
-        reason = str(first.get("reason", "rejected"))
-        queue = str(first.get("queue", "")).split(".", 1)[-1]
-    return str(queue or headers.get("x-first-death-queue") or "unknown"), str(
-        reason or headers.get("x-first-death-reason") or "unknown"
     )

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from uuid import UUID
 
 import orjson
 
-from penstock.errors import Conflict, InvalidInput, NotFound, Undecodable
+from penstock.errors import Conflict, InvalidInput, NotFound, PenstockError, Undecodable
 from penstock.ids import new_id
+from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
 from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import UNREADABLE, Delivery
@@ -24,35 +26,50 @@ DEFAULT_TENANT = "public"
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
-    triggers = await _schemas(tx, {d.routing_key or "" for d in batch.deliveries})
-    new = [_event(delivery, triggers) for delivery in batch.deliveries]
-    answer = await events.store(tx, new, matched=True)
-    for event in answer.conflicts.values():
-        raise Conflict(
-            f"message id already used by event {event} with another payload",
+    """What can be checked is checked here, one event at a time: a bad one is refused and keeps no other one back."""
+    triggers = await _schemas(tx, {ref for d in batch.deliveries if "\0" not in (ref := d.routing_key or "")})
+    new: dict[UUID, tuple[Delivery, events.NewEvent]] = {}
+    for delivery in batch.deliveries:
+        try:
+            event = _event(delivery, triggers)
+        except PenstockError as error:
+            batch.refuse(delivery, error)
+        else:
+            new[event.id] = delivery, event
+    if not new:
+        return
+    answer = await events.store(tx, [event for _, event in new.values()], matched=True)
+    for id, first in answer.conflicts.items():
+        conflict = Conflict(
+            f"message id already used by event {first} with another payload",
             hint="A message id names one event; give a different event a different id.",
         )
+        batch.refuse(new[id][0], conflict)
     if answer.stored:
         await rule_matching.match(tx, await events.read(tx, answer.stored))
 
 
 def _event(delivery: Delivery, triggers: Mapping[str, Schema]) -> events.NewEvent:
-    payload = _checked(delivery, triggers)
+    """The event of a delivery. Raises what the dead letter will give as its reason."""
+    if UNREADABLE in delivery.headers:
+        raise Undecodable(f"its properties cannot be read: {delivery.headers[UNREADABLE]}")
+    tenant = check_tenant(delivery.headers.get("tenant", DEFAULT_TENANT))
+    message_id = None if delivery.id is None else check_name(delivery.id, "the message id")
+    source = check_name(delivery.app_id, "the app id") if delivery.app_id else None
+    payload = _payload(delivery, triggers)
     return events.NewEvent(
         id=new_id(),
         trigger=delivery.routing_key or "",
-        tenant=str(delivery.headers.get("tenant") or DEFAULT_TENANT),
+        tenant=tenant,
         payload=payload.decode(),
-        source=delivery.app_id,
-        message_id=delivery.id,
-        digest=hashlib.sha256(payload).hexdigest() if delivery.id else None,
+        source=source,
+        message_id=message_id,
+        digest=hashlib.sha256(payload).hexdigest() if message_id else None,
     )
 
 
-def _checked(delivery: Delivery, triggers: Mapping[str, Schema]) -> bytes:
-    """The payload as canonical JSON. Raises what the dead letter will give as its reason."""
-    if UNREADABLE in delivery.headers:
-        raise Undecodable(f"its properties cannot be read: {delivery.headers[UNREADABLE]}")
+def _payload(delivery: Delivery, triggers: Mapping[str, Schema]) -> bytes:
+    """The payload as canonical JSON, if it fits the schema of its trigger."""
     schema = triggers.get(delivery.routing_key or "")
     if schema is None:
         raise NotFound(

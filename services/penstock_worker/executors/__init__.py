@@ -69,9 +69,14 @@ def build(concurrency: int, configured: Mapping[str, Mapping[str, Any] | None]) 
     return built
 
 
+def executor_name(action: RunnableAction) -> str:
+    """The name of the executor that runs `action`."""
+    return action.executor or ("async" if action.is_coroutine else "thread")
+
+
 def chosen(found: Mapping[str, TaskExecutor], action: RunnableAction) -> TaskExecutor:
     """The executor that runs `action`. Raises NoExecutor if this worker has none of that name."""
-    name = action.executor or ("async" if action.is_coroutine else "thread")
+    name = executor_name(action)
     try:
         return found[name]
     except KeyError:

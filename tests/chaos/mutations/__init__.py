@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+from tests.crash.processes import ROOT, python_path
+
 LEFT_OUT = shutil.ignore_patterns(
     ".venv*", ".git", "__pycache__", "*.egg-info", ".*_cache", ".hypothesis", ".penstock"
 )
@@ -48,12 +49,11 @@ def found(fault: Fault, folder: Path) -> bool:
     copy = folder / "copy"
     shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
     fault.planted(copy)
-    paths = os.pathsep.join(str(copy / part) for part in ("", "common", "services"))
     command = [sys.executable, "-m", "pytest", *shlex.split(fault.test), "-x", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(
         command,
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": paths},
+        env={**os.environ, "PYTHONPATH": python_path(copy)},
         capture_output=True,
         text=True,
         timeout=PATIENCE,

@@ -23,6 +23,7 @@ from penstock.store.database import Database
 from tests.crash.points.child import Job
 from tests.crash.points.scenarios import SCENARIOS, Scenario
 from tests.crash.points.sites import ROOT, Site, sites
+from tests.crash.processes import python_path
 from tests.servers import databases
 from tests.servers.postgres import Postgres
 
@@ -164,7 +165,7 @@ class _Zygote:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.crash.points.zygote", str(folder)],
                 cwd=ROOT,
-                env={**environment, "PYTHONPATH": os.pathsep.join([str(ROOT), *_paths()])},
+                env={**environment, "PYTHONPATH": python_path()},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -183,11 +184,6 @@ class _Zygote:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(60)
-
-
-def _paths() -> Sequence[str]:
-    """The code under test goes first, wherever it is installed."""
-    return [str(ROOT / "common"), str(ROOT / "services")]
 
 
 @asynccontextmanager

@@ -10,7 +10,9 @@ from penstock.operate.doctor import broker
 from penstock.service.assembly import make_transport
 from penstock.store import partitions
 from penstock.store.queues import QUEUES
+from tests.flows import shop
 from tests.flows.installation import Installation
+from tests.penstock.messaging.transports.broker import plain_pika
 
 
 async def test_it_looks_at_every_queue_there_is(database: str, vhost: str) -> None:
@@ -23,6 +25,42 @@ async def test_it_looks_at_every_queue_there_is(database: str, vhost: str) -> No
         found = {one.what: one.says for one in await broker.findings(house.settings())}
         await transport.close()
     assert found["queues"] == ", ".join(f"{queue}: 1" for queue in QUEUES)
+
+
+async def test_it_names_queues_and_bindings_that_are_missing(database: str, vhost: str) -> None:
+    async with Installation(database, vhost) as house:
+        await house.apply(shop.count)
+        await house.worker(shop.count)  # and no executor that would declare what is its own
+        await house.until("select 1 from process where kind = 'worker'")
+        transport = (await house.parts()).transport
+        owned = [queue for queue in QUEUES if queue not in ("dead", "event.received")]
+        for queue in ("dead", "event.received", "work.default"):
+            await transport.declare(queue)
+        found = await _of_the_broker(house)
+        assert [f"penstock.{queue}" in found.says for queue in owned] == [True] * len(owned)
+        for queue in owned:
+            make = make_transport(house.settings(), role="test")
+            await make.open()
+            await make.declare(queue)
+            await make.close()
+        assert (await _of_the_broker(house)).state == "ok"
+        with plain_pika(vhost) as channel:
+            channel.queue_unbind("penstock.execution.requested", "penstock", "execution.requested")
+        found = await _of_the_broker(house)
+        assert found.state == "bad"
+        assert "penstock.execution.requested is not bound to the exchange penstock" in found.says
+        with plain_pika(vhost) as channel:
+            channel.queue_delete("penstock.execution.requested")
+        found = await _of_the_broker(house)
+        assert found.says == "no queue penstock.execution.requested"
+        await house.executor()
+        await house.until("select 1 from process where kind = 'executor'")
+        assert await house.client.run("shop.count", {"words": "a b"}, timeout=20) == 2
+        assert (await _of_the_broker(house)).state == "ok"
+
+
+async def _of_the_broker(house: Installation) -> doctor.Finding:
+    return next(one for one in await doctor.examine(house.settings()) if one.what == "rabbitmq")
 
 
 async def test_it_looks_at_every_table_that_has_partitions(house: Installation) -> None:

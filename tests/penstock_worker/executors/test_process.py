@@ -14,6 +14,7 @@ import pytest
 
 from penstock.run.task_executors import Outcome, attempt
 from penstock_worker.executors.process import ProcessExecutor
+from tests.crash.processes import python_path
 from tests.penstock_worker.executors import victims
 from tests.penstock_worker.executors.runs import run_of, until
 
@@ -255,7 +256,7 @@ async def test_what_no_child_could_find_or_receive_fails_for_good(executor: Proc
 def test_functions_of_the_main_script_run_in_children(tmp_path: Path) -> None:
     script = tmp_path / "shop.py"
     script.write_text(SCRIPT)
-    env = {**os.environ, "PYTHONPATH": os.getcwd()}
+    env = {**os.environ, "PYTHONPATH": python_path()}
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=env, timeout=60)
     assert ended.stdout.strip() == "True", ended.stderr
 

@@ -11,10 +11,11 @@ from penstock.language.definitions.declaration import Declaration
 from penstock.language.definitions.qualified_name import Ref
 from penstock.language.durations import PositiveDuration
 from penstock.language.expressions.template_checks import Condition, Templates
+from penstock.language.outside_names import TENANT
 
 Priority = Annotated[int, Field(strict=True, ge=-1000, le=1000)]
 """Of an execution that waits for a slot: higher goes first. 0 is ordinary."""
-Tenant = Annotated[str, Field(strict=True, pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+Tenant = Annotated[str, Field(strict=True, pattern=TENANT)]
 
 
 class Rule(Declaration):

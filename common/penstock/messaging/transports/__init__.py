@@ -10,6 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+OUR_HEADERS = "x-penstock-"
+"""Headers that begin so are the transport's own. It takes those away that came with a message: anybody may have written
+them, and what they name is inside."""
+
 REASON_HEADER = "x-penstock-reason"
 """On a delivery of the queue `dead`: why it is there, such as `delivery_limit`, or what a handler said."""
 

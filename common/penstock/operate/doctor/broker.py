@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from penstock.errors import ConfigurationError, PenstockError
+from penstock.ids import new_id
+from penstock.messaging import envelope
+from penstock.messaging.transports import Message
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.settings import Settings
@@ -14,7 +18,12 @@ DEADLINE = 5.0
 """Seconds to connect."""
 
 
-async def findings(settings: Settings) -> list[Finding]:
+PROBED = tuple(queue for queue in queues.QUEUES if queue not in (queues.EVENT_RECEIVED, queues.DEAD))
+"""What takes envelopes. A message about an id that is nobody's changes nothing there, and comes back if no queue takes it."""
+
+
+async def findings(settings: Settings, routes: Sequence[str] = ()) -> list[Finding]:
+    """`routes`: the queues of those that a worker serves."""
     if settings.broker_url is None:
         return [ok("transport", "PostgreSQL carries the messages (PENSTOCK_BROKER_URL names no broker)")]
     transport = RabbitMQTransport(
@@ -30,6 +39,8 @@ async def findings(settings: Settings) -> list[Finding]:
         await transport.open()
         took = (time.perf_counter() - begun) * 1000
         waiting = {queue: await transport.depth(queue) for queue in queues.QUEUES}
+        missing = await transport.missing([*queues.QUEUES, *routes])
+        unbound = [] if missing else await _unbound(transport, [*PROBED, *routes])
     except ConfigurationError as error:
         start = " If no executor has run here yet, start one: it declares them." * settings.declare_topology
         return [bad("rabbitmq", error.message, f"{error.hint}{start}")]
@@ -38,9 +49,31 @@ async def findings(settings: Settings) -> list[Finding]:
     finally:
         await transport.close()
     return [
-        ok("rabbitmq", f"answers, exchanges and queues are in place, connected in {took:.0f} ms"),
+        _topology(missing, unbound, settings, took),
         _backlog({queue: count for queue, count in waiting.items() if count}),
     ]
+
+
+async def _unbound(transport: RabbitMQTransport, names: Sequence[str]) -> list[str]:
+    probes = [
+        Message(queue, envelope.encode(queues.message_type(queue), [new_id()]), f"doctor-{new_id()}", "probe")
+        for queue in names
+    ]
+    taken = await transport.publish(probes)
+    return [probe.queue for probe, ok in zip(probes, taken, strict=True) if not ok]
+
+
+def _topology(missing: Sequence[str], unbound: Sequence[str], settings: Settings, took: float) -> Finding:
+    if not missing and not unbound:
+        return ok("rabbitmq", f"answers, exchanges and queues are in place, connected in {took:.0f} ms")
+    says = [f"no queue {name}" for name in missing]
+    says += [f"{settings.prefix}.{name} is not bound to the exchange {settings.prefix}" for name in unbound]
+    fix = (
+        "Executors and workers declare it again within half a minute: see that they run. "
+        if settings.declare_topology
+        else "Declare it as docs/transports.md says. "
+    )
+    return bad("rabbitmq", "; ".join(says), f"{fix}What was lost with a queue is then staged anew.")
 
 
 def _backlog(waiting: dict[str, int]) -> Finding:

@@ -35,6 +35,13 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
     ]
 
 
+async def served_queues(session: Session, settings: Settings) -> list[str]:
+    """The queues of the routes that some worker serves; none where there is no schema yet."""
+    if (await _schema(session)).state != "ok":
+        return []
+    return await presence.served_queues(session, settings.stale_threshold)
+
+
 async def _schema(session: Session) -> Finding:
     current = await migrate.current(session.fetch)
     try:

@@ -14,7 +14,7 @@ from penstock.store import clock, executions, waiting_for
 from penstock.store.database import Session
 from penstock.store.executions import Execution
 from penstock.store.queues import EXECUTION_REQUESTED
-from penstock.store.waiting_for import ReadyTimer, WaitingMessage
+from penstock.store.waiting_for import Parked, ReadyTimer, WaitingMessage
 
 LATE = 5.0
 """Seconds after which a message that is not published is in trouble."""
@@ -73,11 +73,13 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
 async def scheduled(session: Session, row: Execution, settings: Settings) -> Why:
     found = await presence.workers(session, row, settings)
     message = await waiting_for.message(session, row.open_queue, row.id)
+    parked = await waiting_for.parked(session, row.open_queue, row.id)
     age = await clock.seconds_since(session, row.since)
     facts: dict[str, Any] = {
         "route": row.queue,
         "workers": asdict(found),
         "message": _document(message),
+        "parked": _document(parked),
         "seconds": age,
     }
     if not found.able:
@@ -87,15 +89,16 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
     before = await waiting_for.ahead_on_route(session, row.open_queue, row.ready_at, row.id)
     facts["before"] = before
     able = f"{count(found.able, 'worker')} that could run it"
+    if parked is not None:
+        says = (
+            f"{_refused(row, parked)} It waits for room on {able}; {before} stand before it on {row.queue}."
+        )
+        return why_of(row, "route", says, **facts)
     if found.busy >= found.slots:
         says = (
             f"The {able} had all {count(found.slots, 'slot')} taken at the last heartbeat; {before} stand before it on "
             f"{row.queue}."
         )
-        return why_of(row, "route", says, **facts)
-    if message is not None and message.due > 0 and settings.broker_url is None:
-        told = message.error or "it had no slot"
-        says = f"A worker handed it back ({told}); it is offered again in {span(message.due)}."
         return why_of(row, "route", says, **facts)
     if message is None and age > settings.restage_age and not before:
         says = (
@@ -107,8 +110,16 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
     return why_of(row, "route", says, **facts)
 
 
-def _document(message: WaitingMessage | None) -> dict[str, Any] | None:
-    return None if message is None else asdict(message)
+def _refused(row: Execution, parked: Parked) -> str:
+    """Which worker was offered it, and why that one did not take it."""
+    worker = f"the worker {parked.worker}" if parked.worker else "a worker that has left"
+    if parked.executor is None:
+        return f"It was offered to {worker}, which lacks {row.action}."
+    return f"The task executor {parked.executor} of {worker} had no room for it {span(parked.seconds)} ago."
+
+
+def _document(found: WaitingMessage | Parked | None) -> dict[str, Any] | None:
+    return None if found is None else asdict(found)
 
 
 def _trouble(message: WaitingMessage, settings: Settings) -> str | None:

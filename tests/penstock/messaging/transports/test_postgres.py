@@ -97,7 +97,7 @@ async def test_a_look_does_not_go_over_what_was_taken_while_somebody_reads(
         async def pages(reach: float) -> int:
             async with connection.transaction():
                 [[plan]] = await connection.fetch(
-                    "explain (analyze, buffers, format json) " + TAKE, QUEUE, 10, 60.0, reach, None
+                    "explain (analyze, buffers, format json) " + TAKE, QUEUE, 10, 60.0, reach, 2**20, None
                 )
             found = orjson.loads(plan)[0]["Plan"]
             return int(found["Shared Hit Blocks"] + found["Shared Read Blocks"])

@@ -9,7 +9,6 @@ costs one durable commit. The process that committed a message wakes the consume
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import random
 import time
@@ -21,13 +20,14 @@ import orjson
 import structlog
 
 from penstock.errors import ConnectionFailed
+from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Message
 from penstock.messaging.transports.postgres.listener import Listener
 from penstock.messaging.transports.postgres.look_back import ALL_AGAIN, EVERYTHING, FAR
 from penstock.messaging.transports.postgres.subscription import Subscription
 from penstock.settings import Settings
 from penstock.store import crash_points, notifications, outbox_queue, queues
-from penstock.store.database import Database, backoff, is_transient
+from penstock.store.database import Database, is_transient, retried
 from penstock.store.outbox_queue import NewMessage
 
 log = structlog.get_logger()
@@ -45,9 +45,17 @@ class PostgresTransport:
     name = "postgres"
     outbox_is_queue = True
 
-    def __init__(self, settings: Settings, *, role: str = "transport", process: UUID | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        role: str = "transport",
+        supervisor: Supervisor | None = None,
+        process: UUID | None = None,
+    ) -> None:
         """`process`: the one that the messages it takes come back from when it has ended."""
         self._settings = settings
+        self._supervisor = supervisor or Supervisor()
         self._process = process
         self._database = Database(settings, role=role)
         self._wake = self._database.session(relaxed=True)
@@ -67,14 +75,12 @@ class PostgresTransport:
         return self._connected.is_set() and not self._closed
 
     async def open(self) -> None:
-        async for attempt in backoff(deadline=30):
-            with attempt:
-                await notifications.ping(self._wake)
-        self._polling = asyncio.create_task(self._poll(), name="poll")
+        await retried(lambda: notifications.ping(self._wake), deadline=30)
+        self._polling = self._supervisor.start("postgres transport: poll", self._poll)
         if self._settings.database_pooler:
             self._connected.set()
             return
-        self._listening = asyncio.create_task(self._listen_for_wakes(), name="wake-ups")
+        self._listening = self._supervisor.start("postgres transport: listen", self._listen_for_wakes)
         try:
             async with asyncio.timeout(30):
                 await self._connected.wait()
@@ -87,11 +93,8 @@ class PostgresTransport:
         if self._waking is not None:  # other processes should wake up for what was published last
             await asyncio.wait([self._waking], timeout=CLOSING)
         self._closed = True
-        for task in (self._listening, self._waking, self._polling):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        tasks = (self._listening, self._waking, self._polling)
+        await self._supervisor.stop(*(task for task in tasks if task is not None))
         for subscriptions in list(self._subscriptions.values()):
             for subscription in list(subscriptions):
                 await subscription.close()

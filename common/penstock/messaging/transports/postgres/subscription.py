@@ -43,7 +43,7 @@ class Subscription:
         self._put = put
         self._settings = settings
         self._process = process
-        self._unsettled: set[int] = set()
+        self._unsettled: dict[int, int] = {}  # id -> bytes
         self._closed = False
         self._room = asyncio.Event()
         if prefetch:
@@ -52,23 +52,28 @@ class Subscription:
     async def receive(self, limit: int) -> list[Delivery]:
         while not self._closed:
             await self._room.wait()
-            free = self._prefetch - len(self._unsettled)
-            if free <= 0:
+            if not self._has_room():
                 self._room.clear()
                 continue
+            free = min(limit, self._prefetch - len(self._unsettled))
+            most = self._settings.prefetch_bytes - sum(self._unsettled.values())
             self.wake.clear()
-            rows = await self._take_rows(min(limit, free))
+            rows = await self._take_rows(free, most)
             if rows:
-                if len(rows) == min(limit, free):
+                if len(rows) == free or sum(row.size for row in rows) >= most:
                     self.wake.set()  # there may be more
-                self._unsettled |= {row.id for row in rows}
+                self._unsettled |= {row.id: row.size for row in rows}
                 return [self._delivery(row) for row in sorted(rows, key=_by_id)]
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.look.rest()):
                     await self.wake.wait()
         return []
 
-    async def _take_rows(self, limit: int) -> list[Taken]:
+    def _has_room(self) -> bool:
+        held = sum(self._unsettled.values())
+        return len(self._unsettled) < self._prefetch and held < self._settings.prefetch_bytes
+
+    async def _take_rows(self, limit: int, most: int) -> list[Taken]:
         while True:
             try:
                 rows = await outbox_queue.take(
@@ -77,6 +82,7 @@ class Subscription:
                     limit,
                     self._settings.lease,
                     self.look.reach(),
+                    most,
                     self._process,
                 )
             except Exception as error:
@@ -85,7 +91,8 @@ class Subscription:
                 self.look.again(everything=True)
                 await asyncio.sleep(random.uniform(0.1, 0.5))
                 continue
-            self.look.saw(max(row.age for row in rows) if len(rows) == limit else 0.0)
+            full = len(rows) == limit or sum(row.size for row in rows) >= most
+            self.look.saw(max(row.age for row in rows) if full else 0.0)
             over = [row for row in rows if row.tries > self._settings.delivery_limit + 1]
             if over:
                 await self.dead_letter([self._delivery(row) for row in over], "delivery_limit")
@@ -119,8 +126,9 @@ class Subscription:
         self._freed(tags)
 
     def _freed(self, tags: Sequence[int]) -> None:
-        self._unsettled.difference_update(tags)
-        if len(self._unsettled) < self._prefetch:
+        for tag in tags:
+            self._unsettled.pop(tag, None)
+        if self._has_room():
             self._room.set()
 
     async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
@@ -136,7 +144,7 @@ class Subscription:
 
     async def resize(self, prefetch: int) -> None:
         self._prefetch = prefetch
-        if len(self._unsettled) < prefetch:
+        if self._has_room():
             self._room.set()
         else:
             self._room.clear()

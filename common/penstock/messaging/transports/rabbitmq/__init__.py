@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import structlog
 from aiormq.abc import AbstractConnection as Connection
 from aiormq.exceptions import ChannelNotFoundEntity
 
 from penstock.errors import ConfigurationError, ConnectionFailed
+from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Message, Subscription
 from penstock.messaging.transports.rabbitmq import address, wire
 from penstock.messaging.transports.rabbitmq.connection import Link
 from penstock.messaging.transports.rabbitmq.consumer import Consumer
 from penstock.messaging.transports.rabbitmq.listener import Listener
-from penstock.messaging.transports.rabbitmq.patience import RECONNECT_WAIT, answered, close_channel, stop
+from penstock.messaging.transports.rabbitmq.patience import RECONNECT_WAIT, answered, close_channel
 from penstock.messaging.transports.rabbitmq.publisher import Publisher
 from penstock.messaging.transports.rabbitmq.topology import Names, QueueType, Topology
 from penstock.messaging.transports.rabbitmq.watchdog import watch
@@ -34,8 +37,10 @@ class RabbitMQTransport:
     `prefix`: what all exchanges and queues begin with; another prefix is another, independent installation.
     `declare`: make the topology; False: only check that it is there.
     `delivery_limit`: a message delivered this often without an ack goes to the dead letters.
-    `publish_timeout`, `connect_deadline`, `watchdog_interval`, `heartbeat`: seconds.
-    `client`: who this is, in the broker's list of connections.
+    `prefetch_bytes`: of the messages that a consumer of a queue holds at the most, and one message more.
+    `publish_timeout`, `connect_deadline`, `watchdog_interval`, `topology_interval`, `heartbeat`: seconds.
+    `client`: who this is, in the broker's list of connections. `supervisor`: of the process whose end it is when what
+    keeps the connections ends; by default of nobody's.
     """
 
     name = "rabbitmq"
@@ -49,11 +54,14 @@ class RabbitMQTransport:
         declare: bool = True,
         queue_type: QueueType = "quorum",
         delivery_limit: int = 20,
+        prefetch_bytes: int = 16 * 2**20,
         publish_timeout: float = 10.0,
         connect_deadline: float = 30.0,
         watchdog_interval: float = 15.0,
+        topology_interval: float = 15.0,
         heartbeat: int = 10,
         client: str = "penstock",
+        supervisor: Supervisor | None = None,
     ) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_.-]{1,60}", prefix):
             raise ConfigurationError(
@@ -62,6 +70,7 @@ class RabbitMQTransport:
             )
         addresses = address.parse(url, heartbeat=heartbeat, client=client)
         self._deadline = connect_deadline
+        self._prefetch_bytes = prefetch_bytes
         self._interval = watchdog_interval
         self._names = Names(prefix)
         self._topology = Topology(
@@ -69,12 +78,16 @@ class RabbitMQTransport:
         )
         self._known: dict[str, None] = {}
         # Two connections: a broker short of memory stops reading from those that publish, acks included.
-        self._consuming = Link(addresses, "consume", prepare=self._prepare)
-        self._publishing = Link(addresses, "publish")
-        self._publisher = Publisher(self._publishing, publish_timeout)
+        self._supervisor = supervisor or Supervisor()
+        self._consuming = Link(addresses, "consume", self._supervisor, prepare=self._prepare)
+        self._publishing = Link(addresses, "publish", self._supervisor)
+        self._publisher = Publisher(self._publishing, publish_timeout, self._doubt)
+        self._looking_after = topology_interval
+        self._doubted = asyncio.Event()
+        self._missing = ""
         self._consumers: list[Consumer] = []
         self._listeners: list[Listener] = []
-        self._watchdog: asyncio.Task[None] | None = None
+        self._watching: list[asyncio.Task[None]] = []
 
     @property
     def healthy(self) -> bool:
@@ -88,11 +101,13 @@ class RabbitMQTransport:
         except BaseException:
             await self.close()
             raise
-        self._watchdog = asyncio.create_task(watch(self._consumers, self._interval), name="rabbitmq watchdog")
+        self._watching = [
+            self._supervisor.start("rabbitmq watchdog", lambda: watch(self._consumers, self._interval)),
+            self._supervisor.start("rabbitmq topology", self._look_after_topology),
+        ]
 
     async def close(self) -> None:
-        if self._watchdog is not None:
-            await stop(self._watchdog)
+        await self._supervisor.stop(*self._watching)
         for consumer in self._consumers:
             await consumer.close()
         for listener in self._listeners:
@@ -107,7 +122,9 @@ class RabbitMQTransport:
         return await self._publisher.publish([wire.outgoing(message, self._names) for message in messages])
 
     async def subscribe(self, queue: str, prefetch: int) -> Subscription:
-        consumer = Consumer(queue, prefetch, self._consuming, self._topology, self._publisher)
+        consumer = Consumer(
+            queue, prefetch, self._prefetch_bytes, self._consuming, self._topology, self._publisher
+        )
         await consumer.open(self._deadline)
         self._known[queue] = None
         self._consumers[:] = [c for c in self._consumers if not c.closed] + [consumer]
@@ -124,17 +141,24 @@ class RabbitMQTransport:
         self._known[queue] = None
 
     async def depth(self, queue: str) -> int:
+        return await self._count(queue) or 0
+
+    async def missing(self, queues: Sequence[str]) -> list[str]:
+        """Those of these queues that are not on the broker, by their names there."""
+        return [self._names.queue(queue) for queue in queues if await self._count(queue) is None]
+
+    async def _count(self, queue: str) -> int | None:
+        """How many messages wait there. None: there is no such queue."""
         connection = await self._consuming.connection(wait=RECONNECT_WAIT)
         async with answered():
             channel = await connection.channel(publisher_confirms=False)
         try:
             async with answered():
-                return (
-                    await channel.queue_declare(self._names.queue(queue), passive=True)
-                ).message_count or 0
+                declared = await channel.queue_declare(self._names.queue(queue), passive=True)
+                return declared.message_count or 0
         except ConnectionFailed as error:
             if isinstance(error.__cause__, ChannelNotFoundEntity):
-                return 0
+                return None
             raise
         finally:
             await close_channel(channel)
@@ -154,8 +178,34 @@ class RabbitMQTransport:
         self._listeners.append(listener)
         return listener
 
+    def _doubt(self, keys: Collection[str]) -> None:
+        """Something came back, or an exchange may be gone: look at once, if it is anything that we have declared."""
+        if not keys or not self._known.keys().isdisjoint(keys):
+            self._doubted.set()
+
+    async def _look_after_topology(self) -> None:
+        """An operator may delete a queue or a binding while nobody reconnects: it is declared again, or, where others
+        declare it, what is missing is said."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._looking_after * random.uniform(0.8, 1.2)):
+                    await self._doubted.wait()
+            self._doubted.clear()
+            try:
+                await self._prepare(await self._consuming.connection(wait=RECONNECT_WAIT))
+                for listener in self._listeners:
+                    await listener.bind()
+                self._missing = ""
+            except ConfigurationError as error:
+                if error.message != self._missing:  # said once
+                    log.error("rabbitmq_topology", reason=error.message, hint=error.hint)
+                self._missing = error.message
+            except ConnectionFailed as error:
+                log.debug("rabbitmq_topology_not_looked_at", reason=error.message)
+            await asyncio.sleep(min(1.0, self._looking_after))  # however much comes back
+
     async def _prepare(self, connection: Connection) -> None:
-        """On every new connection: the broker may have lost what was there."""
+        """On every new connection, and now and then: the broker may have lost what was there."""
         async with answered():
             channel = await connection.channel(publisher_confirms=False)
         try:

@@ -17,7 +17,6 @@ from penstock.messaging.transports.rabbitmq.patience import (
     pause,
     persistently,
     reason,
-    stop,
 )
 
 log = structlog.get_logger(__name__)
@@ -44,15 +43,14 @@ class KeptChannel:
         self._lost = lost
         self._confirms = confirms
         self._renew = asyncio.Event()
+        self._gone = link.gone
         self._keeper: asyncio.Task[None] | None = None
         self.current: Channel | None = None
 
     async def open(self, deadline: float) -> None:
         """Raises ConnectionFailed after `deadline` seconds, ConfigurationError at once."""
-        async for attempt in persistently(self._purpose, deadline=deadline):
-            with attempt:
-                await self._open_one()
-        self._keeper = asyncio.create_task(self._keep(), name=f"rabbitmq channel: {self._purpose}")
+        await persistently(self._purpose, self._open_one, deadline=deadline)
+        self._keeper = self._link.supervisor.start(f"rabbitmq channel: {self._purpose}", self._keep)
 
     def renew(self, why: str) -> None:
         """Give this channel up and open another. What it held unsettled comes again."""
@@ -61,28 +59,29 @@ class KeptChannel:
 
     async def close(self) -> None:
         if self._keeper is not None:
-            await stop(self._keeper)
+            await self._link.supervisor.stop(self._keeper)
         channel, self.current = self.current, None
         self._lost()
         if channel is not None:
             await close_channel(channel)
 
     async def _keep(self) -> None:
+        """Wherever an earlier run of it stopped: first there is a channel, then it is lost."""
         while True:
-            assert self.current is not None
-            await self._until_lost(self.current)
+            if self.current is not None:
+                await self._until_lost(self.current)
             await asyncio.sleep(pause())
-            async for attempt in persistently(self._purpose, also=ConfigurationError, quiet=True):
-                with attempt:
-                    await self._open_one()
+            await persistently(self._purpose, self._open_one, also=ConfigurationError, quiet=True)
 
     async def _until_lost(self, channel: Channel) -> None:
         closing = channel.closing
-        renewing = asyncio.create_task(self._renew.wait())
+        # A connection that was given up because it does not answer may never say that its channels are closed.
+        others = [asyncio.create_task(event.wait()) for event in (self._renew, self._gone)]
         try:
-            await asyncio.wait([closing, renewing], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([closing, *others], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            renewing.cancel()
+            for other in others:
+                other.cancel()
         if closing.done() and self._link.up:
             error = None if closing.cancelled() else closing.exception()
             log.warning("rabbitmq_channel_lost", purpose=self._purpose, reason=reason(error))
@@ -92,11 +91,18 @@ class KeptChannel:
 
     async def _open_one(self) -> None:
         connection = await self._link.connection(wait=RECONNECT_WAIT)
+        self._gone = self._link.gone
         self._renew.clear()
-        async with answered():
-            channel = await connection.channel(
-                publisher_confirms=self._confirms, on_return_raises=True, frame_buffer_size=FRAMES
-            )
+        try:
+            async with answered():
+                channel = await connection.channel(
+                    publisher_confirms=self._confirms, on_return_raises=True, frame_buffer_size=FRAMES
+                )
+        except ConnectionFailed as error:
+            if isinstance(error.__cause__, TimeoutError) and not connection.is_closed:
+                # Something in between may have forgotten this connection: nobody will ever answer on it.
+                self._link.renew(f"a channel to {self._purpose} was not opened: {error.message}")
+            raise
         try:
             await self._prepare(channel)
         except BaseException:

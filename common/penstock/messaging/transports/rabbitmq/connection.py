@@ -19,6 +19,7 @@ from aiormq.exceptions import ProbableAuthenticationError
 from yarl import URL
 
 from penstock.errors import ConfigurationError, ConnectionFailed
+from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports.rabbitmq.address import shown
 from penstock.messaging.transports.rabbitmq.patience import (
     answered,
@@ -26,7 +27,6 @@ from penstock.messaging.transports.rabbitmq.patience import (
     persistently,
     quietly,
     reason,
-    stop,
 )
 from penstock.messaging.transports.rabbitmq.undecodable import SparingConnection, is_undecodable
 
@@ -43,8 +43,10 @@ class Link:
         self,
         addresses: Sequence[URL],
         purpose: str,
+        supervisor: Supervisor,
         prepare: Callable[[RawConnection], Awaitable[None]] | None = None,
     ) -> None:
+        self.supervisor = supervisor
         self._addresses = [a.update_query(name=f"{a.query['name']} {purpose}") for a in addresses]
         random.shuffle(self._addresses)  # replicas spread over the nodes
         self._purpose = purpose
@@ -52,6 +54,9 @@ class Link:
         self._connection: AbstractConnection | None = None
         self._raw: RawConnection | None = None
         self._up = asyncio.Event()
+        self._renew = asyncio.Event()
+        self.gone = asyncio.Event()
+        """Set when the connection that there is now is given up; the next one has an event of its own."""
         self._sparing = False
         self._keeper: asyncio.Task[None] | None = None
 
@@ -61,10 +66,8 @@ class Link:
 
     async def open(self, deadline: float) -> None:
         """Connect. Raises ConnectionFailed after `deadline` seconds, ConfigurationError at once."""
-        async for attempt in persistently("connect to RabbitMQ", deadline=deadline):
-            with attempt:
-                await self._connect()
-        self._keeper = asyncio.create_task(self._keep(), name=f"rabbitmq {self._purpose} connection")
+        await persistently("connect to RabbitMQ", self._connect, deadline=deadline)
+        self._keeper = self.supervisor.start(f"rabbitmq {self._purpose} connection", self._keep)
 
     async def connection(self, wait: float) -> RawConnection:
         """The live connection. Raises ConnectionFailed if there is none within `wait` seconds."""
@@ -75,26 +78,38 @@ class Link:
             raise ConnectionFailed("RabbitMQ is not connected", hint="It is tried again all the time.")
         return self._raw
 
+    def renew(self, why: str) -> None:
+        """Give this connection up and open another."""
+        log.warning("rabbitmq_connection_renewed", purpose=self._purpose, reason=why)
+        self._renew.set()
+
     async def close(self) -> None:
         if self._keeper is not None:
-            await stop(self._keeper)
+            await self.supervisor.stop(self._keeper)
         await self._drop()
 
     async def _keep(self) -> None:
+        """Wherever an earlier run of it stopped: first there is a connection, then it is lost."""
         while True:
-            assert self._raw is not None
-            closing = self._raw.closing
-            await asyncio.wait([closing])
-            error = None if closing.cancelled() else closing.exception()
-            self._sparing = self._sparing or is_undecodable(error)
-            log.warning("rabbitmq_connection_lost", purpose=self._purpose, reason=reason(error))
+            if self._raw is not None:
+                await self._until_lost(self._raw)
             await self._drop()
             await asyncio.sleep(pause())
             # Wrong arguments or permissions do not end the loop: somebody may be putting them right.
-            async for attempt in persistently("reconnect to RabbitMQ", also=ConfigurationError):
-                with attempt:
-                    await self._connect()
+            await persistently("reconnect to RabbitMQ", self._connect, also=ConfigurationError)
             log.info("rabbitmq_connection_restored", purpose=self._purpose)
+
+    async def _until_lost(self, connection: RawConnection) -> None:
+        closing = connection.closing
+        renewing = asyncio.create_task(self._renew.wait())
+        try:
+            await asyncio.wait([closing, renewing], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            renewing.cancel()
+        if closing.done():
+            error = None if closing.cancelled() else closing.exception()
+            self._sparing = self._sparing or is_undecodable(error)
+            log.warning("rabbitmq_connection_lost", purpose=self._purpose, reason=reason(error))
 
     async def _connect(self) -> None:
         failures = []
@@ -130,10 +145,13 @@ class Link:
             await quietly(connection.close())
             raise
         self._connection, self._raw = connection, raw
+        self.gone = asyncio.Event()
+        self._renew.clear()
         self._up.set()
 
     async def _drop(self) -> None:
         self._up.clear()
+        self.gone.set()
         connection, self._connection, self._raw = self._connection, None, None
         if connection is not None:
             await quietly(connection.close())

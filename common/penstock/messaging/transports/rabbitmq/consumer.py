@@ -17,10 +17,11 @@ from penstock.messaging.transports import Delivery
 from penstock.messaging.transports.rabbitmq import wire
 from penstock.messaging.transports.rabbitmq.channel import KeptChannel
 from penstock.messaging.transports.rabbitmq.connection import Link
-from penstock.messaging.transports.rabbitmq.patience import answered
+from penstock.messaging.transports.rabbitmq.patience import CALL_TIMEOUT, answered
 from penstock.messaging.transports.rabbitmq.publisher import Publisher
 from penstock.messaging.transports.rabbitmq.settling import acks
 from penstock.messaging.transports.rabbitmq.topology import Topology
+from penstock.messaging.transports.rabbitmq.window import Window
 from penstock.store import crash_points
 
 log = structlog.get_logger(__name__)
@@ -29,27 +30,33 @@ MOST_CONSUMERS = 4
 """A raised prefetch adds a consumer for the difference. At this many they are replaced by one."""
 
 
+BEHIND_MESSAGES = 120.0
+"""Seconds that RabbitMQ has to answer behind large messages, of which each waits until there is room for it."""
+
+
 class Consumer:
     """A Subscription on RabbitMQ. Its channel is its own: closing it gives back exactly what it holds."""
 
     def __init__(
-        self, queue: str, prefetch: int, link: Link, topology: Topology, publisher: Publisher
+        self, queue: str, prefetch: int, most_bytes: int, link: Link, topology: Topology, publisher: Publisher
     ) -> None:
         self.queue = queue
         self.delivered = 0
         self.stuck = 0
-        self._prefetch = prefetch
+        self._asked = prefetch
+        self._window = Window(most_bytes)
         self._topology = topology
         self._publisher = publisher
         self._kept = KeptChannel(link, f"consume {queue}", prepare=self._prepare, lost=self._lost)
         self._channel: Channel | None = None
         self._arrived: deque[Delivery] = deque()
         self._wake = asyncio.Event()
-        self._open_tags: dict[int, None] = {}  # delivered and not settled, oldest first
+        self._open_tags: dict[int, int] = {}  # delivered and not settled, oldest first -> bytes
         self._last_tag = 0
         self._grants: dict[str, int] = {}  # consumer tag -> its prefetch
         self._granted_from = 1  # open tags below this one belong to consumers cancelled since
         self._aligning = asyncio.Lock()
+        self._aligner: asyncio.Task[None] | None = None
         self._settling = asyncio.Lock()
         self.closed = False
 
@@ -63,7 +70,14 @@ class Consumer:
     @property
     def hungry(self) -> bool:
         """It consumes and has room: a message in the queue ought to reach it."""
-        return bool(self._grants) and len(self._open_tags) < sum(self._grants.values())
+        room = self._window.has_room and not self._aligning.locked()
+        return bool(self._grants) and room and len(self._open_tags) < sum(self._grants.values())
+
+    @property
+    def _prefetch(self) -> int:
+        """How many it may hold now. What was granted while messages were small is not taken back when they grow, as a cancel
+        loses what the queue is just sending: the window holds these back, and the next channel begins with fewer."""
+        return min(self._asked, max(self._window.messages, sum(self._grants.values())))
 
     async def receive(self, limit: int) -> list[Delivery]:
         while not self._arrived:
@@ -84,8 +98,7 @@ class Consumer:
                 return
             crash_points.at("acking")
             plan = acks(self._open_tags, tags)
-            for tag in tags:
-                del self._open_tags[tag]
+            self._window.settled([self._open_tags.pop(tag) for tag in tags])
             try:
                 async with answered():
                     for tag, multiple in plan:
@@ -93,8 +106,7 @@ class Consumer:
             except ConnectionFailed:
                 return  # the channel is going: they come again
             crash_points.at("acked")
-        if sum(self._grants.values()) < self._prefetch:
-            await self._align(at_once=False)
+        self._realign()
 
     async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
         """A copy first, then the ack: a crash in between leaves two, never none."""
@@ -112,12 +124,15 @@ class Consumer:
             )
 
     async def resize(self, prefetch: int) -> None:
-        if prefetch != self._prefetch:
-            self._prefetch = prefetch
+        if prefetch != self._asked:
+            self._asked = prefetch
             await self._align(at_once=True)
 
     async def close(self) -> None:
         self.closed = True
+        if self._aligner is not None:
+            self._aligner.cancel()
+            await asyncio.wait([self._aligner])
         await self._kept.close()
         self._wake.set()
 
@@ -137,6 +152,7 @@ class Consumer:
     async def _prepare(self, channel: Channel) -> None:
         await self._topology.queue(channel, self.queue)
         channel.on_consumer_cancel_callbacks.add(self._on_cancel)
+        self._window.hold_back(channel)
         self._channel = channel
         async with self._aligning:
             await self._grant(channel, at_once=True)
@@ -145,9 +161,16 @@ class Consumer:
         self._channel = None
         self._arrived.clear()  # they come again
         self._open_tags.clear()
+        self._window.emptied()
         self._grants.clear()
         self._last_tag = 0
         self._granted_from = 1
+
+    def _realign(self) -> None:
+        """Have the broker grant more. Nobody waits for it: its answer comes after the messages that are on their way, and these
+        may wait until others are settled."""
+        if sum(self._grants.values()) < self._prefetch and not self._aligning.locked():
+            self._aligner = asyncio.create_task(self._align(at_once=False), name=f"align {self.queue}")
 
     async def _align(self, *, at_once: bool) -> None:
         """Make the broker grant what the prefetch says now."""
@@ -171,7 +194,7 @@ class Consumer:
         fragmented = granted < self._prefetch and len(self._grants) >= MOST_CONSUMERS
         if granted > self._prefetch or fragmented:
             for consumer in list(self._grants):
-                async with answered():
+                async with answered(CALL_TIMEOUT if at_once else BEHIND_MESSAGES):
                     await channel.basic_cancel(consumer)
                 self._grants.pop(consumer, None)
             self._granted_from = self._last_tag + 1
@@ -179,12 +202,12 @@ class Consumer:
         left_over = sum(1 for tag in self._open_tags if tag < self._granted_from)
         room = self._prefetch - granted - left_over
         if room > 0 and (at_once or granted == 0 or left_over == 0):
-            await self._consume(channel, room)
+            await self._consume(channel, room, CALL_TIMEOUT if at_once else BEHIND_MESSAGES)
 
-    async def _consume(self, channel: Channel, prefetch: int) -> None:
+    async def _consume(self, channel: Channel, prefetch: int, timeout: float) -> None:
         consumer = f"{self.queue}.{uuid4().hex}"
         self._grants[consumer] = prefetch
-        async with answered():
+        async with answered(timeout):
             await channel.basic_qos(prefetch_count=prefetch)
             await channel.basic_consume(
                 self._topology.names.queue(self.queue), self._on_message, consumer_tag=consumer
@@ -198,7 +221,7 @@ class Consumer:
             # An ack of several must not reach across a delivery that was never seen.
             return self.renew("a delivery is missing")
         self._last_tag = message.delivery_tag
-        self._open_tags[message.delivery_tag] = None
+        self._open_tags[message.delivery_tag] = len(message.body)
         self.delivered += 1
         self._arrived.append(wire.delivery(message, self.queue, self._topology.names))
         self._wake.set()

@@ -33,6 +33,7 @@ class Listener:
         self._arrived: deque[Delivery] = deque(maxlen=MOST_KEPT)
         self._wake = asyncio.Event()
         self._closed = False
+        self._name: str | None = None
 
     async def open(self, deadline: float) -> None:
         await self._kept.open(deadline)
@@ -60,6 +61,13 @@ class Listener:
         await self._kept.close()
         self._wake.set()
 
+    async def bind(self) -> None:
+        """Hear again, should somebody have taken the binding away. Raises ConnectionFailed."""
+        channel, name = self._kept.current, self._name
+        if channel is not None and name is not None:
+            async with answered():
+                await channel.queue_bind(name, self._names.control_exchange)
+
     async def _prepare(self, channel: Channel) -> None:
         # A new name each time: the broker may not know yet that the owner of the last one is gone.
         name = self._names.queue(f"{CONTROL}.{uuid4().hex}")
@@ -71,6 +79,7 @@ class Listener:
                 await channel.queue_bind(name, self._names.control_exchange)
                 channel.on_consumer_cancel_callbacks.add(self._on_cancel)
                 await channel.basic_consume(name, self._on_message, no_ack=True)
+        self._name = name
 
     async def _on_message(self, message: DeliveredMessage) -> None:
         self._arrived.append(wire.delivery(message, self.queue, self._names))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 
 import structlog
 from aiormq.abc import AbstractChannel as Channel
-from aiormq.exceptions import AMQPError
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
@@ -19,21 +19,36 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from penstock.errors import ConfigurationError, ConnectionFailed
+from penstock.errors import ConfigurationError, ConnectionFailed, PenstockError
 
 log = structlog.get_logger(__name__)
 
-CALL_TIMEOUT = 10.0
-"""Seconds that RabbitMQ has to answer a declare, a consume, or a new connection."""
+T = TypeVar("T")
+
+CALL_TIMEOUT = 5.0
+"""Seconds that RabbitMQ has to answer a declare, a consume, or a new connection. What it declares late is found declared by
+the next try."""
+
+CLOSE_TIMEOUT = 2.0
+"""Seconds that it has to answer that something was closed."""
+
+LONGEST_WAIT = 2.0
+"""Seconds between two tries to connect, at the most."""
 
 RECONNECT_WAIT = 5.0
 """Seconds that a call waits for a connection that is down, before it says so."""
 
 
-def persistently(
-    what: str, *, deadline: float | None = None, also: type[BaseException] | None = None, quiet: bool = False
-) -> AsyncRetrying:
-    """Try until it works, or for `deadline` seconds; ConnectionFailed (and `also`) mean try again."""
+async def persistently(
+    what: str,
+    work: Callable[[], Awaitable[T]],
+    *,
+    deadline: float | None = None,
+    also: type[BaseException] | None = None,
+    quiet: bool = False,
+) -> T:
+    """What `work` gives, tried until it works, or for `deadline` seconds; ConnectionFailed (and `also`) mean try again.
+    Whatever else it raises is raised: no error is ever taken for success."""
 
     def tell(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
@@ -43,18 +58,22 @@ def persistently(
                 "rabbitmq_retry", what=what, attempt=state.attempt_number, reason=str(error), hint=hint
             )
 
-    return AsyncRetrying(
+    retrying = AsyncRetrying(
         retry=retry_if_exception_type((ConnectionFailed, also) if also else ConnectionFailed),
-        wait=wait_random_exponential(multiplier=0.2, max=5),
+        wait=wait_random_exponential(multiplier=0.2, max=LONGEST_WAIT),
         stop=stop_after_delay(deadline) if deadline is not None else stop_never,
         before_sleep=tell,
         reraise=True,
     )
+    # Not `async for attempt in ...`: a StopAsyncIteration of `work` would end that loop as if it had worked.
+    return await retrying(work)
 
 
 @contextlib.asynccontextmanager
 async def answered(timeout: float = CALL_TIMEOUT) -> AsyncIterator[None]:
-    """Calls inside are answered within `timeout` seconds, or ConnectionFailed is raised.
+    """Calls inside are answered within `timeout` seconds, or ConnectionFailed is raised, whatever the AMQP libraries raise:
+    among it are a bare Exception (a channel that is opened as its connection goes) and StopAsyncIteration (a connection
+    that ends as it begins). So nothing but calls of theirs belongs inside.
 
     A connection that dies makes aiormq raise CancelledError in the task that waits for an answer. Taken for a
     cancellation of ours, it would end the loop that should reconnect, and leave the process a zombie.
@@ -69,30 +88,26 @@ async def answered(timeout: float = CALL_TIMEOUT) -> AsyncIterator[None]:
         if task.cancelling() > cancels:
             raise
         raise ConnectionFailed("the connection closed while a call waited for its answer") from None
-    except TimeoutError as error:
-        raise ConnectionFailed(f"no answer within {timeout:g} seconds") from error
-    except (AMQPError, OSError, RuntimeError) as error:
+    except PenstockError:
+        raise
+    except Exception as error:
         if task.cancelling() > cancels:  # both at once: the cancellation must not get lost
             raise asyncio.CancelledError from error
+        if isinstance(error, TimeoutError):
+            raise ConnectionFailed(f"no answer within {timeout:g} seconds") from error
         raise ConnectionFailed(reason(error)) from error
 
 
 async def quietly(closing: Awaitable[object]) -> None:
     """Close something that may be gone already; never longer than a few seconds."""
     with contextlib.suppress(ConnectionFailed):
-        async with answered(5):
+        async with answered(CLOSE_TIMEOUT):
             await closing
 
 
 async def close_channel(channel: Channel) -> None:
     if not channel.is_closed:
         await quietly(channel.close())
-
-
-async def stop(task: asyncio.Task[None]) -> None:
-    while not task.done():
-        task.cancel()
-        await asyncio.wait([task], timeout=5)
 
 
 def pause() -> float:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pamqp.frame
 import structlog
 from aiormq.abc import ChannelFrame
 from aiormq.channel import Channel
+from aiormq.exceptions import PublishError
 from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
@@ -35,10 +36,13 @@ Confirmation = asyncio.Future[object]
 
 
 class Publisher:
-    """`timeout`: seconds for a whole batch, from the call to the last confirm."""
+    """`timeout`: seconds for a whole batch, from the call to the last confirm. `doubted` is called with the routing keys of
+    messages that came back because no queue took them; with none when the channel was lost, as it is when an exchange is
+    not there."""
 
-    def __init__(self, link: Link, timeout: float) -> None:
+    def __init__(self, link: Link, timeout: float, doubted: Callable[[Collection[str]], None]) -> None:
         self._timeout = timeout
+        self._doubted = doubted
         self._kept = KeptChannel(link, "publish", prepare=self._prepare, lost=self._lost, confirms=True)
         self._channel: Channel | None = None
         self._writing = asyncio.Lock()
@@ -67,6 +71,8 @@ class Publisher:
                     crash_points.at("written")
                     await asyncio.wait([c for c in confirmations if c is not None] or [_done()])
                     crash_points.at("published")
+        if back := {m.routing_key for m, c in zip(batch, confirmations, strict=False) if _came_back(c)}:
+            self._doubted(back)
         return [_confirmed(c) for c in confirmations] + [False] * (len(batch) - len(confirmations))
 
     async def _write(
@@ -84,6 +90,7 @@ class Publisher:
 
     def _lost(self) -> None:
         self._channel = None
+        self._doubted(())
 
 
 Piece = list[tuple[str | None, bytes]]
@@ -191,6 +198,12 @@ def _confirmed(confirmation: Confirmation | None) -> bool:
         and confirmation.exception() is None
         and isinstance(confirmation.result(), Basic.Ack)
     )
+
+
+def _came_back(confirmation: Confirmation | None) -> bool:
+    """Unroutable: no queue is bound to take it."""
+    done = confirmation is not None and confirmation.done() and not confirmation.cancelled()
+    return confirmation is not None and done and isinstance(confirmation.exception(), PublishError)
 
 
 def _done() -> asyncio.Future[None]:

@@ -26,6 +26,10 @@ QueueType = Literal["quorum", "classic"]
 
 CONTROL = "control"
 
+DIED = "died."
+"""Before the name of the queue: the routing key with which RabbitMQ dead-letters what dies there. It is an argument of the
+queue, so that nobody who may send a message says where it comes from."""
+
 NEVER = 2_000_000_000
 """The delivery limit of the dead letters' own queue: a dead letter is not dropped, however often its handler
 fails. RabbitMQ 4 would put 20 where no limit is given, and 3.x knows no word for none."""
@@ -105,16 +109,21 @@ class Topology:
 
     def arguments(self, logical: str) -> dict[str, Any]:
         if self._queue_type == "classic":
-            dead = {} if logical == DEAD else {"x-dead-letter-exchange": self.names.dead_exchange}
-            return {"x-queue-type": "classic", **dead}
+            return {"x-queue-type": "classic", **({} if logical == DEAD else self._dead_letters(logical))}
         if logical == DEAD:
             return {"x-queue-type": "quorum", "x-delivery-limit": NEVER, "x-overflow": "reject-publish"}
         return {
             "x-queue-type": "quorum",
             "x-delivery-limit": self._delivery_limit,
-            "x-dead-letter-exchange": self.names.dead_exchange,
+            **self._dead_letters(logical),
             "x-dead-letter-strategy": "at-least-once",
             "x-overflow": "reject-publish",  # at-least-once dead-lettering requires it
+        }
+
+    def _dead_letters(self, logical: str) -> dict[str, str]:
+        return {
+            "x-dead-letter-exchange": self.names.dead_exchange,
+            "x-dead-letter-routing-key": DIED + logical,
         }
 
     def bindings(self, logical: str) -> list[tuple[str, str]]:

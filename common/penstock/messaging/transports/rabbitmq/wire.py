@@ -12,8 +12,15 @@ from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
 from pamqp.encode import encode_table_value
 
-from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, UNREADABLE, Delivery, Message
-from penstock.messaging.transports.rabbitmq.topology import Names
+from penstock.messaging.transports import (
+    OUR_HEADERS,
+    QUEUE_HEADER,
+    REASON_HEADER,
+    UNREADABLE,
+    Delivery,
+    Message,
+)
+from penstock.messaging.transports.rabbitmq.topology import DIED, Names
 from penstock.messaging.transports.rabbitmq.undecodable import UNDECODABLE
 from penstock.store.queues import DEAD
 
@@ -23,6 +30,12 @@ PERSISTENT = 2
 
 BROKERS_OWN = frozenset({"x-delivery-count", "x-acquired-count", "x-death"})
 """Headers that RabbitMQ adds to a delivery. A copy that is published must not bring them along."""
+
+KEY_HEADER = "x-penstock-routing-key"
+"""On a dead letter that we have put there: the routing key that the message had."""
+
+REASONS = frozenset({"rejected", "expired", "delivery_limit", "maxlen"})
+"""Why RabbitMQ dead-letters a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +81,11 @@ def dead_letter(delivery: Delivery, reason: str, names: Names) -> Outgoing:
         for name, value in delivery.headers.items()
         if name not in BROKERS_OWN and not name.startswith("x-first-death")
     }
-    headers |= {REASON_HEADER: reason, QUEUE_HEADER: delivery.queue}
+    key = delivery.routing_key or delivery.queue
+    headers |= {REASON_HEADER: reason, QUEUE_HEADER: delivery.queue, KEY_HEADER: key}
     return Outgoing(
         exchange=names.dead_exchange,
-        routing_key=delivery.routing_key or delivery.queue,
+        routing_key=DEAD,  # never the message's own, which whoever sent it has chosen
         body=delivery.body,
         properties=Basic.Properties(
             content_type=delivery.content_type,
@@ -97,9 +111,13 @@ def _carried(value: Any) -> Any:
 
 def delivery(message: DeliveredMessage, queue: str, names: Names) -> Delivery:
     properties = message.header.properties
-    headers: dict[str, Any] = dict(properties.headers or {})
-    if queue == DEAD and REASON_HEADER not in headers:
-        headers |= _brokers_reason(headers, names)
+    given: dict[str, Any] = dict(properties.headers or {})
+    headers = {name: value for name, value in given.items() if not name.startswith(OUR_HEADERS)}
+    key = message.routing_key
+    if queue == DEAD:
+        origin = _origin(key or "", given)
+        headers |= {QUEUE_HEADER: origin.queue, REASON_HEADER: origin.reason}
+        key = origin.routing_key
     if properties.content_type == UNDECODABLE:
         headers[UNREADABLE] = "the AMQP properties cannot be decoded"
     return Delivery(
@@ -110,7 +128,7 @@ def delivery(message: DeliveredMessage, queue: str, names: Names) -> Delivery:
         type=properties.message_type,
         app_id=properties.app_id,
         content_type=properties.content_type,
-        routing_key=message.routing_key,
+        routing_key=key,
         attempts=_attempts(headers, bool(message.redelivered)),
         headers=headers,
     )
@@ -122,12 +140,32 @@ def _attempts(headers: Mapping[str, Any], redelivered: bool) -> int:
     return count if isinstance(count, int) and count >= 0 else int(redelivered)
 
 
-def _brokers_reason(headers: Mapping[str, Any], names: Names) -> dict[str, str]:
-    """What RabbitMQ says of a message that it dead-lettered itself: delivery_limit, expired or rejected."""
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where a dead letter comes from: its logical queue, why, and the routing key that it had there."""
+
+    queue: str
+    reason: str
+    routing_key: str | None
+
+
+def _origin(key: str, headers: Mapping[str, Any]) -> _Origin:
+    """Told by the routing key with which it came to the dead letters. Only we and the broker can write to their exchange;
+    and the broker takes the key from the arguments of the queue on which the message died, whatever was in the message. So
+    headers are believed where we have written them all (`dead`), and of those of a message that the broker dead-lettered
+    (`died.<queue>`) the newest death, which is the broker's own. Anything else was put there by somebody else."""
+    if key == DEAD:
+        said = {name: str(headers.get(name) or "unknown") for name in (QUEUE_HEADER, REASON_HEADER)}
+        original = headers.get(KEY_HEADER)
+        return _Origin(
+            said[QUEUE_HEADER], said[REASON_HEADER], original if isinstance(original, str) else None
+        )
     deaths = headers.get("x-death")
     latest = deaths[0] if isinstance(deaths, list) and deaths and isinstance(deaths[0], dict) else {}
-    queue = str(latest.get("queue", ""))
-    return {
-        REASON_HEADER: str(latest.get("reason", "unknown")),
-        QUEUE_HEADER: names.logical(queue),
-    }
+    reason = str(latest.get("reason"))
+    keys = latest.get("routing-keys")
+    return _Origin(
+        key.removeprefix(DIED) if key.startswith(DIED) else "unknown",
+        reason if reason in REASONS else "unknown",
+        keys[0] if isinstance(keys, list) and keys and isinstance(keys[0], str) else None,
+    )

@@ -107,3 +107,47 @@ async def test_a_dead_letter_is_never_dropped_however_often_its_handler_fails(
         return await transport.depth("dead") == 1
 
     await until(waits_still)
+
+
+FORGED = {
+    "x-penstock-queue": "work.default",
+    "x-penstock-reason": "rejected",
+    "x-penstock-routing-key": "work.default",
+    "x-penstock-unreadable": "no",
+    "x-first-death-queue": "penstock.work.default",
+    "x-death": [
+        {"queue": "penstock.work.default", "reason": "rejected", "count": 1, "routing-keys": ["work.default"]}
+    ],
+}
+
+
+@pytest.mark.parametrize("key", ["shop.order_placed", "dead", "died.work.default", "work.default"])
+async def test_a_producer_of_events_names_no_queue_of_ours(
+    transport: RabbitMQTransport, vhost: str, key: str
+) -> None:
+    """Neither in headers nor in the routing key, when the broker dead-letters it, or a handler."""
+    events, dead = await transport.subscribe("event.received", 1), await transport.subscribe("dead", 10)
+    with plain_pika(vhost) as channel:
+        channel.basic_publish("penstock.events", key, b"first", pika.BasicProperties(headers=FORGED))
+        [first] = await receive(events, 1)
+        properties = pika.BasicProperties(headers=FORGED, expiration="1", delivery_mode=2)
+        channel.basic_publish("penstock.events", key, b"second", properties)
+        [expired] = await receive(dead, 1, ack=True)
+    await events.dead_letter([first], "refused")
+    [refused] = await receive(dead, 1)
+    assert not [name for name in first.headers if name.startswith("x-penstock")]
+    assert (expired.body, refused.body) == (b"second", b"first")
+    for letter, reason in ((expired, "expired"), (refused, "refused")):
+        assert letter.headers[QUEUE_HEADER] == "event.received"
+        assert letter.headers[REASON_HEADER] == reason
+        assert letter.routing_key == key
+
+
+async def test_what_somebody_else_put_among_the_dead_letters_comes_from_nowhere(
+    transport: RabbitMQTransport, vhost: str
+) -> None:
+    dead = await transport.subscribe("dead", 10)
+    with plain_pika(vhost) as channel:
+        channel.basic_publish("penstock.dead", "work.default", b"moved", pika.BasicProperties(headers=FORGED))
+    [letter] = await receive(dead, 1)
+    assert letter.headers[QUEUE_HEADER] == "unknown"

@@ -8,13 +8,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import pika
+import pika.exceptions
 import pytest
 
 from penstock.errors import ConfigurationError, ConnectionFailed
+from penstock.messaging.transports import Delivery
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 from penstock.messaging.transports.rabbitmq.connection import check_version
 from tests.penstock.messaging.transports.broker import add_user, api, plain_pika
-from tests.penstock.messaging.transports.traffic import QUEUE, bodies, message, nothing_comes, receive
+from tests.penstock.messaging.transports.traffic import QUEUE, bodies, message, nothing_comes, receive, until
 from tests.servers.rabbitmq import RabbitMQ
 
 Open = Callable[..., Awaitable[RabbitMQTransport]]
@@ -133,6 +136,7 @@ async def test_the_queues_are_quorum_queues_with_a_dead_letter_exchange(
                 "x-queue-type": "quorum",
                 "x-delivery-limit": 9,
                 "x-dead-letter-exchange": "penstock.dead",
+                "x-dead-letter-routing-key": "died.work.default",
                 "x-dead-letter-strategy": "at-least-once",
                 "x-overflow": "reject-publish",
             },
@@ -185,3 +189,68 @@ async def test_the_documented_permissions_are_enough(
     await receive(dead, 1, ack=True)
     await transport.broadcast(b"hello")
     await receive(listener, 1)
+
+
+async def test_a_binding_that_an_operator_deletes_is_made_again_when_something_comes_back(
+    on_broker: Open, broker: RabbitMQ, request: pytest.FixtureRequest
+) -> None:
+    transport = await on_broker(topology_interval=600)
+    subscription = await transport.subscribe(QUEUE, 10)
+    with plain_pika(broker.url(request.node.name)) as channel:
+        channel.queue_unbind(f"penstock.{QUEUE}", "penstock", QUEUE)
+    assert await transport.publish([message("back")]) == [False]
+
+    async def taken() -> bool:
+        return await transport.publish([message("again")]) == [True]
+
+    await until(taken)
+    assert bodies(await receive(subscription, 1)) == ["again"]
+
+
+async def test_whatever_an_operator_deletes_is_declared_again_though_nothing_reconnects(
+    on_broker: Open, broker: RabbitMQ, request: pytest.FixtureRequest
+) -> None:
+    transport = await on_broker(topology_interval=0.2)
+    events = await transport.subscribe("event.received", 10)
+    dead, listener = await transport.subscribe("dead", 10), await transport.listen()
+    url = broker.url(request.node.name)
+    with plain_pika(url) as channel:
+        channel.queue_unbind("penstock.event.received", "penstock.events", "#")
+        channel.queue_unbind("penstock.dead", "penstock.dead", "#")
+        for name in ("penstock.control", "penstock.status", "penstock"):
+            channel.exchange_delete(name)
+
+    async def routed() -> bool:
+        try:
+            with plain_pika(url) as channel:
+                channel.confirm_delivery()
+                channel.basic_publish("penstock.events", "a.b", b"event", mandatory=True)
+        except pika.exceptions.AMQPError:
+            return False
+        return True
+
+    await until(routed)
+    [event] = await receive(events, 1)
+
+    async def buried() -> bool:
+        try:
+            await events.dead_letter([event], "bad")
+        except ConnectionFailed:
+            return False
+        return True
+
+    await until(buried)
+    assert bodies(await receive(dead, 1)) == ["event"]
+    heard: list[Delivery] = []
+
+    async def hear() -> None:
+        heard.extend(await listener.receive(1))
+
+    hearing = asyncio.create_task(hear())
+
+    async def told() -> bool:
+        await transport.broadcast(b"hello")
+        return bool(heard)
+
+    await until(told)
+    await hearing

@@ -1,0 +1,56 @@
+"""What somebody outside may name at a public door: a tenant, the key of an event or of a start (a message's id), and who
+sent it (a message's app id). One check for every door, so that what one refuses another one does not take."""
+
+from __future__ import annotations
+
+import re
+
+from penstock.errors import InvalidInput
+
+TENANT = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+"""A segment of namespaces, and of the patterns that match them: so neither `::` nor `*`, nor anything of that kind."""
+LONGEST = 255
+"""Bytes of UTF-8 of a key or a source: what AMQP has room for in a message's id."""
+
+_TENANT = re.compile(TENANT)
+
+
+def check_tenant(tenant: object) -> str:
+    """The tenant. Raises InvalidInput if no namespace could begin with it."""
+    if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
+        raise InvalidInput(
+            f"{_short(tenant)} is no name of a tenant",
+            hint="Use 1 to 63 of a-z, 0-9, _ and -, of which the first is a letter or a digit.",
+        )
+    return tenant
+
+
+def check_name(name: object, what: str) -> str:
+    """A key, an id or a source, which is kept as it is. `what` says which of these it is, for the error. Raises
+    InvalidInput if it is empty, too long, or nothing that PostgreSQL keeps."""
+    if not isinstance(name, str):
+        raise InvalidInput(f"{what} is not text: {_short(name)}", hint="Send it as text.")
+    if not name:
+        raise InvalidInput(
+            f"{what} is empty",
+            hint="Leave it out where there is none: each one is new then, and none is a copy.",
+        )
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{what} is not valid Unicode: {_short(name)}", hint="Send UTF-8.") from None
+    if size > LONGEST:
+        raise InvalidInput(
+            f"{what} has {size:,} bytes; at most {LONGEST} are taken",
+            hint="Send a hash of it, such as SHA-256.",
+        )
+    if "\0" in name:
+        raise InvalidInput(
+            f"{what} holds a NUL character, which PostgreSQL refuses: {_short(name)}", hint="Remove it."
+        )
+    return name
+
+
+def _short(value: object) -> str:
+    text = ascii(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

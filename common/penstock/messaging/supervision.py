@@ -1,0 +1,122 @@
+"""Runs the parts that a process must not live without: its consumers and loops, and whatever keeps its connections.
+
+A part that fails is run again. One that ends in any other way (it returned though nobody stopped it, somebody else cancelled
+it, or it fails again and again for reasons that are no outage) is the end of the process, which whoever started it starts
+anew: better than one that says that it lives and does nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import structlog
+
+from penstock.errors import PartEnded
+from penstock.store.database import is_transient
+
+log = structlog.get_logger()
+
+PAUSE = 1.0
+"""Seconds between a failure of a part and its next run."""
+FAILURES = 10
+"""Failures in a row that are no outage, after which a part is given up, and the process with it."""
+SOUND = 60.0
+"""Seconds that a part has to run until the failures before are forgotten."""
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Supervisor:
+    """The parts of one process. `failure` says which of them has ended, and why."""
+
+    def __init__(self, *, pause: float = PAUSE) -> None:
+        self._pause = pause
+        self._parts: dict[asyncio.Task[None], tuple[str, asyncio.Event | None]] = {}
+        self._failed = asyncio.Event()
+        self.failure: PartEnded | None = None
+
+    def start(self, name: str, work: Work, *, until: asyncio.Event | None = None) -> asyncio.Task[None]:
+        """Run a part from now on, until it is stopped or released; it may end by itself once `until` is set."""
+        task = asyncio.create_task(self._run(name, work), name=name)
+        self._parts[task] = (name, until)
+        task.add_done_callback(self._ended)
+        return task
+
+    def release(self, *tasks: asyncio.Task[None]) -> None:
+        """These were told to finish: from now on they may end."""
+        for task in tasks:
+            self._parts.pop(task, None)
+
+    async def stop(self, *tasks: asyncio.Task[None]) -> None:
+        """Cancel these, and wait until they have ended."""
+        self.release(*tasks)
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            while not task.done():
+                await asyncio.wait([task], timeout=5)
+                task.cancel()  # a library may have taken the cancellation for its own
+            if not task.cancelled():
+                task.exception()  # it is looked at here, and of no interest any more
+
+    def fail(self, name: str, reason: str) -> None:
+        """This part has ended: the process is to end. What else fails then is a consequence."""
+        if self.failure is None:
+            self.failure = PartEnded(
+                f"{name} has ended: {reason}",
+                hint="This process ends with it, and can be started again. The log tells more; please report it.",
+            )
+            log.critical("service.part_ended", part=name, reason=reason)
+            self._failed.set()
+
+    async def until(self, stopped: asyncio.Event) -> None:
+        """Wait until it is time to stop. Raises PartEnded if a part ends before that."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (stopped, self._failed)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        if self.failure is not None:
+            raise self.failure
+
+    async def _run(self, name: str, work: Work) -> None:
+        failures = 0
+        task = asyncio.current_task()
+        assert task is not None
+        while True:
+            began = time.monotonic()
+            try:
+                return await work()
+            except asyncio.CancelledError:
+                if task.cancelling():
+                    raise
+                # A library that loses its connection may raise this in whoever waits for its answer.
+                failures = self._failures(name, began, failures, ConnectionError("cancelled by nobody"))
+            except Exception as error:
+                failures = self._failures(name, began, failures, error)
+                if failures >= FAILURES:
+                    raise
+            await asyncio.sleep(self._pause)
+
+    def _failures(self, name: str, began: float, before: int, error: Exception) -> int:
+        if is_transient(error):
+            log.warning("service.part_failed", part=name, reason=f"{type(error).__name__}: {error}")
+            return 0
+        log.error("service.part_failed", part=name, exc_info=error)
+        if time.monotonic() - began > SOUND:
+            return 1
+        return before + 1
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        name, until = self._parts.pop(task, (None, None))
+        if name is None or (until is not None and until.is_set()):
+            return
+        with contextlib.suppress(asyncio.CancelledError):
+            error = task.exception()
+            return self.fail(name, f"{type(error).__name__}: {error}" if error else "it returned")
+        self.fail(name, "it was cancelled")

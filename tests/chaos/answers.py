@@ -1,0 +1,93 @@
+"""Connections to PostgreSQL on which an answer can be lost: the statement has run and is committed, and whoever sent it does
+not hear of it, because the connection is gone by then."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.chaos.proxy import Direction, Verdict
+
+LENGTH = 4
+"""Bytes of a message's length, which counts itself."""
+ASK_FOR_TLS = 80877103
+READY = b"Z\x00\x00\x00\x05I"
+"""The server has committed, and waits for the next statement. The last that it says of each."""
+
+
+class Answers:
+    """What the connections by way of one proxy have in common: which answer is to be lost."""
+
+    def __init__(self) -> None:
+        self._word: bytes | None = None
+        self._lost = asyncio.Event()
+
+    def watch(self) -> Statements:
+        return Statements(self)
+
+    async def lose(self, word: bytes, patience: float) -> bool:
+        """Lose the answer to the next statement that has this word. False if none came within so many seconds."""
+        self._word = word
+        self._lost.clear()
+        try:
+            async with asyncio.timeout(patience):
+                await self._lost.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._word = None
+        return True
+
+    def take(self, statement: bytes) -> bool:
+        """Whether this statement is the one. Nobody else's is, then."""
+        if self._word is None or self._word not in statement:
+            return False
+        self._word = None
+        return True
+
+    def tell(self) -> None:
+        self._lost.set()
+
+
+class Statements:
+    """One connection. Reads what its client sends: which statements it has prepared, and which it runs."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._prepared: dict[bytes, bytes] = {}
+        self._rest = b""
+        self._started = False
+        self._losing = False
+        self._heard = b""
+
+    def sees(self, direction: Direction, data: bytes) -> Verdict:
+        if direction == "up":
+            self._read(data)
+            return "pass"
+        if not self._losing:
+            return "pass"
+        self._heard = (self._heard + data)[-len(READY) :]
+        if self._heard != READY:
+            return "drop"
+        self._answers.tell()
+        return "reset"
+
+    def _read(self, data: bytes) -> None:
+        rest = self._rest + data
+        while len(rest) > LENGTH:
+            kind = 1 if self._started else 0  # what comes first has no byte that says what it is
+            whole = kind + int.from_bytes(rest[kind : kind + LENGTH])
+            if len(rest) < whole:
+                break
+            self._message(rest[:kind], rest[kind + LENGTH : whole])
+            rest = rest[whole:]
+        self._rest = rest
+
+    def _message(self, kind: bytes, body: bytes) -> None:
+        if not kind:
+            self._started = int.from_bytes(body[:4]) != ASK_FOR_TLS
+        elif kind == b"P":
+            name, statement, *_ = body.split(b"\0", 2)
+            self._prepared[name] = statement
+        elif kind == b"B":
+            _portal, name, *_ = body.split(b"\0", 2)
+            self._losing = self._losing or self._answers.take(self._prepared.get(name, b""))

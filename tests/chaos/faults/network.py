@@ -1,0 +1,72 @@
+"""The network between a machine and a server: cut, held up, slow, hostile; an answer that is lost on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from tests.chaos.cluster import Cluster
+from tests.chaos.faults.fault import Fault
+from tests.chaos.proxy import Direction
+from tests.kit.hostile_proxy import every_cut
+
+WAYS: list[tuple[Direction, ...]] = [("up",), ("down",), ("up", "down")]
+CUTS = list(every_cut())
+STATEMENTS = (b"claim_executions", b"claim_executions", b"finish_attempts", b"")
+"""What the lost answer is an answer to, by a word of the statement; the last is any."""
+
+
+async def cut(cluster: Cluster, draw: random.Random) -> str:
+    """Connections are reset, and for a while there are no new ones."""
+    server = draw.choice(["postgres", "rabbitmq"])
+    link = draw.choice(cluster.links(server))
+    seconds = draw.choice([0.0, draw.uniform(0.2, 4.0)])
+    link.cut()
+    await asyncio.sleep(seconds)
+    link.heal()
+    return f"{server}, {seconds:.1f} s"
+
+
+async def partition(cluster: Cluster, draw: random.Random) -> str:
+    """What a machine sends does not arrive, or what it is sent, or neither."""
+    server = draw.choice(["postgres", "rabbitmq"])
+    link = draw.choice(cluster.links(server))
+    ways = draw.choice(WAYS)
+    seconds = draw.uniform(0.3, 6.0)
+    link.hold(*ways)
+    await asyncio.sleep(seconds)
+    link.heal()
+    return f"{server} {' and '.join(ways)}, {seconds:.1f} s"
+
+
+async def slow_down(cluster: Cluster, draw: random.Random) -> str:
+    link, delay, seconds = draw.choice(cluster.links()), draw.uniform(0.02, 0.3), draw.uniform(1, 8)
+    link.slow(delay)
+    await asyncio.sleep(seconds)
+    link.heal()
+    return f"{delay * 1000:.0f} ms a piece, {seconds:.1f} s"
+
+
+async def be_hostile(cluster: Cluster, draw: random.Random) -> str:
+    """Whatever connects to the broker is accepted, and closed, reset or forgotten after so many frames."""
+    proxy, cut = draw.choice(cluster.networks).hostile, draw.choice(CUTS)
+    struck = proxy.struck
+    proxy.cut(cut)
+    await asyncio.sleep(draw.uniform(0.5, 4))
+    proxy.heal()
+    return f"{proxy.struck - struck} times {cut.how} after {cut.frames} {cut.direction}"
+
+
+async def lose_an_answer(cluster: Cluster, draw: random.Random) -> str:
+    """Of PostgreSQL, to a statement that it has committed."""
+    answers, word = draw.choice(cluster.networks).answers, draw.choice(STATEMENTS)
+    return f"to {word.decode() or 'any'}" if await answers.lose(word, patience=3) else ""
+
+
+FAULTS = (
+    Fault("network cut", 5, cut),
+    Fault("partition", 6, partition),
+    Fault("slow network", 3, slow_down),
+    Fault("hostile broker", 5, be_hostile, spares=True),
+    Fault("answer lost", 5, lose_an_answer, spares=True),
+)

@@ -1,0 +1,34 @@
+"""Order in line, by what whoever submitted knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from penstock.store.database import Row, Session
+from tests.chaos.load import Intent
+
+ADMISSIONS = """
+select distinct on (execution_id) execution_id as id, seq, since, admitted_at from admission
+where execution_id = any($1::uuid[]) order by execution_id, seq
+"""
+
+
+async def overtaken(session: Session, intent: Intent) -> list[str]:
+    """Whoever stood in line, and saw one who was submitted later get in first. What the database says of when they were
+    ready is not asked; who was lost on the way to the line, and has not stood in it yet, may be passed."""
+    found: list[str] = []
+    for line in intent.lines.values():
+        admissions = {row["id"]: row for row in await session.fetch(ADMISSIONS, line)}
+        found += _overtaken(line, admissions)
+    return found
+
+
+def _overtaken(line: Sequence[UUID], admissions: dict[UUID, Row]) -> Iterator[str]:
+    places = {id: place for place, id in enumerate(line)}
+    order = sorted(admissions.values(), key=lambda row: row["seq"])
+    for n, late in enumerate(order):
+        for early in order[:n]:
+            if places[early["id"]] > places[late["id"]] and early["admitted_at"] > late["since"]:
+                yield f"{late['id']} by {early['id']}"
+                break

@@ -1,0 +1,112 @@
+"""Nothing that was claimed is unknown to the worker that claimed it, whenever its session is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from penstock import action
+from penstock.ids import new_id
+from penstock.language.loading import Definitions
+from penstock.service.heartbeat import Identity
+from penstock_worker.claims import Claimed, Claims
+from penstock_worker.executor_room import ExecutorRoom
+from penstock_worker.executors.async_ import AsyncExecutor
+from penstock_worker.slots import Slots
+from tests.crash.test_unknown_commits import lost_after, lost_reading
+from tests.flows.installation import Installation
+
+QUEUE = "work.default"
+
+
+@action(pack="claims")
+async def known() -> None: ...
+
+
+@action(pack="claims")
+async def met_later() -> None: ...
+
+
+async def scheduled(house: Installation, *refs: str) -> list[UUID]:
+    """Executions that are on their route."""
+    ids = [await house.client.start(ref) for ref in refs]
+    await house.until(
+        "select from execution where id = any($1::uuid[]) and status = 'scheduled' having count(*) = $2",
+        ids,
+        len(ids),
+    )
+    return ids
+
+
+async def claims(house: Installation, slots: Slots, *defined: Any) -> Claims:
+    actions = Definitions(defined or [known, met_later]).actions
+    worker = Identity(new_id(), "worker", "claimant", ["default"], sorted(actions))
+    session = (await house.parts()).database.session()
+    return Claims(session, worker, actions.get, slots, ExecutorRoom({"async": AsyncExecutor(capacity=100)}))
+
+
+async def test_an_answer_that_was_lost_is_asked_for_again_within_the_slots(house: Installation) -> None:
+    await house.apply(known)
+    await house.executor()
+    ids = await scheduled(house, *["claims.known"] * 6)
+    claim = (await claims(house, Slots(4))).claim
+    with lost_after("claim") as lost:
+        answers = [answer async for answer in claim(QUEUE, ids)]
+    assert lost
+    taken = [one.event.execution_id for answer in answers for one in answer.attempts]
+    running = await house.rows("select id from execution where status = 'running'")
+    assert sorted(taken) == sorted(row["id"] for row in running) == sorted(ids[:4])
+
+
+async def test_what_is_claimed_is_given_before_more_is_asked_of_the_database(house: Installation) -> None:
+    await house.apply(known, met_later)
+    await house.executor()
+    slots = Slots(10)
+    claim = (await claims(house, slots)).claim
+    [first] = await scheduled(house, "claims.known")
+    assert [one async for one in claim(QUEUE, [first])]
+    ids = await scheduled(house, "claims.known", "claims.met_later")
+    given: list[Claimed] = []
+    with lost_reading("bodies") as lost:
+        async for answer in claim(QUEUE, ids):
+            if answer.attempts and not given:
+                assert not lost
+            given.append(answer)
+    assert lost
+    assert sorted(one.event.execution_id for answer in given for one in answer.attempts) == sorted(ids)
+
+
+async def test_what_was_parked_is_known_too_though_its_answer_was_lost(house: Installation) -> None:
+    await house.apply(known, met_later)
+    await house.executor()
+    able, lacking = await claims(house, Slots(3)), await claims(house, Slots(9), met_later)
+    [first] = await scheduled(house, "claims.known")
+    assert [one async for one in able.claim(QUEUE, [first])]
+    ids = await scheduled(house, *["claims.known"] * 5)
+    assert [answer.parked async for answer in lacking.claim(QUEUE, ids)] == [False, True]
+    with lost_after("claim_parked") as lost:
+        given = await anext(able.claim_parked(QUEUE))
+    assert lost
+    assert given.parked
+    assert [one.event.execution_id for one in given.attempts] == ids[:3]
+    assert {row["execution_id"] for row in await house.rows("select execution_id from parked")} == set(
+        ids[3:]
+    )
+
+
+@pytest.mark.parametrize("transport", ["postgres"])
+async def test_a_claim_made_again_takes_what_has_come_since_under_one_claim(house: Installation) -> None:
+    await house.apply(known)
+    await house.executor()
+    [first] = await scheduled(house, "claims.known")
+    mine = await claims(house, Slots(10))
+    async for _ in mine.claim(QUEUE, [first]):
+        pass
+    ids = await scheduled(house, *["claims.known"] * 2)
+    with lost_after("claim"):
+        answers = [answer async for answer in mine.claim(QUEUE, ids)]
+    [claim] = {one.claim for answer in answers for one in answer.attempts}
+    rows = await house.rows("select executions from claim where id = $1", claim)
+    assert [sorted(row["executions"]) for row in rows] == [sorted(ids)]

@@ -1,0 +1,36 @@
+"""How much room task executors have, of what was claimed for them and not begun, too."""
+
+from __future__ import annotations
+
+from penstock_worker.executor_room import ExecutorRoom
+from penstock_worker.executors.async_ import AsyncExecutor
+
+
+def test_only_those_are_named_that_have_less_room_than_is_asked_for() -> None:
+    room = ExecutorRoom({"narrow": AsyncExecutor(capacity=2), "wide": AsyncExecutor(capacity=9)})
+    assert room.below(9) == {"narrow": 2}
+    assert room.below(2) == {}
+
+
+def test_what_was_given_to_an_executor_counts_before_it_begins() -> None:
+    executor = AsyncExecutor(capacity=3)
+    room = ExecutorRoom({"async": executor})
+    room.give("async")
+    room.give("async")
+    assert room.below(9) == {"async": 1}
+    executor._tally.start()
+    assert room.below(9) == {"async": 1}
+    room.give("async")
+    assert room.below(9) == {"async": 0}
+
+
+def test_a_leaked_attempt_holds_its_place_after_its_end() -> None:
+    executor = AsyncExecutor(capacity=3)
+    room = ExecutorRoom({"async": executor})
+    room.give("async")
+    executor._tally.start()
+    executor._tally.leaked = 1
+    room.take_back("async")
+    assert room.below(9) == {"async": 2}
+    room.give("async")
+    assert room.below(9) == {"async": 1}
