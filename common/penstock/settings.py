@@ -77,8 +77,10 @@ class Settings(BaseSettings):
 
     heartbeat_interval: Seconds = 10.0
     stale_threshold: Seconds = 60.0
-    """Without a heartbeat for this long a process is taken for dead."""
+    """Without the database for this long, from the first heartbeat on that does not come through, a process ends its own work;
+    soon after that, others have it (`lost_after`). One that was killed is noticed within seconds, by its session."""
     sweep_interval: Seconds = 30.0
+    """How often to look for slots and attempts that nobody looks after any more."""
     relay_interval: Seconds = 5.0
     """How often the relay looks for messages that were not confirmed."""
     relay_age: Seconds = 5.0
@@ -135,6 +137,23 @@ class Settings(BaseSettings):
                 f"({self.stale_threshold:g} s)"
             )
         return self
+
+    @property
+    def silent_after(self) -> float:
+        """Seconds after the first heartbeat that does not come through at which a process ends its own work: an outage of
+        the database that is shorter than `stale_threshold`, and the way back, cost it nothing."""
+        return self.stale_threshold + self.heartbeat_interval / 2
+
+    @property
+    def lost_after(self) -> float:
+        """Seconds after the last heartbeat at which others have the work of a process: the one that did not come through was
+        due an interval after it, and it has half an interval to end its work."""
+        return self.stale_threshold + 2 * self.heartbeat_interval
+
+    @property
+    def silence(self) -> float:
+        """Seconds without any heartbeat of anybody after which the database or the network was away."""
+        return self.stale_threshold / 2
 
     @property
     def transport(self) -> str:

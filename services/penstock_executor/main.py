@@ -7,7 +7,6 @@ from functools import partial
 
 import structlog
 
-from penstock.ids import new_id
 from penstock.messaging.consumer import Consumer
 from penstock.messaging.messages import Due
 from penstock.service.assembly import Parts, Stop, assembled, migrated
@@ -34,7 +33,7 @@ async def serve(settings: Settings, stop: Stop) -> None:
 
 async def work(parts: Parts, stop: Stop) -> None:
     settings = parts.settings
-    identity = Identity(new_id(), "executor", settings.name)
+    identity = Identity(parts.process, "executor", settings.name)
     heartbeat = Heartbeat(settings, identity, parts.supervisor)
     await heartbeat.start()
     woken: dict[Due, asyncio.Event] = {"schedules": asyncio.Event(), "timers": asyncio.Event()}

@@ -18,6 +18,7 @@ def answered(runner: Runner, pulse: Pulse) -> None:
         runner.slots.cordon(pulse.cordoned)
 
 
-def silent(runner: Runner) -> None:
-    """No heartbeat got through for so long that others take over: end everything before they do."""
-    runner.lose(list(runner.running), known=False)
+def silent(runner: Runner, seconds: float) -> None:
+    """No heartbeat got through for so long that others take over soon: end everything before they do. If it was everybody's
+    silence, nobody has, and it is handed back, which is no loss."""
+    runner.give_up(f"its worker could not reach the database for {seconds:.0f} s")

@@ -8,7 +8,6 @@ from functools import partial
 import structlog
 
 from penstock.errors import ConfigurationError
-from penstock.ids import new_id
 from penstock.language import labels
 from penstock.language.loading import Definitions, load_all
 from penstock.service.assembly import Parts, Stop, assembled, migrated
@@ -51,7 +50,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             if action.executor in found and labels.carries_all(action.choices.labels, carries)
         }
         identity = Identity(
-            new_id(),
+            parts.process,
             "worker",
             settings.name,
             routes,

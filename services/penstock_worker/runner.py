@@ -48,7 +48,8 @@ Sink = Callable[[OwnedAttempt, str, str], None]
 @dataclass(slots=True)
 class Running:
     """An attempt that runs. `begun`: its task executor has it, so that it may have had effects. `cancelled`: somebody asked for
-    its end. `lost`: its claim is lost, or may be; and `known_to_be_lost`: that was read in the database."""
+    its end. `lost`: its claim is lost, or may be; and `known_to_be_lost`: that was read in the database. `given_up`: why this
+    worker ends it itself, if not because it stops."""
 
     attempt: OwnedAttempt
     task: asyncio.Task[None]
@@ -56,6 +57,7 @@ class Running:
     cancelled: bool = False
     lost: bool = False
     known_to_be_lost: bool = False
+    given_up: str | None = None
 
 
 class Runner:
@@ -204,8 +206,8 @@ class Runner:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         elif running.cancelled:
             self._report(owned, Ending(CANCELLED))
-        elif running.begun:  # draining
-            self._report(owned, ending_of_unfinished(owned.version.recovery))
+        elif running.begun:  # draining, or given up
+            self._report(owned, ending_of_unfinished(owned.version.recovery, running.given_up))
         else:
             self._report(owned, NOT_BEGUN)
 
@@ -231,6 +233,13 @@ class Runner:
                 running.lost, running.known_to_be_lost = True, known
                 running.task.cancel()
                 log.warning("worker.claim_lost", execution=str(id), attempt=running.attempt.event.attempt)
+
+    def give_up(self, why: str) -> None:
+        """End everything, and hand it back as soon as the database is there: who has taken it meanwhile keeps it."""
+        for running in self.running.values():
+            if running.given_up is None:
+                running.given_up = why
+                running.task.cancel()
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -235,8 +235,12 @@ class Client:
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Ask for executions to end; returns how many were told. Those that have ended are left alone."""
-        async with self.session.transaction() as tx:
-            told = await executions.cancel(tx, ids, reason)
+
+        async def ask() -> tuple[Transaction, int]:
+            async with self.session.transaction() as tx:
+                return tx, await executions.cancel(tx, ids, reason)
+
+        tx, told = await retried(ask, deadline=30)  # whom it told already is left alone the second time
         self._publisher.publish(tx.staged)
         await broadcast.cancel_requested(self._publisher.transport, tx.canceling)
         return told

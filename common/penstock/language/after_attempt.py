@@ -68,13 +68,15 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
     return Ending(REQUESTED, error=stored, delay=delay, reason=f"retry after {error.type}")
 
 
-def ending_of_unfinished(recovery: Recovery) -> Ending:
-    """The ending of an attempt that its worker has to give up in the midst of it, since it stops. It may have had effects, so
-    it runs again only where an attempt that is lost with its worker does. It counts neither as a failure nor as a loss."""
+def ending_of_unfinished(recovery: Recovery, why: str | None = None) -> Ending:
+    """The ending of an attempt that its worker has to give up in the midst of it, since it stops, or `why` else. It may have had
+    effects, so it runs again only where an attempt that is lost with its worker does. It counts neither as a failure nor as a
+    loss."""
+    why = why or UNFINISHED
     if recovery.on_worker_loss == "fail":
-        error = orjson.dumps({"type": "WorkerLost", "message": UNFINISHED}).decode()
-        return Ending(FAILED, error=error, reason=UNFINISHED)
-    return Ending(REQUESTED, delay=None, reason=f"handed back: {UNFINISHED}")
+        error = orjson.dumps({"type": "WorkerLost", "message": why}).decode()
+        return Ending(FAILED, error=error, reason=why)
+    return Ending(REQUESTED, delay=None, reason=f"handed back: {why}")
 
 
 def _carry(carry: Mapping[str, Any] | None) -> str | None:

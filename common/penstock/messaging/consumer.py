@@ -18,6 +18,7 @@ from penstock.errors import PenstockError, Undecodable
 from penstock.messaging import broadcast, envelope
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
+from penstock.messaging.retry_log import RetryLog, reason_of
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery, Message, Transport
 from penstock.store import queues
 from penstock.store.database import Database, Transaction, retried
@@ -73,6 +74,7 @@ class Consumer:
         self._seconds = metrics.batch_seconds.labels(route.queue)
         self._items = metrics.batch_items.labels(route.queue)
         self._retries = metrics.retries.labels(route.queue)
+        self._retry_log = RetryLog(route.queue)
         self._dead = metrics.dead_letters.labels(route.queue)
         self._transport = transport
         self._session = database.session()
@@ -153,18 +155,21 @@ class Consumer:
         return good, sorted(ids)
 
     async def _transact(self, batch: Batch) -> None:
-        tries = 0
+        failed: Exception | None = None
 
         async def handle() -> Transaction:
-            nonlocal tries
-            tries += 1
-            if tries > 1:
+            nonlocal failed
+            if failed is not None:
                 self._retries.inc()
-                log.warning("handler.retried", queue=self.route.queue, tries=tries)
+                self._retry_log.add(failed)
             batch.refused.clear()
-            with self._seconds.time():
-                async with self._session.transaction() as tx:
-                    await self.route.handle(batch, tx)
+            try:
+                with self._seconds.time():
+                    async with self._session.transaction() as tx:
+                        await self.route.handle(batch, tx)
+            except Exception as error:
+                failed = error
+                raise
             return tx
 
         tx = await retried(handle)
@@ -198,10 +203,10 @@ class Consumer:
             body=envelope.encode(type, [id]),
             id=f"{delivery.id}-{id}",
             type=type,
-            headers={REASON_HEADER: _reason(error), QUEUE_HEADER: self.route.queue},
+            headers={REASON_HEADER: reason_of(error), QUEUE_HEADER: self.route.queue},
         )
         log.error(
-            "handler.gave_up", queue=self.route.queue, id=str(id), reason=_reason(error), exc_info=error
+            "handler.gave_up", queue=self.route.queue, id=str(id), reason=reason_of(error), exc_info=error
         )
         self._dead.inc()
         while not (await self._transport.publish([single]))[0]:
@@ -211,7 +216,7 @@ class Consumer:
         """Put these among the dead letters, all that have the same reason at once."""
         by_reason: dict[str, list[Delivery]] = {}
         for delivery, error in refused:
-            by_reason.setdefault(_reason(error), []).append(delivery)
+            by_reason.setdefault(reason_of(error), []).append(delivery)
         for reason, deliveries in by_reason.items():
             log.warning(
                 "message.dead",
@@ -225,8 +230,3 @@ class Consumer:
 
     async def _dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
         await retried(lambda: self._subscription.dead_letter(deliveries, reason))
-
-
-def _reason(error: Exception) -> str:
-    text = error.message if isinstance(error, PenstockError) else str(error)
-    return f"{type(error).__name__}: {text}"[:500]

@@ -68,7 +68,10 @@ class Publisher:
             await asyncio.wait_for(self._hurry.wait(), self._delete_every)
         while self._confirmed:
             ids, self._confirmed = self._confirmed, []
-            await retried(partial(outbox.delete, self._session, ids))
+            try:
+                await retried(partial(outbox.delete, self._session, ids))
+            except Exception:
+                log.exception("publish.not_deleted")  # they are published again, which is safe
 
     async def flush(self) -> None:
         """Wait for what is under way."""

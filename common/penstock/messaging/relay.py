@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from uuid import UUID
 
 import structlog
 
@@ -40,16 +41,18 @@ async def relay(
     session: Session,
     age: float,
     *,
+    holder: UUID | None = None,
     only: Sequence[str] | None = None,
     limit: int = 200,
 ) -> int:
-    """Publish what is older than `age` seconds, `only` of queues that begin so. A row that the broker does not take is tried
+    """Publish what is older than `age` seconds, `only` of queues that begin so. It is free for others again when the process
+    `holder` has ended, or after a while. A row that the broker does not take is tried
     later and later, and in the end is a dead letter; while there is no broker nothing is held against it. Returns how many
     were settled."""
     if only is None and transport.outbox_is_queue:
         return await _clear(session, age, limit)
     since, now = scan_start(session, f"relay {only}", LONG_AGO), time.monotonic()
-    rows = await outbox.lease(session, age, limit, now - since.place, LEASED, only)
+    rows = await outbox.lease(session, age, limit, now - since.place, LEASED, only, holder)
     if not rows:
         since.move_to(now - age - SLACK)
         return 0

@@ -11,11 +11,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import structlog
 
 from penstock.errors import PenstockError
+from penstock.ids import new_id
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.supervision import Supervisor
@@ -27,12 +29,15 @@ from penstock.store.database import Database
 log = structlog.get_logger()
 
 
-def make_transport(settings: Settings, *, role: str, supervisor: Supervisor | None = None) -> Transport:
-    """The transport that the settings ask for, not yet open. What keeps its connections are parts of `supervisor`."""
+def make_transport(
+    settings: Settings, *, role: str, supervisor: Supervisor | None = None, process: UUID | None = None
+) -> Transport:
+    """The transport that the settings ask for, not yet open, for a process that others know by its heartbeats, or None. What
+    keeps its connections are parts of `supervisor`."""
     if settings.broker_url is None:
         from penstock.messaging.transports.postgres import PostgresTransport
 
-        return PostgresTransport(settings, role=role, supervisor=supervisor)
+        return PostgresTransport(settings, role=role, supervisor=supervisor, process=process)
     from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 
     return RabbitMQTransport(
@@ -86,7 +91,7 @@ async def until_stopped(service: Coroutine[Any, Any, None], stop: Stop) -> None:
 
 @dataclass(slots=True)
 class Parts:
-    """What a running service is made of."""
+    """What a running service is made of. `process` is its random id, under which others know it."""
 
     settings: Settings
     database: Database
@@ -94,18 +99,19 @@ class Parts:
     publisher: Publisher
     supervisor: Supervisor
     metrics: Metrics = field(default_factory=Metrics)
+    process: UUID = field(default_factory=new_id)
 
 
 @asynccontextmanager
 async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     """Connect to PostgreSQL and the broker; close both at the end. Raises ConnectionFailed after the deadline."""
     database = Database(settings, role=role)
-    supervisor = Supervisor()
-    transport = make_transport(settings, role=role, supervisor=supervisor)
+    supervisor, process = Supervisor(), new_id()
+    transport = make_transport(settings, role=role, supervisor=supervisor, process=process)
     publisher = Publisher(transport, database)
     try:
         await transport.open()
-        yield Parts(settings, database, transport, publisher, supervisor)
+        yield Parts(settings, database, transport, publisher, supervisor, process=process)
     finally:
         await publisher.close()
         await transport.close()

@@ -1,9 +1,11 @@
 """Heartbeats of a process: one write an interval, in a thread and on a connection of their own, so that a coroutine
-that blocks the event loop does not get a healthy process swept."""
+that blocks the event loop does not get a healthy process swept. That connection holds a lock, by which others know within
+seconds that the process has ended (docs/decisions/0014)."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import threading
 import time
@@ -11,22 +13,26 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import structlog
 
 from penstock.messaging.supervision import Supervisor
 from penstock.settings import Settings
 from penstock.store import heartbeats
-from penstock.store.database import Database, is_transient
+from penstock.store.database import Database, Row, Session, is_transient
 from penstock.store.heartbeats import Identity, Pulse
 
 log = structlog.get_logger()
 
 __all__ = ["Heartbeat", "Identity", "Pulse"]
 
+PATIENCE = 5.0
+"""Seconds that a heartbeat may take at the least, where it has them."""
+
 
 class Heartbeat:
     """Beats from a thread. `holding` gives what is held (copied atomically); `answer` is called on the event loop.
-    `silent` is called there too, once, when no beat got through for so long that others will take over."""
+    `silent` is called there too, once, with the seconds for which no beat got through, when others will soon take over."""
 
     def __init__(
         self,
@@ -36,7 +42,7 @@ class Heartbeat:
         *,
         holding: Callable[[], Mapping[UUID, int]] = dict,
         answer: Callable[[Pulse], None] = lambda _: None,
-        silent: Callable[[], None] = lambda: None,
+        silent: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._identity = identity
@@ -45,11 +51,13 @@ class Heartbeat:
         self._answer = answer
         self._silent = silent
         self._loop = asyncio.get_running_loop()
+        self._beating: asyncio.AbstractEventLoop | None = None
+        self._woken = asyncio.Event()
         self._ended = threading.Event()
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._state = "active"
-        self.last = time.monotonic()
+        self._lock: int | None = None
 
     async def start(self) -> None:
         """Register; returns when the process is known to the others."""
@@ -59,6 +67,9 @@ class Heartbeat:
     async def stop(self) -> None:
         """Leave, so that the others need not wait until this process is stale."""
         self._ended.set()
+        if self._beating is not None:
+            with contextlib.suppress(RuntimeError):  # its thread has just ended
+                self._beating.call_soon_threadsafe(self._woken.set)
         await asyncio.to_thread(self._thread.join, 5)
 
     def say(self, state: str) -> None:
@@ -78,38 +89,50 @@ class Heartbeat:
             self._ready.set_exception(self._supervisor.failure)
 
     async def _beat(self) -> None:
-        database = Database(self._settings, role=self._identity.kind)
-        session = database.session()
-        me, interval = self._identity, self._settings.heartbeat_interval
-        margin = self._settings.stale_threshold - interval
-        patience = max(interval, min(5.0, margin))
+        self._beating = asyncio.get_running_loop()
+        settings, me = self._settings, self._identity
+        database = Database(settings, role=me.kind)
+        session = database.session(opened=None if settings.database_pooler else self._hold_lock)
+        interval = settings.heartbeat_interval
         registered, reported, state = False, False, "active"
-        while not self._ended.is_set():
+        through = time.monotonic()
+        failing: float | None = None
+        while True:
+            self._woken.clear()
+            if self._ended.is_set():
+                break
+            began = time.monotonic()
+            # A thread that had to wait for its turn has missed heartbeats that it never sent.
+            silent_at = (
+                min(began, through + interval) if failing is None else failing
+            ) + settings.silent_after
+            patience = max(interval, PATIENCE)
+            if not reported:
+                patience = min(patience, max(0.05, silent_at - began))
             try:
                 async with asyncio.timeout(patience):
                     if not registered:
-                        await heartbeats.register(session, me)
-                        registered = True
-                        self._call(self._set_ready)
-                    pulse = await heartbeats.beat(session, me.id, self._holding(), self._silence())
+                        registered = await self._register(session)
+                    pulse = await heartbeats.beat(session, me.id, self._holding(), settings.silence)
                     if state != self._state:
                         state = self._state
                         await heartbeats.set_state(session, me.id, state)
-                self.last, reported = time.monotonic(), False
-                registered = pulse.known
+                through, failing, reported = began, None, False
+                registered = registered and pulse.known
                 self._call(self._answer, pulse)
-                wait = interval * random.uniform(0.9, 1.0)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(interval * random.uniform(0.9, 1.0)):
+                        await self._woken.wait()
             except Exception as error:
                 if not is_transient(error):
                     log.exception("heartbeat.failed", process=me.name)
-                wait = min(1.0, interval / 4)
-                if not reported and time.monotonic() - self.last > margin:
+                failing = silent_at - settings.silent_after
+                if not reported and time.monotonic() >= silent_at:
                     reported = True
-                    log.error(
-                        "heartbeat.silent", process=me.name, seconds=round(time.monotonic() - self.last)
-                    )
-                    self._call(self._silent)
-            await asyncio.to_thread(self._ended.wait, wait)
+                    seconds = time.monotonic() - through
+                    log.error("heartbeat.silent", process=me.name, seconds=round(seconds))
+                    self._call(self._silent, seconds)
+                await asyncio.sleep(min(1.0, interval / 4))
         try:
             async with asyncio.timeout(2):
                 await heartbeats.leave(session, me.id)
@@ -117,8 +140,19 @@ class Heartbeat:
             log.debug("heartbeat.leave_failed", error=str(error))
         await database.close()
 
-    def _silence(self) -> float:
-        return self._settings.stale_threshold / 2
+    async def _register(self, session: Session) -> bool:
+        """Become known; says whether it is by the lock of the connection that it has."""
+        await heartbeats.note_silence(session, self._settings.silence)
+        lock = self._lock
+        await heartbeats.register(session, self._identity, lock)
+        self._call(self._set_ready)
+        return lock == self._lock
+
+    async def _hold_lock(self, connection: asyncpg.Connection[Row]) -> None:
+        """A connection that is lost takes its lock along: the next one is made at once, before others think that the process
+        has ended."""
+        connection.add_termination_listener(lambda _: self._woken.set())
+        self._lock = await heartbeats.hold_lock(connection, self._identity.id)
 
     def _set_ready(self) -> None:
         if not self._ready.done():

@@ -153,17 +153,26 @@ class Session:
         connect: Callable[[], Awaitable[asyncpg.Connection[Row]]],
         settings: Settings,
         cache: dict[Any, Any],
+        opened: Callable[[asyncpg.Connection[Row]], Awaitable[None]] | None = None,
     ) -> None:
         self.settings = settings
         self.cache = cache
         self._connect = connect
+        self._opened = opened
         self._connection: asyncpg.Connection[Row] | None = None
         self._turn = asyncio.Lock()
         self.pooler = settings.database_pooler
 
     async def _open(self) -> asyncpg.Connection[Row]:
         if self._connection is None or self._connection.is_closed():
-            self._connection = await self._connect()
+            connection = await self._connect()
+            if self._opened is not None:
+                try:
+                    await self._opened(connection)
+                except BaseException:
+                    connection.terminate()
+                    raise
+            self._connection = connection
         return self._connection
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
@@ -230,14 +239,21 @@ class Database:
         self.cache: dict[Any, Any] = {}
         """What was made of immutable rows (definitions), by their ids. Never anything that decides."""
 
-    def session(self, *, relaxed: bool = False, most: float | None = None) -> Session:
+    def session(
+        self,
+        *,
+        relaxed: bool = False,
+        most: float | None = None,
+        opened: Callable[[asyncpg.Connection[Row]], Awaitable[None]] | None = None,
+    ) -> Session:
         """A session of its own. `relaxed` commits may be lost in a crash of the server: for what decides nothing. A
-        statement that takes longer than `most` seconds is cancelled (not behind a pooler)."""
+        statement that takes longer than `most` seconds is cancelled (not behind a pooler). `opened` is done first on each of
+        its connections."""
 
         async def reconnect() -> asyncpg.Connection[Row]:
             return await self.connect(relaxed=relaxed, most=most)
 
-        session = Session(reconnect, self._settings, self.cache)
+        session = Session(reconnect, self._settings, self.cache, opened)
         self._sessions.append(session)
         return session
 

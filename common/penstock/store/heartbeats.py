@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+import asyncpg
 import orjson
 
-from penstock.store.database import Session
+from penstock.store.database import Row, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +38,53 @@ class Pulse:
     cordoned: bool = False
 
 
+NOTE_SILENCE = "select note_silence(make_interval(secs => $1))"
+
+
+async def note_silence(session: Session, silence: float) -> None:
+    """If no process at all has beaten for `silence` seconds, the database or the network was away, which is noted."""
+    await session.fetch(NOTE_SILENCE, silence)
+
+
 REGISTER = """
-insert into process (id, kind, name, routes, actions, labels, concurrency)
-values ($1, $2, $3, $4, $5, $6::jsonb, $7)
-on conflict (id) do update set beat_at = clock_timestamp(), state = 'active', holding = '{}', missing = '{}'
+insert into process (id, kind, name, routes, actions, labels, concurrency, lock_key, locked_at)
+values ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, case when $8::bigint is not null then clock_timestamp() end)
+on conflict (id) do update set beat_at = clock_timestamp(), state = 'active', holding = '{}', missing = '{}',
+    lock_key = excluded.lock_key, locked_at = excluded.locked_at, unlocked_at = null
 """
 
 
-async def register(session: Session, me: Identity) -> None:
-    """From now on the others know this process."""
+async def register(session: Session, me: Identity, lock: int | None) -> None:
+    """From now on the others know this process, and that it holds this lock, if any."""
     labels = orjson.dumps(dict(me.labels)).decode()
     await session.fetch(
-        REGISTER, me.id, me.kind, me.name, list(me.routes), list(me.actions), labels, me.concurrency
+        REGISTER, me.id, me.kind, me.name, list(me.routes), list(me.actions), labels, me.concurrency, lock
     )
+
+
+BACKEND = "select pg_backend_pid() as pid"
+LOCK = "select pg_advisory_lock($1)"
+RELOCK = "update process set lock_key = $2, locked_at = clock_timestamp(), unlocked_at = null where id = $1"
+
+
+async def hold_lock(connection: asyncpg.Connection[Row], id: UUID) -> int | None:
+    """Take a lock that goes when this connection or its process does, and say so, if the process is registered. Every
+    connection has one of its own: nobody waits for the lock of one that was cut off and that the server thinks alive. None
+    where a pooler stands in between, whose sessions outlive their users."""
+    [row] = await connection.fetch(BACKEND)
+    key = None
+    if row["pid"] == connection.get_server_pid():
+        key = secrets.randbits(63)
+        await connection.fetch(LOCK, key)
+    await connection.fetch(RELOCK, id, key)
+    return key
 
 
 BEAT = "select known, cordoned, lost, canceling, missing from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4))"
 
 
 async def beat(session: Session, id: UUID, holding: Mapping[UUID, int], silence: float) -> Pulse:
-    """It lives, and holds these attempts (execution to number). If no process at all has beaten for `silence` seconds,
-    the database or the network was away, which is noted."""
+    """It lives, and holds these attempts (execution to number). A silence of everybody is noted as `note_silence` does."""
     [row] = await session.fetch(BEAT, id, list(holding), list(holding.values()), silence)
     return Pulse(row["lost"], row["canceling"], row["missing"], row["known"], row["cordoned"])
 

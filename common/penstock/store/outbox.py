@@ -44,18 +44,24 @@ with old as (
     ) o
     limit $2
 )
-update outbox o set due_at = clock_timestamp() + make_interval(secs => $4)
-from old where o.id = old.id
+update outbox o set due_at = clock_timestamp() + make_interval(secs => $4), holder = $6
+where o.id = any (array(select id from old))
 returning o.id as outbox_id, o.queue, o.ids, o.tries, o.body, o.message_id
 """
 
 
 async def lease(
-    session: Session, age: float, limit: int, reach: float, seconds: float, only: Sequence[str] | None
+    session: Session,
+    age: float,
+    limit: int,
+    reach: float,
+    seconds: float,
+    only: Sequence[str] | None,
+    holder: UUID | None,
 ) -> list[Unpublished]:
-    """Take up to `limit` messages that are older than `age` seconds, and not older than `reach`; for so many `seconds`
-    nobody else takes them. `only`: of queues that begin so."""
-    return rows_as(Unpublished, await session.fetch(LEASE, age, limit, reach, seconds, only))
+    """Take up to `limit` messages that are older than `age` seconds, and not older than `reach`; for so many `seconds`, or
+    until this process has ended, nobody else takes them. `only`: of queues that begin so."""
+    return rows_as(Unpublished, await session.fetch(LEASE, age, limit, reach, seconds, only, holder))
 
 
 UNCONSUMED = f"""
@@ -98,7 +104,7 @@ async def delete(db: Session | Transaction, ids: Sequence[int]) -> None:
     await db.fetch(DELETE, ids)
 
 
-RELEASE = "update outbox set due_at = clock_timestamp() where id = any($1::bigint[])"
+RELEASE = "update outbox set due_at = clock_timestamp(), holder = null where id = any($1::bigint[])"
 
 
 async def release(session: Session, ids: Sequence[int]) -> None:
@@ -107,7 +113,7 @@ async def release(session: Session, ids: Sequence[int]) -> None:
 
 
 REFUSED = """
-update outbox set tries = tries + 1, error = 'the broker did not take it',
+update outbox set tries = tries + 1, error = 'the broker did not take it', holder = null,
     due_at = clock_timestamp() + make_interval(secs => least(300, 2 ^ least(tries, 8)) * (0.5 + random()))
 where id = any($1::bigint[])
 """

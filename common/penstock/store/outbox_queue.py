@@ -45,7 +45,7 @@ with found as (
 ), taken as (
     select id, due_at, size, sum(size) over (order by due_at, id) - size as before from found
 )
-update outbox o set due_at = clock_timestamp() + make_interval(secs => $3), tries = tries + 1
+update outbox o set due_at = clock_timestamp() + make_interval(secs => $3), tries = tries + 1, holder = $6
 from taken t where o.id = t.id and t.before < $5
 returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries,
     extract(epoch from statement_timestamp() - t.due_at)::float8 as age, t.size
@@ -53,11 +53,11 @@ returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries,
 
 
 async def take(
-    session: Session, queue: str, limit: int, lease: float, reach: float, most: int
+    session: Session, queue: str, limit: int, lease: float, reach: float, most: int, holder: UUID | None
 ) -> list[Taken]:
-    """Lease up to `limit` messages of a queue for `lease` seconds, of those that became due within `reach` seconds; and as
-    many as fit into `most` bytes, and one more."""
-    return rows_as(Taken, await session.fetch(TAKE, queue, limit, lease, reach, most))
+    """Lease up to `limit` messages of a queue for `lease` seconds, or until this process has ended (None: one that nobody
+    would miss), of those that became due within `reach` seconds; and as many as fit into `most` bytes, and one more."""
+    return rows_as(Taken, await session.fetch(TAKE, queue, limit, lease, reach, most, holder))
 
 
 PUT = """

@@ -55,29 +55,34 @@ async def uncordon(session: Session, names: Sequence[str]) -> list[str]:
 
 
 @dataclass(slots=True)
-class LostWorker:
-    """A worker that did not beat for `age`, and how many of its attempts were taken from it."""
+class LostProcess:
+    """A process that is gone, why it is thought so, how long ago it was heard, and how many attempts were taken from it."""
 
     id: UUID
     name: str
+    reason: str
     age: timedelta
     recovered: int
 
 
-SWEEP = "select worker, name, age, moved, messages from sweep(make_interval(secs => $1), $2)"
+REAP = """
+select worker, name, reason, age, moved, messages
+from reap_process(make_interval(secs => $1), make_interval(secs => $2), make_interval(secs => $3))
+"""
 
 
-async def sweep(tx: Transaction, stale: float, limit: int) -> list[LostWorker]:
-    """Take everything away from workers that did not beat for `stale` seconds, a few of them at a time."""
-    return [
-        LostWorker(row["worker"], row["name"], row["age"], len(row["moved"]))
-        for row in await tx.stage(SWEEP, stale, limit)
-    ]
+async def reap(tx: Transaction, stale: float, silence: float, grace: float) -> LostProcess | None:
+    """Take everything away from one process that is gone: whose session ended more than `grace` seconds ago, or that has not
+    beaten for `stale` seconds (and not everybody was silent for `silence` seconds lately). None: there is none. The whole
+    transaction, in one round trip."""
+    for row in await tx.stage_alone(REAP, stale, silence, grace):
+        return LostProcess(row["worker"], row["name"], row["reason"], row["age"], len(row["moved"]))
+    return None
 
 
 FORGET_DEAD = "delete from process where state = 'dead' and beat_at < clock_timestamp() - interval '1 day'"
 
 
-async def forget_dead(tx: Transaction) -> None:
+async def forget_dead(session: Session) -> None:
     """Forget processes that are dead for a day."""
-    await tx.fetch(FORGET_DEAD)
+    await session.fetch(FORGET_DEAD)

@@ -2,7 +2,6 @@
 -- (`lost`), which are to be cancelled (`canceling`). What the database thinks it holds, but it named in neither of its last
 -- two beats, is recovered (`missing`): its claim was committed and the answer lost, or its task vanished.
 -- `known` is false for a process that was taken for dead; `cordoned`: it is to take no more work.
--- A silence of all processes means that the database or the network was away: it is noted, and the sweeper waits.
 -- planner: lookups
 create or replace function beat(
     p_process uuid, p_ids uuid[], p_attempts integer[], p_silence interval,
@@ -14,8 +13,7 @@ declare
     v_missing uuid[];
     v_state text;
 begin
-    update cluster set resumed_at = clock_timestamp()
-    where (select max(beat_at) from process) < clock_timestamp() - p_silence;
+    perform note_silence(p_silence);
 
     -- What it names is taken off first, hashed: of a thousand that it holds, none is left to look up.
     select coalesce(array_agg(x order by x), '{}') into v_missing

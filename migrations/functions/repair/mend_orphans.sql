@@ -6,7 +6,10 @@ declare
     v_messages message[] := '{}';
     r record;
 begin
+    -- Rows before keys, those of all workers at once: each is recovered by itself, and locks its own again.
     perform from execution where id = any (p_ids) order by id for no key update;
+    perform lock_keys(keys_around(array(
+        select distinct (h.limit_id, h.group_value)::limit_key from unnest(held_by(p_ids)) h)));
     for r in
         select e.claim as worker, array_agg(e.id order by e.id) as ids
         from execution e

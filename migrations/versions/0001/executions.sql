@@ -87,7 +87,9 @@ create table parked (
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index parked_work on parked (queue, definition_id, ready_at, execution_id);
 
--- Every executor and worker that lives, with its last heartbeat. `id` is random: a restart inherits nothing.
+-- Every executor and worker that lives, with its last heartbeat. `id` is random: a restart inherits nothing. `lock_key` is the
+-- advisory lock that the session of its heartbeats holds since `locked_at`, and loses when the process ends (none behind a
+-- pooler); `unlocked_at`: since when it was seen free.
 create table process (
     id uuid primary key,
     kind text not null,
@@ -100,7 +102,10 @@ create table process (
     holding uuid[] not null default '{}',
     missing uuid[] not null default '{}',
     started_at timestamptz not null default clock_timestamp(),
-    beat_at timestamptz not null default clock_timestamp()
+    beat_at timestamptz not null default clock_timestamp(),
+    lock_key bigint,
+    locked_at timestamptz,
+    unlocked_at timestamptz
 ) with (fillfactor = 50);
 
 -- Questions to humans that executions wait for: at most one for each.

@@ -1,4 +1,5 @@
 -- Messages staged by the transactions that caused them; an envelope a row. On the PostgreSQL transport also the queue.
+-- `holder` is the process that took it last, to publish or to handle it, and has it until `due_at`.
 create table outbox (
     id bigint generated always as identity primary key,
     queue text not null,
@@ -10,7 +11,8 @@ create table outbox (
     tries integer not null default 0,
     due_at timestamptz not null default clock_timestamp(),
     created_at timestamptz not null default clock_timestamp(),
-    error text
+    error text,
+    holder uuid
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index outbox_queue on outbox (queue, due_at);
 

@@ -17,7 +17,7 @@ RECHECK = 30.0
 
 
 async def turn(parts: Parts, session: Session) -> bool | float:
-    if await relay(parts.transport, session, 0.0, only=[STATUS_MOVED]):
+    if await relay(parts.transport, session, 0.0, only=[STATUS_MOVED], holder=parts.process):
         return True
     return PAUSE if await announced(session) else RECHECK
 

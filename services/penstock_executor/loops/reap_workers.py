@@ -1,9 +1,11 @@
-"""Takes work back from workers that stopped beating. Their work runs again, or ends as abandoned after too many losses."""
+"""Takes work back from processes that have ended or stopped beating. It runs again, or ends as abandoned after too many
+losses; and what they had staged, and may not have published, is published."""
 
 from __future__ import annotations
 
 import structlog
 
+from penstock.messaging.relay import relay
 from penstock.service.assembly import Parts
 from penstock.store import processes
 from penstock.store.database import Session
@@ -11,25 +13,30 @@ from penstock_executor.loop_runner import Loop
 
 log = structlog.get_logger()
 
-BATCH = 5
-"""Workers of one transaction, each of which may have held hundreds of attempts."""
+LOOK = 1.0
+"""Seconds between two looks, which cost one statement each."""
+GRACE = 3.0
+"""Seconds for which the lock of a process is free until it has ended. One that was cut off takes it again meanwhile."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:
+    settings = parts.settings
     async with session.transaction() as tx:
-        lost = await processes.sweep(tx, parts.settings.stale_threshold, BATCH)
-        if lost:
-            await processes.forget_dead(tx)
+        lost = await processes.reap(tx, settings.lost_after, settings.silence, GRACE)
+    if lost is None:
+        return False
     parts.publisher.publish(tx.staged)
-    for worker in lost:
-        log.warning(
-            "reap_workers.worker_lost",
-            worker=str(worker.id),
-            name=worker.name,
-            age_seconds=worker.age.total_seconds(),
-            recovered=worker.recovered,
-        )
-    return bool(lost)
+    log.warning(
+        "reap_workers.process_lost",
+        process=str(lost.id),
+        name=lost.name,
+        reason=lost.reason,
+        age_seconds=lost.age.total_seconds(),
+        recovered=lost.recovered,
+    )
+    await relay(parts.transport, session, min(GRACE, settings.relay_age), holder=parts.process)
+    await processes.forget_dead(session)
+    return True
 
 
-LOOP = Loop("reap_workers", lambda settings: settings.sweep_interval, turn)
+LOOP = Loop("reap_workers", lambda settings: min(LOOK, settings.sweep_interval), turn)

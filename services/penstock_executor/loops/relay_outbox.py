@@ -9,7 +9,7 @@ from penstock_executor.loop_runner import Loop
 
 
 async def turn(parts: Parts, session: Session) -> bool:
-    return await relay(parts.transport, session, parts.settings.relay_age) > 0
+    return await relay(parts.transport, session, parts.settings.relay_age, holder=parts.process) > 0
 
 
 WITHOUT_BROKER = 6

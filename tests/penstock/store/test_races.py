@@ -25,6 +25,7 @@ FINISH = (
     "'{}'::uuid[], '{}'::uuid[])"
 )
 SCHEDULE = "select * from unnest(schedule_executions($1::uuid[]))"
+REAP = "select * from reap_process(make_interval(secs => $1), interval '1 day', interval '3 s')"
 CANCEL = "select * from cancel_executions($1::uuid[], 'why')"
 
 
@@ -227,7 +228,7 @@ async def test_work_of_a_worker_that_left_with_it_in_hand_is_taken_back(scene: S
     await scene.one.fetch("insert into process (id, kind, name) values ($1, 'worker', 'leaver')", worker)
     await scene.one.fetch(CLAIM, worker, new_id(), ids, [scene.definition])
     await scene.one.fetch(LEAVE, worker)
-    [row] = await scene.other.fetch("select * from sweep(interval '1 s', 5)")
+    [row] = await scene.other.fetch(REAP, 1.0)
     assert row["moved"] == ids
     assert await scene.statuses() == {"requested"}
     [[reason]] = await scene.one.fetch("select distinct reason from execution")
@@ -243,13 +244,13 @@ async def test_what_a_worker_claims_while_it_is_swept_is_swept_later(scene: Scen
     await scene.one.fetch("update process set beat_at = clock_timestamp() - interval '1 hour'")
     async with scene.one.transaction() as tx:  # holds the row that the sweep wants to recover
         await tx.fetch("select from execution where id = $1 for update", ids[0])
-        sweeping = asyncio.create_task(scene.other.fetch("select * from sweep(interval '10 s', 5)"))
+        sweeping = asyncio.create_task(scene.other.fetch(REAP, 10.0))
         await scene.blocked()
         await scene.watcher.fetch(CLAIM, worker, new_id(), ids[1:], [scene.definition])
     assert [row["moved"] for row in await sweeping] == [ids[:1]]
     assert len(await scene.one.fetch("select from claim")) == 1
     await scene.one.fetch("update claim set claimed_at = claimed_at - interval '1 hour'")
-    [row] = await scene.other.fetch("select * from sweep(interval '10 s', 5)")
+    [row] = await scene.other.fetch(REAP, 10.0)
     assert row["moved"] == ids[1:]
 
 

@@ -76,7 +76,7 @@ def _silence(holder: ClaimHolder | None, settings: Settings) -> str:
         return ""
     return (
         f"; that worker was last heard of {span(holder.silent)} ago, and is taken for dead after "
-        f"{span(settings.stale_threshold)}"
+        f"{span(settings.lost_after)}"
     )
 
 

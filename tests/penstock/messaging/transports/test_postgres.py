@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import asyncpg
 import orjson
@@ -14,6 +15,7 @@ from penstock.messaging.transports.postgres.look_back import EVERYTHING
 from penstock.settings import Settings
 from penstock.store.outbox_queue import TAKE
 from tests.penstock.messaging.transports.traffic import QUEUE, bodies, message, receive
+from tests.servers.postgres import Postgres
 
 
 async def test_what_is_published_right_before_a_close_wakes_who_waits_for_it(database: str) -> None:
@@ -30,6 +32,22 @@ async def test_what_is_published_right_before_a_close_wakes_who_waits_for_it(dat
             assert bodies(await receive(subscription, 1, ack=True)) == [str(n)]
     finally:
         await waiting.close()
+
+
+async def test_a_wake_up_that_cannot_be_sent_leaves_no_task_with_an_error_behind(
+    private_postgres: Callable[[], Postgres],
+) -> None:
+    server = await asyncio.to_thread(private_postgres)
+    transport = PostgresTransport(Settings(database_url=SecretStr(server.dsn())))
+    await transport.open()
+    try:
+        await asyncio.to_thread(server.kill)
+        transport.wake({QUEUE})
+        [waking] = [task for task in asyncio.all_tasks() if task.get_name() == "notify"]
+        await asyncio.wait([waking])
+        assert waking.exception() is None
+    finally:
+        await transport.close()
 
 
 STAGED = """
@@ -79,7 +97,7 @@ async def test_a_look_does_not_go_over_what_was_taken_while_somebody_reads(
         async def pages(reach: float) -> int:
             async with connection.transaction():
                 [[plan]] = await connection.fetch(
-                    "explain (analyze, buffers, format json) " + TAKE, QUEUE, 10, 60.0, reach, 2**20
+                    "explain (analyze, buffers, format json) " + TAKE, QUEUE, 10, 60.0, reach, 2**20, None
                 )
             found = orjson.loads(plan)[0]["Plan"]
             return int(found["Shared Hit Blocks"] + found["Shared Read Blocks"])

@@ -21,6 +21,7 @@ outbox = Table(
     Column("due_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("error", Text),
+    Column("holder", UUID),
     Index("outbox_queue", "queue", "due_at"),
 )
 

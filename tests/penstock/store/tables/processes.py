@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, Column, Index, Integer, Table, Text, text
+from sqlalchemy import ARRAY, BigInteger, Column, Index, Integer, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
@@ -33,4 +33,7 @@ process = Table(
     Column("missing", ARRAY(UUID), nullable=False, server_default=text("'{}'::uuid[]")),
     Column("started_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("beat_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("lock_key", BigInteger),
+    Column("locked_at", INSTANT),
+    Column("unlocked_at", INSTANT),
 )

@@ -13,9 +13,11 @@ import math
 import random
 import time
 from collections.abc import Sequence
+from uuid import UUID
 
 import asyncpg
 import orjson
+import structlog
 
 from penstock.errors import ConnectionFailed
 from penstock.messaging.supervision import Supervisor
@@ -27,6 +29,8 @@ from penstock.settings import Settings
 from penstock.store import crash_points, notifications, outbox_queue, queues
 from penstock.store.database import Database, is_transient, retried
 from penstock.store.outbox_queue import NewMessage
+
+log = structlog.get_logger()
 
 CHANNEL = "penstock"
 STATUS_CHANNEL = "penstock.status"
@@ -42,10 +46,17 @@ class PostgresTransport:
     outbox_is_queue = True
 
     def __init__(
-        self, settings: Settings, *, role: str = "transport", supervisor: Supervisor | None = None
+        self,
+        settings: Settings,
+        *,
+        role: str = "transport",
+        supervisor: Supervisor | None = None,
+        process: UUID | None = None,
     ) -> None:
+        """`process`: the one that the messages it takes come back from when it has ended."""
         self._settings = settings
         self._supervisor = supervisor or Supervisor()
+        self._process = process
         self._database = Database(settings, role=role)
         self._wake = self._database.session(relaxed=True)
         self._put = self._database.session()
@@ -131,9 +142,9 @@ class PostgresTransport:
             names, self._pending = self._pending, set()
             try:
                 await notifications.notify(self._wake, CHANNEL, ",".join(sorted(names)))
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except Exception as error:
                 if not is_transient(error):
-                    raise
+                    log.exception("postgres.notify_failed")
                 return  # consumers poll
 
     async def _poll(self) -> None:
@@ -201,7 +212,7 @@ class PostgresTransport:
 
     async def subscribe(self, queue: str, prefetch: int) -> Subscription:
         subscription = Subscription(
-            self.forget, self.wake, queue, prefetch, self._take, self._put, self._settings
+            self.forget, self.wake, queue, prefetch, self._take, self._put, self._settings, self._process
         )
         self._subscriptions.setdefault(queue, []).append(subscription)
         return subscription

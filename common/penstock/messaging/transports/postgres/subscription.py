@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable, Sequence
+from uuid import UUID
 
 import asyncpg
 import orjson
@@ -29,6 +30,7 @@ class Subscription:
         take: Session,
         put: Session,
         settings: Settings,
+        process: UUID | None,
     ) -> None:
         self.queue = queue
         self.wake = asyncio.Event()
@@ -40,6 +42,7 @@ class Subscription:
         self._session = take
         self._put = put
         self._settings = settings
+        self._process = process
         self._unsettled: dict[int, int] = {}  # id -> bytes
         self._closed = False
         self._room = asyncio.Event()
@@ -74,7 +77,13 @@ class Subscription:
         while True:
             try:
                 rows = await outbox_queue.take(
-                    self._session, self.queue, limit, self._settings.lease, self.look.reach(), most
+                    self._session,
+                    self.queue,
+                    limit,
+                    self._settings.lease,
+                    self.look.reach(),
+                    most,
+                    self._process,
                 )
             except Exception as error:
                 if not is_transient(error):

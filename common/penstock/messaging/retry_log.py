@@ -1,0 +1,40 @@
+"""Says why batches are tried again, a line a minute for each kind of reason, however often it happens."""
+
+from __future__ import annotations
+
+import time
+
+import structlog
+
+from penstock.errors import PenstockError
+
+log = structlog.get_logger()
+
+PAUSE = 60.0
+"""Seconds between two lines about the same kind of error."""
+
+
+class RetryLog:
+    """Of one queue. `times` in a line: how often it happened since the last one."""
+
+    def __init__(self, queue: str) -> None:
+        self._queue = queue
+        self._said: dict[type[Exception], float] = {}
+        self._times: dict[type[Exception], int] = {}
+
+    def add(self, error: Exception) -> None:
+        """A batch is tried again because of this."""
+        kind, now = type(error), time.monotonic()
+        self._times[kind] = self._times.get(kind, 0) + 1
+        if now < self._said.get(kind, -PAUSE) + PAUSE:
+            return
+        self._said[kind] = now
+        log.warning(
+            "handler.retried", queue=self._queue, reason=reason_of(error), times=self._times.pop(kind)
+        )
+
+
+def reason_of(error: Exception) -> str:
+    """An error in a line: its kind, and what it says."""
+    text = error.message if isinstance(error, PenstockError) else str(error)
+    return f"{type(error).__name__}: {text}"[:500]

@@ -1,0 +1,21 @@
+-- Looks which processes have lost the lock that goes with them, and notes since when. Returns the locks that are held, and
+-- `witness`: an instant since which a session has lasted to this moment. Whoever held a lock after it and holds it no more has
+-- ended, or was cut off; before it, all locks may have gone with the server.
+create or replace function note_locks(out held bigint[], out witness timestamptz)
+language plpgsql
+as $$
+begin
+    held := array(
+        select (l.classid::bigint << 32) | l.objid::bigint from pg_locks l
+        where l.locktype = 'advisory' and l.objsubid = 1 and l.granted
+            and l.database = (select d.oid from pg_database d where d.datname = current_database()));
+    -- A heartbeat may have its row just now: another look will find it.
+    update process set unlocked_at = case when unlocked_at is null then clock_timestamp() end
+    where id in (
+        select p.id from process p
+        where p.state <> 'dead' and p.lock_key is not null and (p.lock_key = any (held)) = (p.unlocked_at is not null)
+        order by p.id for update skip locked);
+    witness := least(
+        (select backend_start from pg_stat_get_activity(pg_backend_pid())),
+        (select min(locked_at) from process where lock_key = any (held)));
+end $$;

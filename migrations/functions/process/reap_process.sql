@@ -1,0 +1,48 @@
+-- Takes everything away from a process that is gone: its name, why it is thought so, for how long it was not heard, and the
+-- attempts that were taken back (`moved`). One a transaction, since rows are locked before keys; no row: there is none.
+--   Its lock was free for p_grace, and it held it while a session lasted that is there still: its process has ended.
+--   Its last heartbeat is older than p_stale: frozen, or cut off. Not until p_stale after a silence of all processes.
+--   It left with work in hand: it says so with a heartbeat at -infinity, from which no age can be told.
+create or replace function reap_process(p_stale interval, p_silence interval, p_grace interval)
+returns table (worker uuid, name text, reason text, age interval, moved uuid[], messages message[])
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    l record;
+    r record;
+    v_claims uuid[];
+    v_resumed timestamptz;
+begin
+    select * into l from note_locks();
+    perform note_silence(p_silence);
+    select resumed_at into v_resumed from cluster;
+    select p.id, p.name, p.holding, case x.why
+            when 'left' then 'left with work in hand'
+            when 'ended' then 'was lost (its session ended)'
+            else format('was lost (no heartbeat for %s s)', round(extract(epoch from x.age))) end as reason, x.age
+    into r
+    from process p cross join lateral (
+        select case when p.beat_at = '-infinity' then 'left'
+                    when p.lock_key is not null and p.lock_key <> all (l.held) and p.beat_at > l.witness
+                        and p.unlocked_at < clock_timestamp() - p_grace then 'ended'
+                    when p.beat_at < clock_timestamp() - p_stale and v_resumed < clock_timestamp() - p_stale then 'silent'
+               end as why,
+            case when isfinite(p.beat_at) then clock_timestamp() - p.beat_at else interval '0' end as age) x
+    where p.state <> 'dead' and x.why is not null
+    order by p.beat_at limit 1 for update of p skip locked;
+    if not found then
+        return query select * from reap_claims(p_stale);
+        return;
+    end if;
+
+    update process set state = 'dead', holding = '{}', missing = '{}' where id = r.id;
+    -- What it still claims after this look stays, as a claim of nobody.
+    v_claims := array(select c.id from claim c where c.worker = r.id);
+    return query
+    select r.id, r.name, r.reason, r.age, s.moved, s.messages || return_leases(r.id)
+    from recover_executions(r.id,
+        array(select x from claim c, unnest(c.executions) x where c.id = any (v_claims) union select unnest(r.holding)),
+        format('worker %s %s', r.name, r.reason)) s;
+    delete from claim where id = any (v_claims);
+end $$;

@@ -1,0 +1,111 @@
+"""The database is away, from everybody or from one worker: who keeps its work, who ends it, and what is said of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+from pydantic import SecretStr
+
+from penstock.settings import Settings
+from penstock.store import migrate
+from tests.chaos.proxy import Proxy
+from tests.flows import shop
+from tests.flows.installation import Installation
+from tests.servers.postgres import Postgres
+
+THRESHOLDS = {"heartbeat_interval": 1.0, "stale_threshold": 5.0, "sweep_interval": 0.3}
+
+
+@pytest.fixture
+async def server(private_postgres: Callable[[], Postgres]) -> Postgres:
+    made = await asyncio.to_thread(private_postgres)
+    await migrate.upgrade(Settings(database_url=SecretStr(made.dsn())))
+    return made
+
+
+@pytest.fixture
+async def apart(server: Postgres) -> AsyncIterator[Installation]:
+    async with Installation(server.dsn(), None, **THRESHOLDS) as house:
+        await house.apply(*shop.ALL)
+        await house.executor()
+        await house.worker(*shop.ALL)
+        yield house
+
+
+async def away(server: Postgres, seconds: float) -> None:
+    await asyncio.to_thread(server.kill)
+    await asyncio.sleep(seconds)
+    await asyncio.to_thread(server.start)
+
+
+async def ended(house: Installation, count: int) -> None:
+    await house.until(
+        "select 1 from execution where status = 'completed' having count(*) = $1", count, seconds=60
+    )
+
+
+async def test_an_outage_below_the_threshold_runs_nothing_again(
+    apart: Installation, server: Postgres
+) -> None:
+    await apart.client.start_many("shop.wait_for", [{"seconds": 9.0}] * 10)
+    await apart.until("select 1 from execution where status = 'running' having count(*) = 10")
+    await away(server, 4.0)
+    await ended(apart, 10)
+    rows = await apart.rows("select attempt, recoveries from execution")
+    assert {tuple(row) for row in rows} == {(1, 0)}
+    await apart.sound()
+
+
+async def test_a_longer_one_ends_the_work_of_nobody_by_loss(apart: Installation, server: Postgres) -> None:
+    await apart.client.start_many("shop.wait_for", [{"seconds": 9.0}] * 3)
+    await apart.until("select 1 from execution where status = 'running' having count(*) = 3")
+    await away(server, 8.0)
+    await ended(apart, 3)
+    rows = await apart.rows("select attempt, recoveries from execution")
+    assert {tuple(row) for row in rows} == {(2, 0)}
+    reasons = await apart.rows(
+        "select distinct reason from history where old = 'running' and new = 'requested'"
+    )
+    assert all("could not reach the database for" in row["reason"] for row in reasons)
+    assert reasons
+    await apart.sound()
+
+
+async def test_a_worker_that_alone_is_cut_off_ends_its_work_before_another_has_it(server: Postgres) -> None:
+    running: list[int] = []
+    most: list[int] = []
+
+    from penstock import action
+
+    @action(pack="shop", ref="shop.watched")
+    async def watched() -> str:
+        running.append(1)
+        most.append(len(running))
+        try:
+            await asyncio.sleep(600 if len(most) == 1 else 0)
+        finally:
+            running.pop()
+        return "done"
+
+    async with (
+        Proxy(urlsplit(server.dsn()).port or 0) as proxy,
+        Installation(server.dsn(), None, **THRESHOLDS) as house,
+    ):
+        through = urlsplit(server.dsn())
+        address = urlunsplit(through._replace(netloc=f"{through.netloc.rsplit(':', 1)[0]}:{proxy.port}"))
+        await house.apply(watched)
+        await house.executor()
+        await house.worker(watched, database_url=SecretStr(address))
+        id = await house.client.start("shop.watched")
+        await house.until("select 1 from execution where status = 'running'")
+        proxy.hold("up", "down")
+        await house.worker(watched)
+        assert await house.client.result(id, timeout=60) == "done"
+        assert most == [1, 1], "never twice at once"
+        rows = await house.rows("select error ->> 'message' as why from attempt")
+        assert [row["why"].split("(")[1][:12] for row in rows] == ["no heartbeat"]
+        proxy.heal()
+        await house.sound()
