@@ -222,11 +222,19 @@ class ListedExecution:
 
 
 PAGE = """
-select e.id, e.status, n.action, n.name as namespace, e.attempt, e.created_at, e.finished_at, e.parent, e.task, e.item
-from execution e join namespace n on n.id = e.namespace_id
-where ($1::text is null or e.status = $1) and ($2::text is null or n.action = $2) and ($3::uuid is null or e.id < $3)
-    and ($5::boolean or e.parent is null)
-order by e.id desc limit $4
+select * from (
+    (select e.id, e.status, n.action, n.name as namespace, e.attempt, e.created_at, e.finished_at, e.parent, e.task, e.item
+    from execution e join namespace n on n.id = e.namespace_id
+    where ($1::text is null or e.status = $1) and ($2::text is null or n.action = $2)
+        and ($3::uuid is null or e.id < $3) and ($5::boolean or e.parent is null)
+    order by e.id desc limit $4)
+    union all
+    (select a.id, a.status, a.action, a.namespace, a.attempt, a.created_at, a.finished_at, a.parent, a.task, a.item
+    from archive a
+    where ($1::text is null or a.status = $1) and ($2::text is null or a.action = $2)
+        and ($3::uuid is null or a.id < $3) and ($5::boolean or a.parent is null)
+    order by a.id desc limit $4)
+) x order by id desc limit $4
 """
 
 
@@ -239,7 +247,7 @@ async def page(
     limit: int = 50,
     children: bool = False,
 ) -> list[ListedExecution]:
-    """The newest executions that are not archived, newest first; `before` an id goes on from a page's end."""
+    """The newest executions, open, finished or archived, newest first; `before` an id goes on from a page's end."""
     return rows_as(ListedExecution, await session.fetch(PAGE, status, action, before, limit, children))
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from uuid import uuid4
 
 from penstock import Secret, action, each, workflow
+from penstock.store import archive
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
@@ -48,6 +49,37 @@ async def test_they_can_be_chosen_by_status_and_action(house: Installation) -> N
     wrong = await penstock("executions", "--status", "done")
     assert wrong.code == 1
     assert "completed" in wrong.err
+
+
+async def test_archived_ones_are_listed_chosen_and_paged_through_as_the_others_are(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    ids = [str(await house.client.start("shop.charge", {"order": n})) for n in range(3)]
+    ids.append(str(await house.client.start("shop.hopeless")))
+    await house.quiet()
+    await archive.archive_finished(house.session, 0, 100, 0)
+    assert not await house.rows("select from execution")
+    ids.append(str(await house.client.start("shop.charge", {"order": 4}, delay=60)))
+
+    async def listed(*words: str) -> list[str]:
+        return [row["id"] for row in (await penstock("executions", "--json", *words)).documents]
+
+    assert await listed() == ids[::-1]
+    assert await listed("--status", "failed") == [ids[3]]
+    assert await listed("--status", "completed") == ids[2::-1]
+    assert await listed("--status", "requested") == [ids[4]]
+    assert await listed("--action", "shop.hopeless") == [ids[3]]
+    assert await listed("--limit", "2") == [ids[4], ids[3]]
+    assert await listed("--limit", "2", "--before", ids[3]) == [ids[2], ids[1]]
+
+
+async def test_the_tasks_of_an_archived_workflow_are_listed_on_request(house: Installation) -> None:
+    await house.start(talk, talk_much)
+    id = str(await house.client.start("cli.talk_much", {"groups": [["a"], ["b"]]}))
+    await house.quiet()
+    await archive.archive_finished(house.session, 0, 100, 0)
+    assert [row["id"] for row in (await penstock("executions", "--json")).documents] == [id]
+    rows = (await penstock("executions", "--json", "--children")).documents
+    assert sorted((row["task"] or "", row["item"]) for row in rows) == [("", -1), ("talk", 0), ("talk", 1)]
 
 
 async def test_one_is_shown_with_its_result(house: Installation) -> None:

@@ -154,6 +154,7 @@ archive = Table(
     Column("state", JSONB),
     Column("attempts", JSONB),
     Index("archive_root", "root"),
+    Index("archive_not_completed", "id", postgresql_where=text("status <> 'completed'")),
     postgresql_partition_by="RANGE (finished_at)",
 )
 
