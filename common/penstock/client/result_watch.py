@@ -11,11 +11,13 @@ import orjson
 from penstock.errors import ExecutionFailed, NotFound
 from penstock.moves import COMPLETED
 from penstock.store import executions
-from penstock.store.database import Session, backoff
+from penstock.store.database import Session, retried
 from penstock.store.executions import ExecutionEnd
 
 FIRST, MOST = 0.01, 1.0
 """Seconds between looks: soon after a waiter came or something ended, rarer while nothing happens."""
+OUTAGE = 60.0
+"""Seconds without an answer from PostgreSQL after which whoever waits is told so. They may wait again."""
 GONE = 1.0
 """Seconds after which ids that no table knows are looked for in the archive, and then given up."""
 
@@ -30,7 +32,8 @@ class ResultWatch:
         self._came = asyncio.Event()
 
     async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
-        """The result of an execution once it has ended. Raises ExecutionFailed, NotFound, TimeoutError."""
+        """The result of an execution once it has ended. Raises ExecutionFailed, NotFound, TimeoutError, and what PostgreSQL
+        says when it has not answered for OUTAGE seconds."""
         async with asyncio.timeout(timeout):
             row = await self.ended(id)
         if row.status == COMPLETED:
@@ -51,7 +54,7 @@ class ResultWatch:
         self._waiting.setdefault(id, []).append(future)
         self._came.set()
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look(), name="watch")
+            self._looking = asyncio.create_task(self._watch(), name="watch")
         try:
             return await future
         finally:
@@ -61,13 +64,23 @@ class ResultWatch:
                 if not futures:
                     del self._waiting[id]
 
+    async def _watch(self) -> None:
+        """Look until nobody waits any more. What ends this early is told to all who wait: nobody else would look for them."""
+        try:
+            await self._look()
+        except Exception as error:
+            waiting, self._waiting = self._waiting, {}
+            for future in (future for futures in waiting.values() for future in futures):
+                if not future.done():
+                    future.set_exception(error)
+
     async def _look(self) -> None:
         pause, quiet = FIRST, 0.0
         while self._waiting:
             self._came.clear()
-            async for attempt in backoff():
-                with attempt:
-                    rows = await executions.finished(self._session, list(self._waiting))
+            rows = await retried(
+                lambda: executions.finished(self._session, list(self._waiting)), deadline=OUTAGE
+            )
             for row in rows:
                 self._resolve(row.id, row)
             quiet = 0.0 if rows else quiet + pause
@@ -79,7 +92,10 @@ class ResultWatch:
 
     async def _find_gone(self) -> None:
         """Executions that are not in the hot table any more, or never were."""
-        rows = {row.id: row for row in await executions.find(self._session, list(self._waiting))}
+        found = await retried(
+            lambda: executions.find(self._session, list(self._waiting)), deadline=OUTAGE
+        )
+        rows = {row.id: row for row in found}
         for id in list(self._waiting):
             row = rows.get(id)
             if row is None:

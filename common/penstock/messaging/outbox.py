@@ -20,6 +20,10 @@ from penstock.store.staged_messages import StagedMessage
 
 log = structlog.get_logger()
 
+DELETING = 2.0
+"""Seconds that whoever is about to leave waits until rows that are published are deleted. PostgreSQL may refuse that session
+for as long as it is full, and nothing depends on it."""
+
 
 class Publisher:
     """Publishes what a commit has staged, without keeping the handler waiting for the confirm."""
@@ -74,12 +78,15 @@ class Publisher:
                 log.exception("publish.not_deleted")  # they are published again, which is safe
 
     async def flush(self) -> None:
-        """Wait for what is under way."""
+        """Wait until what is under way is published, or left to a relay. That its rows are deleted is waited for only a
+        moment: those that stay are published once more."""
         while self._under_way:
             await asyncio.gather(*self._under_way, return_exceptions=True)
         if self._deleting is not None:
             self._hurry.set()
-            await self._deleting
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._deleting, DELETING)
+            self._deleting = None
             self._hurry.clear()
 
     async def close(self) -> None:
