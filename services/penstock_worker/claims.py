@@ -11,6 +11,7 @@ from uuid import UUID
 import orjson
 
 from penstock.ids import new_id
+from penstock.language.redaction import worth_hiding
 from penstock.run.task_executors import RunnableAction, TaskReadyEvent
 from penstock.service.heartbeat import Identity
 from penstock.store import attempts
@@ -20,7 +21,6 @@ from penstock.store.staged_messages import StagedMessage
 from penstock_worker.action_versions import ActionVersion, ActionVersions
 from penstock_worker.executor_room import ExecutorRoom
 from penstock_worker.executors import executor_name
-from penstock_worker.secret_masking import worth_hiding
 from penstock_worker.slots import Slots
 
 

@@ -15,6 +15,7 @@ import structlog
 
 from penstock.errors import NoCapacity
 from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_of, ending_of_unfinished
+from penstock.language.redaction import concealed
 from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner, work_parked
 from penstock.moves import CANCELLED, REQUESTED
 from penstock.run.run_log import RunLog
@@ -31,7 +32,7 @@ from penstock_worker.next_work import NextWork
 from penstock_worker.parked_work import ParkedWork
 from penstock_worker.reports import Reports
 from penstock_worker.route_consumer import RouteConsumer
-from penstock_worker.secret_masking import concealed, concealed_outcome
+from penstock_worker.secret_masking import concealed_outcome
 from penstock_worker.slots import Slots
 
 log = structlog.get_logger()

@@ -6,22 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.language.schemas import MASK
+from penstock.language.redaction import concealed
 from penstock.run.task_executors import Outcome
-
-SHORTEST = 4
-"""Characters. Shorter ones tell nothing, and to hide every `1` would hide everything."""
-
-
-def worth_hiding(values: Sequence[str]) -> tuple[str, ...]:
-    """Longest first, so that no piece of one is left."""
-    return tuple(sorted({v for v in values if len(v) >= SHORTEST}, key=len, reverse=True))
-
-
-def concealed(text: str, secrets: Sequence[str]) -> str:
-    for value in secrets:
-        text = text.replace(value, MASK)
-    return text
 
 
 def concealed_outcome(outcome: Outcome, secrets: Sequence[str]) -> Outcome:

@@ -154,7 +154,7 @@ async def test_an_answer_and_a_cancellation_have_one_winner(house: Installation)
     await house.sound()
 
 
-async def test_whoever_asks_is_announced_once(database: str, vhost: str) -> None:
+async def test_whoever_asks_is_announced_at_least_once(database: str, vhost: str) -> None:
     async with Installation(database, vhost) as house:
         with plain_pika(vhost) as channel:
             await house.executor()  # which declares the exchange
@@ -165,16 +165,15 @@ async def test_whoever_asks_is_announced_once(database: str, vhost: str) -> None
             ids = await house.client.start_many("ops.deploy", [{}] * 3)
             await house.until("select 1 from execution where status = 'waiting' having count(*) = 3")
             await house.until("select 1 where not exists (select from outbox)")
-            told: list[UUID] = []
-            while len(told) < 3:
+            told: set[UUID] = set()
+            while told != set(ids):  # an announcement may come twice, and none of anybody else
                 method, properties, body = channel.basic_get(mine, auto_ack=True)
                 if method is None:
                     channel.connection.sleep(0.05)
                     continue
                 assert properties.type == "inquiry.created"
-                told += envelope.decode(body).ids
-            assert sorted(told) == sorted(ids)
-            assert channel.basic_get(mine)[0] is None
+                told |= set(envelope.decode(body).ids)
+                assert told <= set(ids)
         assert not await house.rows("select 1 from dead_letter")
 
 

@@ -15,6 +15,7 @@ from penstock import Secret, action
 from penstock.errors import ConfigurationError, ConnectionFailed, ExecutionFailed
 from penstock.service.assembly import make_transport
 from penstock.settings import Settings
+from penstock.store.connecting import without_password
 from penstock.store.database import Database
 from tests.crash.processes import python_path
 from tests.flows.installation import Installation
@@ -75,6 +76,14 @@ def test_no_process_prints_a_password(tmp_path: Path, level: str, role: str) -> 
     )
     assert done.returncode != 0
     assert PASSWORD not in done.stdout + done.stderr
+
+
+def test_a_password_too_short_to_tell_anything_does_not_garble_an_error() -> None:
+    said = 'role "ada" does not exist'
+    for password in ("x", "o", "ada"):
+        assert without_password(said, f"postgresql://ada:{password}@127.0.0.1/db") == said
+    hidden = without_password("the word hunter2", "postgresql://ada:hunter2@127.0.0.1/db")
+    assert hidden == "the word ***"
 
 
 def _all_of(error: BaseException) -> str:

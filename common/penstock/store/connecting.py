@@ -8,6 +8,7 @@ from urllib.parse import unquote
 import asyncpg
 
 from penstock.errors import ConfigurationError, ConnectionFailed
+from penstock.language.redaction import concealed, worth_hiding
 from penstock.settings import Settings
 
 Row = asyncpg.Record
@@ -65,9 +66,7 @@ async def connect(
 
 def without_password(text: str, url: str) -> str:
     """The text with what could be the password of this address taken out."""
-    for password in _passwords(url):
-        text = text.replace(password, "***")
-    return text
+    return concealed(text, worth_hiding(_passwords(url)))
 
 
 def _passwords(url: str) -> set[str]:

@@ -15,6 +15,7 @@ from penstock.errors import NotFound
 from penstock.ids import new_id
 from penstock.operate.why import Why, why
 from penstock.settings import Settings
+from penstock.store import admission_line
 from penstock.store.database import Database
 from tests.penstock.store.admission.desk import Desk
 
@@ -58,6 +59,23 @@ async def test_behind_a_limit_it_says_which_who_holds_it_and_whose_turn_it_is(de
     for part in ("2 slots of shop.each for customer=acme", "3rd in line", str(ids[0]), "on worker"):
         assert part in answer.says
     assert "At the pace" not in answer.says
+
+
+@pytest.mark.parametrize("query", ["limits", "holders"])
+async def test_what_is_gone_between_two_looks_is_no_error(
+    desk: Desk, ask: Any, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """All that hold a slot end, or the limit goes, in the instant before the next query."""
+    await desk.open(ONE)
+    ids = await desk.start(2)
+    look = getattr(admission_line, query)
+
+    async def late(*given: Any) -> Any:
+        await desk.session.fetch(f"delete from {'lane' if query == 'limits' else 'slot'}")
+        return await look(*given)
+
+    monkeypatch.setattr(admission_line, query, late)
+    assert "ask again" in (await ask(ids[1])).says
 
 
 async def test_with_a_history_it_guesses_when_the_turn_comes(desk: Desk, ask: Any) -> None:

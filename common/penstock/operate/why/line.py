@@ -51,8 +51,11 @@ async def _before(
     limits: Sequence[KeyLimit],
     facts: dict[str, Any],
 ) -> Why:
-    """It stands before a key that is full, or was a moment ago."""
-    [limit] = [one for one in limits if one.limit_id == place.gate_limit]
+    """It stands before a key that is full, or was a moment ago. Each query sees its own instant: what one has shown may be
+    gone for the next."""
+    limit = next((one for one in limits if one.limit_id == place.gate_limit), None)
+    if limit is None:
+        return why_of(row, "regroup", "Its limits have just changed: ask again.", **facts)
     others = [one.ref for one in limits if one.limit_id != place.gate_limit]
     holders = await admission_line.holders(session, limit)
     position = 1 + await admission_line.ahead(session, row.id, place)
@@ -93,6 +96,8 @@ async def _before(
 
 
 def _held(limit: KeyLimit, most: int, whose: str, turn: str, holders: list[SlotHolder]) -> str:
+    if not holders:  # they have all ended since the place in line was read
+        return f"a slot of {limit.ref}{whose} that has just become free: {turn}; ask again"
     oldest = holders[0]
     who = f" on {oldest.worker}" if oldest.worker else ""
     since = f"for {span(oldest.seconds)}{who}"
