@@ -92,9 +92,7 @@ class ResultWatch:
 
     async def _find_gone(self) -> None:
         """Executions that are not in the hot table any more, or never were."""
-        found = await retried(
-            lambda: executions.find(self._session, list(self._waiting)), deadline=OUTAGE
-        )
+        found = await retried(lambda: executions.find(self._session, list(self._waiting)), deadline=OUTAGE)
         rows = {row.id: row for row in found}
         for id in list(self._waiting):
             row = rows.get(id)

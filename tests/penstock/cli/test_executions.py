@@ -51,7 +51,9 @@ async def test_they_can_be_chosen_by_status_and_action(house: Installation) -> N
     assert "completed" in wrong.err
 
 
-async def test_archived_ones_are_listed_chosen_and_paged_through_as_the_others_are(house: Installation) -> None:
+async def test_archived_ones_are_listed_chosen_and_paged_through_as_the_others_are(
+    house: Installation,
+) -> None:
     await house.start(*shop.ALL)
     ids = [str(await house.client.start("shop.charge", {"order": n})) for n in range(3)]
     ids.append(str(await house.client.start("shop.hopeless")))

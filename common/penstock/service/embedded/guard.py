@@ -1,6 +1,7 @@
 """The process beside an embedded server: its parent, which ends it when the last user is gone.
 
-Started as a file by `server.py` with one argument, a JSON object. It imports nothing but the standard
+Started as a file by `server.py`, which writes its task, a JSON object, to its standard input: the server's environment is
+in it, which no other user of the machine may read, as they may any command line. It imports nothing but the standard
 library, so that it stays small, and nobody waits for it: it outlives the process that started it.
 """
 
@@ -33,7 +34,8 @@ def halt(pid: int, ended: Callable[[float], bool]) -> None:
 
 
 def main() -> None:
-    task = json.loads(sys.argv[1])
+    task = json.load(sys.stdin)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     if os.fork():
         os._exit(0)
     users = os.open(task["users"], os.O_RDONLY)

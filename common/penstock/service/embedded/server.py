@@ -162,8 +162,8 @@ def _guard(at: Place, *, command: list[str] | None = None, adopt: int | None = N
     # A session of its own, so that Ctrl-C in a terminal ends our user and not the server under it.
     with open(at.log, "a") as log:
         run = subprocess.run(
-            [sys.executable, "-I", "-S", guard.__file__, json.dumps(task)],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-I", "-S", guard.__file__],
+            input=json.dumps(task),
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
