@@ -13,7 +13,7 @@ from penstock.service.assembly import Parts, Stop, assembled, migrated
 from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.settings import Settings
-from penstock_executor import archive_export
+from penstock_executor import archive_export, rule_failures
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loop_runner import run_loop
 from penstock_executor.loop_wakeups import DelayedWakeup, wake_on_broadcasts
@@ -62,7 +62,10 @@ async def work(parts: Parts, stop: Stop) -> None:
         for loop in LOOPS
     ]
     listening = start("wakeups", partial(wake_on_broadcasts, parts, woken))
-    parts.metrics.show(gauges=gauges(parts), counters=counters(parts))
+    failed = rule_failures.tally(parts.database).total
+    parts.metrics.show(
+        gauges=gauges(parts), counters=counters(parts), by_label={("rule_errors", "rule"): failed}
+    )
     health = await serve_health(parts)
     log.info("executor.started", id=str(identity.id), transport=parts.transport.name, port=health.port)
     stop.began.set()

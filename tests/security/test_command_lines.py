@@ -52,9 +52,8 @@ async def test_no_process_of_an_embedded_installation_has_the_environment_in_its
             cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
 
-    dev = subprocess.Popen(
-        [sys.executable, "-m", "penstock", "dev", "--module", "vault.py"], cwd=tmp_path, env=environment
-    )
+    command = [sys.executable, "-m", "penstock", "dev", "--module", "vault.py"]
+    dev = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, env=environment)
     try:
         async with asyncio.timeout(90):
             while (
@@ -71,7 +70,7 @@ async def test_no_process_of_an_embedded_installation_has_the_environment_in_its
         assert not [line for line in found if PASSWORD in line]
     finally:
         dev.terminate()
-        await asyncio.to_thread(dev.wait, 60)
+        await dev.wait()
 
 
 def lines_of(mark: str) -> list[str]:

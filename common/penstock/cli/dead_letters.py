@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 from uuid import UUID
 
@@ -13,6 +13,10 @@ from penstock.cli.output import Json, age, complain, fields, json_line, out, tab
 from penstock.client import dead_letters
 from penstock.client.client import Client
 from penstock.errors import NotFound, PenstockError
+from penstock.messaging.dead_letters import TRIGGER
+from penstock.operate.masking import Masking
+from penstock.store.database import Session
+from penstock.store.dead_letters import DeadLetter
 
 commands = typer.Typer(
     help="Messages that could not be handled: see why, put them back, drop them.", no_args_is_help=True
@@ -45,7 +49,15 @@ def list_(
 @commands.command()
 def show(id: Annotated[UUID, typer.Argument(help="A dead letter.")], json: Json = False) -> None:
     """Show one, with its headers and its body."""
-    found = with_session(lambda session: dead_letters.find(session, id))
+
+    async def work(session: Session) -> DeadLetter:
+        letter = await dead_letters.find(session, id)
+        trigger = letter.headers.get(TRIGGER)
+        if trigger is None:
+            return letter
+        return replace(letter, body=(await Masking.load(session)).text(str(trigger), letter.body))
+
+    found = with_session(work)
     if json:
         json_line(found)
         return

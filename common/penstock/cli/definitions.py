@@ -9,16 +9,20 @@ from uuid import UUID
 import orjson
 import typer
 
+from penstock.cli import rule_errors as cli_rule_errors
 from penstock.cli.command_runner import wake_schedules, with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.errors import NotFound
 from penstock.language.loading import load_all
 from penstock.operate.apply import register
-from penstock.store import catalog
+from penstock.operate.masking import Masking
+from penstock.store import catalog, rule_errors
 from penstock.store.catalog import Current
 from penstock.store.database import Session
 
-rules = typer.Typer(help="List, enable, disable, delete and try rules.", no_args_is_help=True)
+rules = typer.Typer(
+    help="List, enable, disable, delete and try rules; see where they failed.", no_args_is_help=True
+)
 
 
 def apply(
@@ -41,8 +45,15 @@ def apply(
 
 
 def _listed(kinds: list[str], json: bool, *columns: str) -> None:
-    rows = with_session(lambda session: catalog.current(session, kinds))
-    found = [_shown(row) for row in rows]
+    _print(with_session(lambda session: _found(session, kinds)), json, *columns)
+
+
+async def _found(session: Session, kinds: list[str]) -> list[dict[str, Any]]:
+    masking = await Masking.load(session)
+    return [_shown(row, masking) for row in await catalog.current(session, kinds)]
+
+
+def _print(found: list[dict[str, Any]], json: bool, *columns: str) -> None:
     if json:
         for one in found:
             json_line(one)
@@ -54,17 +65,19 @@ def _listed(kinds: list[str], json: bool, *columns: str) -> None:
     )
 
 
-def _shown(row: Current) -> dict[str, Any]:
+def _shown(row: Current, masking: Masking) -> dict[str, Any]:
     return {
         "kind": row.kind,
         "ref": row.ref,
         "enabled": row.enabled,
         "digest": row.digest,
-        "definition": orjson.loads(row.body),
+        "definition": masking.definition(row.kind, orjson.loads(row.body)),
     }
 
 
 def _column(one: dict[str, Any], column: str) -> str:
+    if column in one:
+        return _said(one[column])
     if column == "executor" and one["kind"] == "workflow":
         return "workflow"  # executors run it themselves
     return _said(one["definition"].get(column))
@@ -88,8 +101,13 @@ def triggers(json: Json = False) -> None:
 
 @rules.command("list")
 def list_rules(json: Json = False) -> None:
-    """List rules."""
-    _listed(["rule"], json, "trigger", "when", "action")
+    """List rules, and on how many events each has failed."""
+
+    async def work(session: Session) -> list[dict[str, Any]]:
+        failed = {one.rule: one.count for one in await rule_errors.counts(session)}
+        return [{**one, "errors": failed.get(one["ref"], 0)} for one in await _found(session, ["rule"])]
+
+    _print(with_session(work), json, "trigger", "when", "action", "errors")
 
 
 Rule = Annotated[str, typer.Argument(help="The rule's ref, such as shop.charge_big.")]
@@ -147,4 +165,5 @@ def add_to(app: typer.Typer) -> None:
     app.command()(apply)
     app.command()(actions)
     app.command()(triggers)
+    cli_rule_errors.add_to(rules)
     app.add_typer(rules, name="rules")

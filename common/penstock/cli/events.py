@@ -19,6 +19,7 @@ from penstock.errors import InvalidInput, NotFound
 from penstock.language.event_rules import compile_rule, evaluate
 from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.graph import Graph
+from penstock.operate.masking import Masking
 from penstock.store import events as store
 from penstock.store.database import Session
 
@@ -98,7 +99,9 @@ def show(
         events = await store.read(session, [id], days=3650)
         if not events:
             raise NotFound(f"no execution and no event {id}", hint="`penstock executions` lists the newest.")
-        event = {**asdict(events[0]), "payload": orjson.loads(events[0].payload)}
+        payload = orjson.loads(events[0].payload)
+        masking = await Masking.load(session)
+        event = {**asdict(events[0]), "payload": masking.payload(events[0].trigger, payload)}
         return event, await tried(session, id)
 
     found, verdicts = with_session(work)

@@ -21,7 +21,7 @@ from penstock.errors import InvalidInput, NotFound
 from penstock.language.workflows.progress import TaskProgress
 from penstock.moves import COMPLETED, STATUSES
 from penstock.store import executions as store
-from penstock.store import log_lines
+from penstock.store import inquiries, log_lines
 from penstock.store.database import Session
 
 
@@ -74,8 +74,8 @@ def _took(created: datetime, finished: datetime | None) -> timedelta | None:
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     """An execution with its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; and what people told
     it. None where there is none."""
-    from penstock.language.schemas import Schema
-    from penstock.store import catalog
+    from penstock.language.schemas import mask
+    from penstock.operate.masking import Masking
 
     rows = await store.find(session, [id])
     if not rows:
@@ -84,8 +84,11 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     for name in ("params", "options", "origin", "result", "error"):
         found[name] = orjson.loads(found[name]) if found[name] is not None else None
     definition = found.pop("definition_id")
-    body = (await catalog.bodies(session, [definition])).get(definition, {})
-    found["params"] = Schema(body.get("parameters")).mask(found["params"])
+    masking = await Masking.load(session)
+    found["params"] = masking.parameters(found["action"], found["params"])
+    inquiry = await inquiries.find(session, id)
+    if inquiry is not None and inquiry.schema is not None:  # its answer became the result
+        found["result"] = mask(found["result"], orjson.loads(inquiry.schema))
     found["graph"] = await workflow_tree.graph_of(session, definition)
     found["tasks"] = [] if found["graph"] is None else await workflow_tree.tree(session, id, found["graph"])
     found["told"] = await workflow_tree.sent_commands(session, id)

@@ -18,6 +18,7 @@ from penstock.language.durations import positive_seconds
 from penstock.language.options import Wrong
 from penstock.language.schedules import Preview, Spec, find_zone
 from penstock.language.schedules.compiled_schedule import compile_schedule, expression_of
+from penstock.operate.masking import Masking
 from penstock.store.database import Session
 from penstock.store.schedules import changes, health, reading
 from penstock.store.schedules.reading import Fire, FireStats, ScheduleState
@@ -68,8 +69,14 @@ def list_(json: Json = False) -> None:
 
 def show(ref: Ref, json: Json = False) -> None:
     """Everything about a schedule."""
-    row = with_session(lambda session: _one(session, ref))
-    found = {**shown(row), "since": row.since, "definition": orjson.loads(row.body)}
+
+    async def work(session: Session) -> dict[str, Any]:
+        row = await _one(session, ref)
+        masking = await Masking.load(session)
+        body = masking.definition("schedule", orjson.loads(row.body))
+        return {**shown(row), "since": row.since, "definition": body}
+
+    found = with_session(work)
     if json:
         json_line(found)
         return

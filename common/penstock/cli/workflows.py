@@ -14,8 +14,9 @@ from penstock.cli.output import Json, json_line, out
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.workflows import Workflow, from_body, from_yaml, to_yaml
 from penstock.language.workflows.diagram import to_dot, to_mermaid
-from penstock.language.workflows.diff import diff
+from penstock.language.workflows.diff import Difference, diff
 from penstock.language.workflows.graph import Graph
+from penstock.operate.masking import Masking
 from penstock.store import catalog
 from penstock.store.database import Session
 
@@ -24,12 +25,13 @@ workflows = typer.Typer(help="Show and compare workflows.", no_args_is_help=True
 Ref = Annotated[str, typer.Argument(help="The workflow's ref, such as shop.fulfil.")]
 
 
-async def current(session: Session, ref: str) -> Workflow:
-    """The current version of a workflow. Raises NotFound."""
+async def current(session: Session, ref: str, masking: Masking | None = None) -> Workflow:
+    """The current version of a workflow, to be shown where it is masked. Raises NotFound."""
     rows = await catalog.current(session, ["workflow"], [ref])
     if not rows:
         raise NotFound(f"no workflow {ref!r}", hint="`penstock actions` lists actions and workflows.")
-    return from_body(orjson.loads(rows[0].body))
+    body = orjson.loads(rows[0].body)
+    return from_body(body if masking is None else masking.definition("workflow", body))
 
 
 @workflows.command()
@@ -45,7 +47,11 @@ def show(
         raise InvalidInput(
             "it is shown in one way at a time", hint="Choose one of --yaml, --json, --dot, --mermaid."
         )
-    workflow = with_session(lambda session: current(session, ref))
+
+    async def work(session: Session) -> Workflow:
+        return await current(session, ref, await Masking.load(session))
+
+    workflow = with_session(work)
     if json:
         json_line(workflow.body())
     elif dot or mermaid:
@@ -62,8 +68,13 @@ def compare(
     json: Json = False,
 ) -> None:
     """Say what a file would change in the current version."""
-    old = with_session(lambda session: current(session, ref))
-    found = diff(old, from_yaml(_text(file), str(file)))
+    new = from_yaml(_text(file), str(file))
+
+    async def work(session: Session) -> list[Difference]:
+        old = await current(session, ref)
+        return (await Masking.load(session)).differences(diff(old, new), old.body(), new.body())
+
+    found = with_session(work)
     if json:
         for one in found:
             json_line(asdict(one))

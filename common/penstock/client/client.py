@@ -291,6 +291,10 @@ class Client:
         InvalidInput, Conflict."""
         self._publisher.publish(await inquiries.answer(self.session, id, response, by))
 
+    def publish_staged(self, tx: Transaction) -> None:
+        """Publish what a transaction on this client's session has staged and committed."""
+        self._publisher.publish(tx.staged)
+
     async def flush(self) -> None:
         """Wait until all that was submitted is published."""
         await self._publisher.flush()

@@ -50,6 +50,7 @@ class ResultWatch:
 
     async def ended(self, id: UUID) -> ExecutionEnd:
         """The row of an execution once it has ended (id, status, result, error as JSON text)."""
+        id = UUID(str(id))  # an id that came as text would never be found among those that have ended
         future: asyncio.Future[ExecutionEnd] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id, []).append(future)
         self._came.set()

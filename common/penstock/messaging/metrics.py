@@ -39,19 +39,30 @@ class Metrics:
         return Counter(f"penstock_{name}", text, labels, registry=self.registry)
 
     def show(
-        self, *, gauges: Mapping[str, Read] | None = None, counters: Mapping[str, Read] | None = None
+        self,
+        *,
+        gauges: Mapping[str, Read] | None = None,
+        counters: Mapping[str, Read] | None = None,
+        by_label: Mapping[tuple[str, str], Mapping[str, int]] | None = None,
     ) -> None:
-        """Also show what the service keeps anyway: read when somebody asks."""
-        self.registry.register(_Kept(gauges or {}, counters or {}))
+        """Also show what the service keeps anyway: read when somebody asks. `by_label`: counters, by their names and labels,
+        that have a number for each value of the label."""
+        self.registry.register(_Kept(gauges or {}, counters or {}, by_label or {}))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kept(Collector):
     gauges: Mapping[str, Read] = field(default_factory=dict)
     counters: Mapping[str, Read] = field(default_factory=dict)
+    by_label: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
 
     def collect(self) -> Iterable[Metric]:
         for name, read in self.gauges.items():
             yield GaugeMetricFamily(f"penstock_{name}", name.replace("_", " "), value=read())
         for name, read in self.counters.items():
             yield CounterMetricFamily(f"penstock_{name}", name.replace("_", " "), value=read())
+        for (name, label), numbers in self.by_label.items():
+            family = CounterMetricFamily(f"penstock_{name}", name.replace("_", " "), labels=[label])
+            for value, number in numbers.items():
+                family.add_metric([value], number)
+            yield family

@@ -95,6 +95,17 @@ async def names(db: Session | Transaction, kinds: Collection[str]) -> dict[str, 
     return found
 
 
+WITH_SECRETS = """
+select kind, ref, body::text as body from definition
+where kind in ('action', 'workflow', 'trigger') and body::text ~ '"(secret|writeOnly)": true'
+"""
+
+
+async def with_secrets(db: Session | Transaction) -> list[tuple[str, str, dict[str, Any]]]:
+    """Kind, ref and body of all versions that mark something as secret."""
+    return [(row["kind"], row["ref"], orjson.loads(row["body"])) for row in await db.fetch(WITH_SECRETS)]
+
+
 STORE = """
 insert into definition (kind, ref, digest, body)
 select k, r, d, b::jsonb from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as x (k, r, d, b)

@@ -20,6 +20,7 @@ from penstock_executor.loops import (
     reap_workers,
     recover_messages,
     relay_outbox,
+    report_rule_failures,
     return_unclaimed,
     run_polls,
 )
@@ -31,6 +32,7 @@ LOOPS: tuple[Loop, ...] = (
     run_polls.LOOP,
     relay_outbox.LOOP,
     announce_moves.LOOP,
+    report_rule_failures.LOOP,
     reap_workers.LOOP,
     return_unclaimed.LOOP,
     end_overdue.LOOP,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import asyncpg
 import pytest
@@ -24,3 +25,9 @@ async def test_whoever_waits_is_told_what_ended_the_watch(house: Installation, t
     await house.rows(f"alter table gone rename to {table}")
     await house.start(*shop.ALL)
     assert await house.client.run("shop.charge", {"order": 2}, timeout=20) == {"order": 2, "charged": 0}
+
+
+async def test_an_id_that_came_as_text_is_waited_for_as_well(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    id: Any = str(await house.client.start("shop.charge", {"order": 1}))
+    assert await house.client.result(id, timeout=20) == {"order": 1, "charged": 0}

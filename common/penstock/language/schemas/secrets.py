@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from penstock.language.schemas.schema_checks import follow
 from penstock.language.schemas.schema_tree import every
 
 MASK = "***"
 
+_VALUES = ("default", "const")
+_LISTS_OF_VALUES = ("enum", "examples")
 _IN_PLACE = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_ONE = ("if", "then", "else")
 
@@ -27,6 +30,20 @@ def has_secrets(schema: Mapping[str, Any]) -> bool:
 def masked(value: Any, root: Mapping[str, Any]) -> Any:
     """`value` with MASK in place of what `root` marks. A part is secret if any schema that may apply says so."""
     return _masked(value, [root], root)
+
+
+def masked_schema(root: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema itself, without the defaults, examples and constants of what it marks."""
+    copied: dict[str, Any] = copy.deepcopy(dict(root))
+    for _, node in every(copied):
+        for _, part in every(node) if is_secret(node) else [((), node)]:
+            for word in _VALUES:
+                if word in part:
+                    cast(dict[str, Any], part)[word] = _masked(part[word], [node], root)
+            for word in _LISTS_OF_VALUES:
+                if isinstance(part.get(word), list):
+                    cast(dict[str, Any], part)[word] = [_masked(one, [node], root) for one in part[word]]
+    return copied
 
 
 def secret_texts(value: Any, root: Mapping[str, Any]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from penstock.errors import PenstockError
 from penstock.language import labels
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.settings import Settings
-from penstock.store import dead_letters, migrate, outbox, partitions, presence, queues
+from penstock.store import dead_letters, migrate, outbox, partitions, presence, queues, rule_errors
 from penstock.store.database import Session
 from penstock.store.schedules import health
 
@@ -31,6 +31,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         *await _unserved(session, settings),
         *await _outbox(session),
         await _dead_letters(session),
+        await _rules(session),
         await _schedules(session),
     ]
 
@@ -127,6 +128,19 @@ async def _outbox(session: Session) -> list[Finding]:
         )
         for row in rows
     ]
+
+
+async def _rules(session: Session) -> Finding:
+    failed = [one for one in await rule_errors.counts(session) if one.enabled]
+    if not failed:
+        return ok("rules", "none has failed on an event that is kept")
+    named = "; ".join(f"{one.rule} on {one.count} events, the last with {one.error}" for one in failed[:5])
+    more = f"; and {len(failed) - 5} more" if len(failed) > 5 else ""
+    return warning(
+        "rules",
+        f"failed: {named}{more}",
+        "See them with `penstock rules errors`, mend and apply them, then `penstock rules rerun RULE`.",
+    )
 
 
 async def _schedules(session: Session) -> Finding:

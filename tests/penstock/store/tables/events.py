@@ -66,6 +66,7 @@ enforcement = Table(
     Column("error", Text),
     Column("created_at", INSTANT, nullable=False, server_default=text("now()")),
     Index("enforcement_created", "created_at"),
+    Index("enforcement_failed", "event_id", "rule", postgresql_where=text("error is not null")),
 )
 
 

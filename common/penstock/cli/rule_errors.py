@@ -1,0 +1,78 @@
+"""`penstock rules errors` and `rerun`: rules that failed on events."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from penstock.cli.command_runner import with_client, with_session
+from penstock.cli.output import Json, age, json_line, out, table
+from penstock.client import rule_errors
+from penstock.client.client import Client
+from penstock.client.rule_errors import Rerun
+from penstock.errors import InvalidInput
+
+Rule = Annotated[str | None, typer.Argument(help="Only those of this rule, such as shop.charge_big.")]
+
+
+def errors(
+    rule: Rule = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
+    json: Json = False,
+) -> None:
+    """List the events on which rules have failed, the newest first, and why."""
+    rows = with_session(lambda session: rule_errors.newest(session, rule=rule, limit=limit))
+    if json:
+        for row in rows:
+            json_line(row)
+        return
+    table(
+        ["event", "age", "rule", "the rule", "why"],
+        [
+            (
+                row.event_id,
+                age(row.at),
+                row.rule,
+                "gone" if row.gone else "changed" if row.changed else "",
+                row.error,
+            )
+            for row in rows
+        ],
+        empty="No rule has failed on an event.",
+    )
+    if rows:
+        out.print("[dim]Once they are mended and applied: penstock rules rerun RULE[/dim]")
+
+
+def rerun(
+    rule: Rule = None,
+    event: Annotated[UUID | None, typer.Option(help="Only those on this event.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Those of all rules.")] = False,
+    json: Json = False,
+) -> None:
+    """Let a rule look again at the events on which it has failed. Exit code 1 if it fails on some again."""
+    if not (rule or event or every):
+        raise InvalidInput("it is not said which", hint="Name a rule or --event ID, or say --all.")
+
+    async def work(client: Client) -> list[Rerun]:
+        return [one async for one in rule_errors.rerun(client, rule=rule, event=event)]
+
+    done = with_client(work)
+    if json:
+        for one in done:
+            json_line(one)
+    else:
+        table(
+            ["event", "rule", "", "execution", "why"],
+            [(one.event_id, one.rule, one.what, one.execution_id, one.error) for one in done],
+            empty="There is nothing to run again.",
+        )
+    if any(one.what in ("failed", "left") for one in done):
+        raise typer.Exit(1)
+
+
+def add_to(rules: typer.Typer) -> None:
+    rules.command()(errors)
+    rules.command()(rerun)

@@ -1,0 +1,100 @@
+"""Rules that failed on events: list them, and take them up again once the rule, or its action, is mended."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+import orjson
+
+from penstock.client.client import Client
+from penstock.language.event_rules import evaluate
+from penstock.store import events, rule_errors, rule_matches
+from penstock.store.database import Session, Transaction, retried
+from penstock.store.events import Event, NewEnforcement
+from penstock.store.rule_errors import Place, RuleError
+
+BATCH = 200
+"""Of one transaction."""
+KEPT_DAYS = 3650
+"""However long ago an event was: where its day was dropped it is not found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """What a rule that had failed on an event came to: its execution is `started`; or it has `failed` again, or does `not
+    match` any more; or it was `left` alone, and why."""
+
+    event_id: UUID
+    rule: str
+    what: Literal["started", "failed", "no match", "left"]
+    execution_id: UUID | None = None
+    error: str | None = None
+
+
+async def newest(session: Session, *, rule: str | None = None, limit: int = 50) -> list[RuleError]:
+    """Those (of one rule) whose events came last, first."""
+    return await rule_errors.newest(session, rule, limit)
+
+
+async def rerun(
+    client: Client, *, rule: str | None = None, event: UUID | None = None
+) -> AsyncIterator[Rerun]:
+    """Let the current versions of rules look again at the events on which they have failed (all of them; those of one `rule`;
+    those on one `event`). Each starts its action once, as it would have then."""
+    after: Place | None = None
+    while True:
+
+        async def step(after: Place | None = after) -> tuple[Transaction, list[Place], list[Rerun]]:
+            async with client.session.transaction() as tx:
+                held = await rule_errors.hold(tx, rule, event, after, BATCH)
+                return tx, held, await _look_again(tx, held) if held else []
+
+        tx, held, done = await retried(step, deadline=30)
+        client.publish_staged(tx)
+        for one in done:
+            yield one
+        if not held:
+            return
+        after = held[-1]
+
+
+async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
+    found = {event.id: event for event in await events.read(tx, [id for id, _ in held], days=KEPT_DAYS)}
+    current = await events.rules(tx, sorted({event.trigger for event in found.values()}))
+    by_ref = {rule.ref: rule for rule in current}
+    compiled = await rule_matches.compiled(tx, current)
+    left: list[Rerun] = []
+    hits: list[rule_matches.Hit] = []
+    unmatched: list[Place] = []
+    for id, ref in held:
+        event, rule = found.get(id), by_ref.get(ref)
+        if event is None or rule is None or rule.trigger != event.trigger:
+            left.append(Rerun(id, ref, "left", error=_missing(event)))
+            continue
+        verdict = evaluate(compiled[rule.definition_id], event, orjson.loads(event.payload))
+        if verdict.matched:
+            hits.append((event, rule, verdict))
+        else:
+            unmatched.append((id, ref))
+    made = await rule_matches.enforcements(tx, hits, compiled)
+    again: list[tuple[Place, NewEnforcement | None]] = [((one.event_id, one.rule), one) for one in made]
+    await rule_errors.rerun(tx, again + [(place, None) for place in unmatched])
+    return [
+        *(
+            Rerun(one.event_id, one.rule, "failed", error=one.error)
+            if one.error is not None
+            else Rerun(one.event_id, one.rule, "started", one.id)
+            for one in made
+        ),
+        *(Rerun(id, ref, "no match") for id, ref in unmatched),
+        *left,
+    ]
+
+
+def _missing(event: Event | None) -> str:
+    if event is None:
+        return "the event is older than the events' retention"
+    return "the rule is disabled or deleted, or listens to another trigger now"

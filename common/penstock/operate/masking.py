@@ -1,0 +1,112 @@
+"""What outputs may show of payloads, parameters and definitions: `***` in place of whatever a schema marks as secret. Every
+output asks here.
+
+What is secret is asked of all versions that were ever stored, for what is shown may be older, or newer, than the current one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from penstock.language.schemas import MASK, Schema
+from penstock.language.schemas.secrets import masked_schema
+from penstock.language.workflows.diff import Difference
+from penstock.store import catalog
+from penstock.store.database import Session
+
+Body = dict[str, Any]
+
+
+class Masking:
+    """Masks by these definitions (kind, ref, body): of actions and workflows their parameters, of triggers the payload."""
+
+    def __init__(self, marked: Sequence[tuple[str, str, Mapping[str, Any]]]) -> None:
+        self._parameters: dict[str, list[Schema]] = {}
+        self._payloads: dict[str, list[Schema]] = {}
+        for kind, ref, body in marked:
+            if kind == "trigger":
+                self._payloads.setdefault(ref, []).append(Schema(body.get("schema")))
+            else:
+                self._parameters.setdefault(ref, []).append(Schema(body.get("parameters")))
+
+    @classmethod
+    async def load(cls, session: Session) -> Masking:
+        return cls(await catalog.with_secrets(session))
+
+    def parameters(self, ref: str | None, given: Any) -> Any:
+        """What an action or a workflow is given, constants and templates alike."""
+        return _by(self._parameters.get(ref or "", ()), given)
+
+    def payload(self, trigger: str, payload: Any) -> Any:
+        """That of an event."""
+        return _by(self._payloads.get(trigger, ()), payload)
+
+    def text(self, trigger: str, body: str) -> str:
+        """The same of a payload as somebody sent it: what cannot be read is not shown where there may be secrets in it."""
+        if trigger not in self._payloads:
+            return body
+        try:
+            return orjson.dumps(self.payload(trigger, orjson.loads(body))).decode()
+        except orjson.JSONDecodeError:
+            return MASK
+
+    def definition(self, kind: str, body: Mapping[str, Any]) -> Body:
+        """A definition: what it gives to others, and the defaults of what it takes itself."""
+        shown = dict(body)
+        for name in ("parameters", "schema"):
+            if isinstance(shown.get(name), Mapping):
+                shown[name] = masked_schema(shown[name])
+        if "params" in shown:
+            shown["params"] = self.parameters(shown.get("action"), shown["params"])
+        if kind == "workflow":
+            shown["tasks"] = [self._step(task) for task in shown.get("tasks", ())]
+            if shown.get("on_exit"):
+                shown["on_exit"] = self._step(shown["on_exit"])
+        return shown
+
+    def _step(self, step: Mapping[str, Any]) -> Body:
+        if "input" not in step:
+            return dict(step)
+        return {**step, "input": self.parameters(step.get("action") or step.get("workflow"), step["input"])}
+
+    def differences(
+        self, found: Sequence[Difference], old: Mapping[str, Any], new: Mapping[str, Any]
+    ) -> list[Difference]:
+        """What differs between two bodies of a workflow: that a secret is another one, and not which."""
+        return [
+            replace(one, old=self._at(one.at, one.old, old), new=self._at(one.at, one.new, new))
+            for one in found
+        ]
+
+    def _at(self, at: Sequence[str | int], value: Any, body: Mapping[str, Any]) -> Any:
+        """A part of a workflow's body, as `definition` would show it at its place."""
+        if value is None or at[:1] not in (("tasks",), ("on_exit",), ("parameters",)):
+            return value
+        steps = {task["name"]: task for task in body.get("tasks", ())}
+        if at[0] == "parameters":
+            whole: Any = {"parameters": body.get("parameters")}
+        elif at[0] == "tasks":
+            whole = {"tasks": [steps[at[1]]]} if len(at) > 1 and at[1] in steps else {"tasks": []}
+        else:
+            whole = {"on_exit": body.get("on_exit")}
+        shown: Any = self.definition("workflow", whole)
+        path = list(at)
+        if at[0] == "tasks":
+            shown, path = (shown["tasks"] or [{}])[0], path[2:]
+        for step in path:
+            if not isinstance(shown, Mapping | list):
+                return shown  # MASK, in place of more than this part
+            try:
+                shown = shown[step]  # type: ignore[index]
+            except (KeyError, IndexError, TypeError):
+                return value
+        return shown
+
+
+def _by(schemas: Sequence[Schema], value: Any) -> Any:
+    for schema in schemas:
+        value = schema.mask(value)
+    return value

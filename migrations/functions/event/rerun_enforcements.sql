@@ -1,0 +1,36 @@
+-- Takes up again rules that had failed on events, as they see them now. Those that match without an error start their
+-- executions, of the ids given now (`started`); the others keep what is wrong with them now; where a rule does not match, its
+-- enforcement goes. What is not failed any more was somebody else's, and is left alone (I7).
+create or replace function rerun_enforcements(
+    p_events uuid[], p_rules text[], p_matched boolean[], p_ids uuid[], p_definitions integer[], p_namespaces integer[],
+    p_action_definitions integer[], p_priorities smallint[], p_params text[], p_options text[], p_errors text[],
+    out messages message[], out started uuid[]
+)
+language plpgsql
+as $$
+begin
+    perform from enforcement e
+    where (e.event_id, e.rule) in (select * from unnest(p_events, p_rules)) and e.error is not null
+    order by e.event_id, e.rule for no key update;
+
+    delete from enforcement e using unnest(p_events, p_rules, p_matched) as d (event_id, rule, matched)
+    where (e.event_id, e.rule) = (d.event_id, d.rule) and e.error is not null and not d.matched;
+
+    with changed as (
+        update enforcement e set execution_id = d.id, definition_id = d.definition_id, namespace_id = d.namespace_id,
+            action_definition_id = d.action_definition_id, priority = coalesce(d.priority, 0), params = d.params::jsonb,
+            options = d.options::jsonb, error = d.error,
+            status = case when d.error is null then 'created' else 'failed' end
+        from unnest(p_events, p_rules, p_matched, p_ids, p_definitions, p_namespaces, p_action_definitions, p_priorities,
+            p_params, p_options, p_errors)
+            as d (event_id, rule, matched, id, definition_id, namespace_id, action_definition_id, priority, params, options,
+                error)
+        where (e.event_id, e.rule) = (d.event_id, d.rule) and e.error is not null and d.matched
+        returning e.execution_id, e.error
+    )
+    select coalesce(array_agg(execution_id) filter (where error is null), '{}') into started from changed;
+    messages := '{}';
+    if started <> '{}' then
+        messages := execute_enforcements(started);
+    end if;
+end $$;

@@ -1,0 +1,39 @@
+"""How often rules failed on events in this replica: for /metrics, and for a line in its log once a minute."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+class Cached(Protocol):
+    """What has the cache of a replica: its database, and each transaction on it."""
+
+    @property
+    def cache(self) -> dict[Any, Any]: ...
+
+
+@dataclass(slots=True)
+class Tally:
+    """`total`: failures by rule since the replica started; `untold`: those that its log has not named yet."""
+
+    total: Counter[str] = field(default_factory=Counter)
+    untold: Counter[str] = field(default_factory=Counter)
+
+    def add(self, rules: Iterable[str]) -> None:
+        for rule in rules:
+            self.total[rule] += 1
+            self.untold[rule] += 1
+
+    def tell(self) -> dict[str, int]:
+        """Those that were not told yet, which are from now on."""
+        told, self.untold = dict(self.untold), Counter()
+        return told
+
+
+def tally(of: Cached) -> Tally:
+    """That of the replica."""
+    found: Tally = of.cache.setdefault("rules.failures", Tally())
+    return found

@@ -1,0 +1,199 @@
+"""No command prints what a schema marks as secret: each is run, for people and for programs, where secrets are everywhere."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+
+from penstock import AskInquiry, Rule, Schedule, Secret, Trigger, action
+from penstock.ids import new_id
+from penstock.language.workflows import from_yaml, to_yaml
+from penstock.store import dead_letters, queues
+from penstock.store.dead_letters import KeptLetter
+from tests.flows.installation import Installation
+from tests.penstock.cli.commands import penstock
+from tests.penstock.cli.test_hostile_arguments import commands
+
+HIDDEN = "s3cr3t-"
+"""What every secret begins with."""
+
+
+@action(pack="vault")
+async def unlock(key: Annotated[str, Secret], door: str = "front") -> str:
+    logging.getLogger("vault").warning("with %s", key)
+    return door
+
+
+@action(pack="vault")
+async def jam(key: Annotated[str, Secret] = HIDDEN + "default") -> None:
+    raise PermissionError(f"the key {key} does not fit")
+
+
+@action(pack="vault")
+async def ask() -> None:
+    raise AskInquiry(
+        "Which?", schema={"type": "object", "properties": {"pin": {"type": "string", "secret": True}}}
+    )
+
+
+arrived = Trigger(
+    "vault.arrived",
+    schema={
+        "type": "object",
+        "properties": {
+            "who": {"type": "string"},
+            "pass": {
+                "type": "string",
+                "writeOnly": True,
+                "default": HIDDEN + "nobody",
+                "examples": [HIDDEN + "one"],
+            },
+        },
+        "required": ["who"],
+    },
+)
+rules = (
+    Rule("vault.let_in", trigger=arrived, action=unlock, params={"key": HIDDEN + "rule", "door": "back"}),
+    Rule(
+        "vault.broken", trigger=arrived, when="payload.whoo > 3", action=jam, params={"key": HIDDEN + "rule"}
+    ),
+)
+nightly = Schedule("vault.nightly", action=unlock, every=86_400, params={"key": HIDDEN + "schedule"})
+opened = from_yaml(f"""
+workflow: vault.opened
+parameters: {{master: {{type: string, secret: true, default: {HIDDEN}master}}}}
+tasks:
+  first: {{action: vault.unlock, input: {{key: {HIDDEN}task, door: side}}}}
+  inner: {{workflow: vault.inner, input: {{pin: {HIDDEN}inner}}, needs: [first]}}
+on_exit: {{action: vault.unlock, input: {{key: {HIDDEN}exit}}}}
+""")
+inner = from_yaml("""
+workflow: vault.inner
+parameters: {pin: {type: string, secret: true}}
+tasks:
+  only: {action: vault.unlock, input: {key: "{{ parameters.pin }}"}}
+""")
+ALL = (unlock, jam, ask, arrived, *rules, nightly, opened, inner)
+
+
+@pytest.fixture
+async def house(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Installation]:
+    monkeypatch.setenv("PENSTOCK_DATABASE_URL", database)
+    monkeypatch.delenv("PENSTOCK_BROKER_URL", raising=False)
+    async with Installation(database, None) as installation:
+        yield installation
+
+
+async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], list[tuple[Any, ...]]]:
+    """What every command that reads is asked for, in an installation where all of it was at work."""
+    await house.start(*ALL)
+    event = await house.client.publish("vault.arrived", {"who": "ada", "pass": HIDDEN + "event"})
+    ran = await house.client.start("vault.unlock", {"key": HIDDEN + "run"})
+    failed = await house.client.start("vault.jam", {"key": HIDDEN + "jam"})
+    run = await house.client.start("vault.opened", {"master": HIDDEN + "run"})
+    asked = await house.client.start("vault.ask")
+    letter = new_id()
+    body, headers = b'{"pass": "%sletter"}' % HIDDEN.encode(), '{"x-penstock-trigger": "vault.arrived"}'
+    kept = KeptLetter(letter, queues.EVENT_RECEIVED, "InvalidInput", None, "a", body, headers, "f")
+    async with house.session.transaction() as tx:
+        await dead_letters.keep(tx, kept)
+    await house.until("select 1 from execution where id = $1 and finished_at is not null", run)
+    await house.until("select 1 from execution where id = $1 and finished_at is not null", failed)
+    await house.until("select 1 from execution where id = $1 and status = 'waiting'", asked)
+    await house.client.answer(asked, {"pin": HIDDEN + "answer"}, by="ada")
+    await house.until("select 1 from enforcement where error is not null")
+    file = folder / "other.yaml"
+    file.write_text(to_yaml(opened).replace("side", "top").replace(HIDDEN + "task", HIDDEN + "other"))
+    some = [(id,) for id in (ran, failed, run, asked)]
+    return {
+        ("actions",): [()],
+        ("triggers",): [()],
+        ("rules", "list"): [()],
+        ("rules", "errors"): [()],
+        ("rules", "test"): [(event,)],
+        ("rules", "rerun"): [("--all",)],
+        ("schedule", "run"): [("vault.nightly",)],
+        ("schedule", "list"): [()],
+        ("schedule", "show"): [("vault.nightly",)],
+        ("schedule", "preview"): [("vault.nightly",)],
+        ("schedule", "history"): [("vault.nightly",)],
+        ("schedule", "stats"): [("vault.nightly",)],
+        ("schedule", "health"): [()],
+        ("polls", "list"): [()],
+        ("workflow", "show"): [("vault.opened",), ("vault.opened", "--dot"), ("vault.opened", "--mermaid")],
+        ("workflow", "diff"): [("vault.opened", file)],
+        ("executions",): [(), ("--children",)],
+        ("show",): [*some, (event,)],
+        ("history",): some,
+        ("logs",): some,
+        ("why",): some,
+        ("inquiries",): [("--all",)],
+        ("limit", "list"): [()],
+        ("queues",): [()],
+        ("workers", "list"): [()],
+        ("check",): [()],
+        ("dead-letters", "list"): [()],
+        ("dead-letters", "show"): [(letter,)],
+    }
+
+
+SILENT = {
+    *((word,) for word in ("apply", "publish", "run", "cancel", "pause", "resume", "skip", "rerun", "set-result")),
+    *((word,) for word in ("answer", "repair", "announce")),
+    *(("rules", word) for word in ("enable", "disable", "delete")),
+    *(("schedule", word) for word in ("create", "update", "enable", "disable", "pause", "delete", "backfill")),
+    *(("polls", word) for word in ("show", "enable", "disable", "reset")),
+    *(("limit", word) for word in ("set", "rm")),
+    *(("workers", word) for word in ("cordon", "uncordon")),
+    *(("dead-letters", word) for word in ("replay", "drop")),
+}  # fmt: skip
+"""Commands that say what they did, and show nothing that was given to others."""
+
+
+async def test_no_command_prints_a_secret(house: Installation, tmp_path: Path) -> None:
+    asked = await furnished(house, tmp_path)
+    unknown = [words for words in commands() if words not in asked and words not in SILENT]
+    assert not unknown, (
+        f"does it print what schemas mark as secret? Ask it here, or say that it does not: {unknown}"
+    )
+    leaks = []
+    for command, lines in asked.items():
+        for words in lines:
+            for form in ((), ("--json",)):
+                if form and any(
+                    str(word).startswith("--") and word not in ("--all", "--children") for word in words
+                ):
+                    continue
+                said = await penstock(*command, *words, *form)
+                assert said.code in (0, 1), (command, said)
+                if HIDDEN in said.out + said.err:
+                    leaks.append((*command, *words, *form))
+                assert form or said.out + said.err, command
+    assert not leaks
+
+
+async def test_what_is_not_secret_is_shown(house: Installation, tmp_path: Path) -> None:
+    await furnished(house, tmp_path)
+    [first, second] = (await penstock("rules", "list", "--json")).documents
+    assert (first["ref"], second["definition"]["params"]) == ("vault.broken", {"key": "***", "door": "back"})
+    shown = (await penstock("schedule", "show", "vault.nightly", "--json")).document
+    assert shown["definition"]["params"] == {"key": "***"}
+    [event] = await house.rows("select id from event")
+    assert (await penstock("show", event["id"], "--json")).document["payload"] == {
+        "who": "ada",
+        "pass": "***",
+    }
+    differences = (
+        await penstock("workflow", "diff", "vault.opened", tmp_path / "other.yaml", "--json")
+    ).documents
+    assert {tuple(one["at"])[2:]: (one["old"], one["new"]) for one in differences} == {
+        ("input", "key"): ("***", "***"),
+        ("input", "door"): ("side", "top"),
+    }
+    [trigger] = (await penstock("triggers", "--json")).documents
+    field = trigger["definition"]["schema"]["properties"]["pass"]
+    assert (field["type"], field["default"], field["examples"]) == ("string", "***", ["***"])
