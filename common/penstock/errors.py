@@ -44,6 +44,11 @@ class Conflict(PenstockError):
     """The request contradicts what is already stored, such as an idempotency key with other parameters."""
 
 
+class WrongClock(PenstockError):
+    """This machine's clock is more than an hour off the database's: ids made by it would not be in the order of time. A
+    client makes them anew by the database's clock; set this machine's right (NTP)."""
+
+
 class IllegalMove(PenstockError):
     """A status change that `penstock.moves` does not declare. The database refused it."""
 

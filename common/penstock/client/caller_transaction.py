@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.errors import Conflict
-from penstock.store.database import Row
+from penstock.store.database import Row, in_our_words
 
 
 class CallerTransaction:
@@ -20,5 +20,10 @@ class CallerTransaction:
                 "connection= needs an open transaction",
                 hint="Wrap the call in `async with connection.transaction():`.",
             )
-        rows: list[Row] = await self._connection.fetch(sql, *args)
+        try:
+            rows: list[Row] = await self._connection.fetch(sql, *args)
+        except Exception as error:
+            if said := in_our_words(error):
+                raise said from error
+            raise
         return rows

@@ -11,8 +11,9 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
@@ -25,8 +26,8 @@ from penstock.client.limits import Limits
 from penstock.client.result_watch import ResultWatch
 from penstock.client.schedules import Schedules
 from penstock.client.starts import Request, Starts
-from penstock.errors import Conflict, NotFound
-from penstock.ids import new_id
+from penstock.errors import Conflict, NotFound, WrongClock
+from penstock.ids import go_by, new_id
 from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
 from penstock.messaging import broadcast
@@ -34,10 +35,12 @@ from penstock.messaging.outbox import Publisher
 from penstock.operate.why import Why, why
 from penstock.service.assembly import make_transport
 from penstock.settings import Settings
-from penstock.store import catalog, events, executions
+from penstock.store import catalog, clock, events, executions
 from penstock.store.database import Database, Session, Transaction, retried
 from penstock.store.events import NewEvent, StoredEvents
 from penstock.store.executions import Execution, Move, Submission
+
+New = TypeVar("New", Submission, NewEvent)
 
 
 class Client:
@@ -133,11 +136,19 @@ class Client:
             async with session.transaction() as tx:
                 return tx, await self._write_in(tx, group)
 
-        tx, answered = await retried(write, deadline=30)
+        try:
+            tx, answered = await retried(write, deadline=30)
+        except WrongClock:
+            return await self._write(await self._with_new_ids(group))
         self._publisher.publish(tx.staged)
         if any(submission.not_before for submission in group):
             await broadcast.due_sooner(self._publisher.transport, "timers")
         return answered
+
+    async def _with_new_ids(self, group: Sequence[New]) -> list[New]:
+        """These with ids by the database's clock, which has refused those that this machine's has made."""
+        go_by(await clock.now(self.session))
+        return [replace(one, id=new_id()) for one in group]
 
     async def _write_in(
         self, tx: Transaction | CallerTransaction, group: Sequence[Submission]
@@ -195,7 +206,10 @@ class Client:
                     left = [event for event in group if event.id not in known]
                 return tx, await events.store(tx, left, matched=False) if left else StoredEvents([], {}, {})
 
-        tx, stored = await retried(write, deadline=30)
+        try:
+            tx, stored = await retried(write, deadline=30)
+        except WrongClock:
+            return await self._write_events(await self._with_new_ids(group))
         self._publisher.publish(tx.staged)
         return answers.of_events(stored, group)
 
@@ -282,7 +296,12 @@ class Client:
                 )
             return tx
 
-        tx = await retried(write, deadline=30)
+        try:
+            tx = await retried(write, deadline=30)
+        except WrongClock:
+            go_by(await clock.now(self.session))
+            new = new_id()
+            tx = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
         return new
 

@@ -14,7 +14,7 @@ from uuid import UUID
 import asyncpg
 import tenacity
 
-from penstock.errors import ConnectionFailed, IllegalMove
+from penstock.errors import ConnectionFailed, IllegalMove, InvalidInput, PenstockError, WrongClock
 from penstock.settings import Settings
 from penstock.store import crash_points
 from penstock.store.connecting import Row as Row
@@ -23,8 +23,6 @@ from penstock.store.staged_messages import StagedMessage, staged_in
 
 T = TypeVar("T")
 
-ILLEGAL_MOVE = "PN001"
-"""What the trigger on executions raises."""
 
 _TRANSIENT = (
     asyncpg.SerializationError,
@@ -54,6 +52,23 @@ def is_transient(error: BaseException) -> bool:
     if isinstance(error, asyncpg.InterfaceError):
         return "closed" in str(error) or "released" in str(error)
     return isinstance(error, _TRANSIENT)
+
+
+def in_our_words(error: BaseException) -> PenstockError | None:
+    """What PostgreSQL's error means, where it is about what somebody gave; else None."""
+    if isinstance(error, asyncpg.CharacterNotInRepertoireError | asyncpg.UntranslatableCharacterError):
+        return InvalidInput(
+            "a text holds a NUL character, which PostgreSQL refuses", hint="Remove it, or send it as base64."
+        )
+    match getattr(error, "sqlstate", None):
+        case "PN001":  # of the triggers on executions and fires
+            return IllegalMove(str(error))
+        case "PN002":  # of check_ids
+            return WrongClock(
+                "this machine's clock is more than an hour off the database's",
+                hint="Set it right (NTP), and try again.",
+            )
+    return None
 
 
 def backoff(deadline: float | None = None, first: float = 0.05, most: float = 5.0) -> tenacity.AsyncRetrying:
@@ -191,8 +206,8 @@ class Session:
             connection.terminate()  # what it was doing is unknown: never reuse it
             raise
         except asyncpg.PostgresError as error:
-            if error.sqlstate == ILLEGAL_MOVE:
-                raise IllegalMove(str(error)) from error
+            if said := in_our_words(error):
+                raise said from error
             raise
 
     @asynccontextmanager
@@ -212,8 +227,8 @@ class Session:
                     await tx.rollback()
                 except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                     connection.terminate()
-                if isinstance(error, asyncpg.PostgresError) and error.sqlstate == ILLEGAL_MOVE:
-                    raise IllegalMove(str(error)) from error
+                if said := in_our_words(error):
+                    raise said from error
                 raise
 
     async def close(self) -> None:

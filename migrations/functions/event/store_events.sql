@@ -11,6 +11,7 @@ as $$
 declare
     v_lost uuid[] := '{}';
 begin
+    perform check_ids(p_ids);
     insert into event_key (tenant, trigger, source, message_id, event_id, digest)
     select d.tenant, d.trigger, coalesce(d.source, ''), d.message_id, d.id, d.digest
     from unnest(p_ids, p_tenants, p_triggers, p_sources, p_message_ids, p_digests)

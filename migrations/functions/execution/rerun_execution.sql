@@ -9,6 +9,7 @@ as $$
 declare
     v_old record;
 begin
+    perform check_ids(array[p_new]);
     messages := '{}';
     select x.* into v_old from (
         select e.namespace_id, e.definition_id, e.priority, p.params::text as params, p.options::text as options

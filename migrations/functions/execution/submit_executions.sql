@@ -13,6 +13,7 @@ as $$
 declare
     v_lost uuid[] := '{}';
 begin
+    perform check_ids(p_ids);
     messages := '{}';
     existing := '{}';
     conflicts := '{}';
