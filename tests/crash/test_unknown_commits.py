@@ -73,7 +73,7 @@ async def test_an_event_is_stored_once_though_its_commit_is_unknown(
     house: Installation, key: str | None
 ) -> None:
     await house.apply(*shop.ALL)
-    with lost_after("Client._write_events") as lost:
+    with lost_after("Publishing._write") as lost:
         id = await house.client.publish("shop.order_placed", {"id": 7, "amount": 250}, key=key)
     assert lost
     assert [row["id"] for row in await house.rows("select id from event")] == [id]

@@ -7,40 +7,32 @@ async with Client.connect() as client:
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
-
-import orjson
 
 from penstock.client import answers, commands, inquiries
 from penstock.client.caller_transaction import CallerTransaction
 from penstock.client.group_commit import GroupCommit
 from penstock.client.installation import find_installation
 from penstock.client.limits import Limits
+from penstock.client.publishing import Publishing
 from penstock.client.result_watch import ResultWatch
 from penstock.client.schedules import Schedules
 from penstock.client.starts import Request, Starts
+from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import Conflict, NotFound, WrongClock
 from penstock.ids import go_by, new_id
-from penstock.language.outside_names import check_name, check_tenant
-from penstock.language.schemas import Schema
 from penstock.messaging import broadcast
 from penstock.messaging.outbox import Publisher
 from penstock.operate.why import Why, why
 from penstock.service.assembly import make_transport
 from penstock.settings import Settings
-from penstock.store import catalog, clock, events, executions
+from penstock.store import clock, executions
 from penstock.store.database import Database, Session, Transaction, retried
-from penstock.store.events import NewEvent, StoredEvents
 from penstock.store.executions import Execution, Move, Submission
-
-New = TypeVar("New", Submission, NewEvent)
 
 
 class Client:
@@ -54,9 +46,8 @@ class Client:
         self._submit_sessions = [database.session(), database.session()]
         self._turn = 0
         self._submissions: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
-        self._events: GroupCommit[NewEvent, UUID] = GroupCommit(self._write_events)
         self._starts = Starts(self.session)
-        self._triggers: dict[str, tuple[Schema, float]] = {}
+        self._publishing = Publishing(self.session, publisher)
         self._watch = ResultWatch(database.session())
         self.schedules = Schedules(self.session, publisher)
         self.limits = Limits(self.session, publisher)
@@ -139,16 +130,11 @@ class Client:
         try:
             tx, answered = await retried(write, deadline=30)
         except WrongClock:
-            return await self._write(await self._with_new_ids(group))
+            return await self._write(await with_new_ids(self.session, group))
         self._publisher.publish(tx.staged)
         if any(submission.not_before for submission in group):
             await broadcast.due_sooner(self._publisher.transport, "timers")
         return answered
-
-    async def _with_new_ids(self, group: Sequence[New]) -> list[New]:
-        """These with ids by the database's clock, which has refused those that this machine's has made."""
-        go_by(await clock.now(self.session))
-        return [replace(one, id=new_id()) for one in group]
 
     async def _write_in(
         self, tx: Transaction | CallerTransaction, group: Sequence[Submission]
@@ -168,50 +154,7 @@ class Client:
     ) -> UUID:
         """Publish an event; returns its id once it is durably stored. The same `key` again gives the same event.
         Raises NotFound for an unknown trigger, InvalidInput for a payload that does not fit, Conflict."""
-        check_tenant(tenant)
-        check_name(source, "the source")
-        if key is not None:
-            check_name(key, "the key")
-        schema = await self._trigger(trigger)
-        body = schema.check({} if payload is None else payload, what="payload", cap=self.settings.payload_cap)
-        digest = hashlib.sha256(body).hexdigest() if key is not None else None
-        event = NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest)
-        return await self._events.submit(event)
-
-    async def _trigger(self, ref: str) -> Schema:
-        loop = asyncio.get_running_loop()
-        known = self._triggers.get(ref)
-        if known is not None and loop.time() - known[1] < 5:
-            return known[0]
-        rows = await retried(lambda: catalog.current(self.session, ["trigger"], [ref]), deadline=30)
-        if not rows:
-            register = "Register it with `penstock apply FILE`; `penstock triggers` lists them."
-            raise NotFound(
-                f"no trigger {ref!r}", hint=await catalog.hint(self.session, ["trigger"], ref, register)
-            )
-        schema = Schema(orjson.loads(rows[0].body).get("schema"))
-        self._triggers[ref] = (schema, loop.time())
-        return schema
-
-    async def _write_events(self, group: Sequence[NewEvent]) -> Sequence[UUID | Exception]:
-        tries = 0
-
-        async def write() -> tuple[Transaction, StoredEvents]:
-            nonlocal tries
-            tries += 1
-            async with self.session.transaction() as tx:
-                left = group
-                if tries > 1:  # the commit before may have come through, and only its answer was lost
-                    known = {event.id for event in await events.read(tx, [event.id for event in group])}
-                    left = [event for event in group if event.id not in known]
-                return tx, await events.store(tx, left, matched=False) if left else StoredEvents([], {}, {})
-
-        try:
-            tx, stored = await retried(write, deadline=30)
-        except WrongClock:
-            return await self._write_events(await self._with_new_ids(group))
-        self._publisher.publish(tx.staged)
-        return answers.of_events(stored, group)
+        return await self._publishing.publish(trigger, payload, key=key, tenant=tenant, source=source)
 
     # -- results -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,85 @@
+"""From what happened to a stored event: checked against the schema of its trigger, and stored with those of the same instant."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.client import answers
+from penstock.client.group_commit import GroupCommit
+from penstock.client.wrong_clock import with_new_ids
+from penstock.errors import NotFound, WrongClock
+from penstock.ids import new_id
+from penstock.language.outside_names import check_name, check_tenant
+from penstock.language.schemas import Schema
+from penstock.messaging.outbox import Publisher
+from penstock.store import catalog, events
+from penstock.store.database import Session, Transaction, retried
+from penstock.store.events import NewEvent, StoredEvents
+
+FRESH = 5.0
+"""Seconds for which a trigger's schema is remembered."""
+
+
+class Publishing:
+    """Publishes events for a client, on its session."""
+
+    def __init__(self, session: Session, publisher: Publisher) -> None:
+        self._session = session
+        self._publisher = publisher
+        self._group: GroupCommit[NewEvent, UUID] = GroupCommit(self._write)
+        self._triggers: dict[str, tuple[Schema, float]] = {}
+
+    async def publish(self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str) -> UUID:
+        """Raises NotFound, InvalidInput, Conflict."""
+        check_tenant(tenant)
+        check_name(source, "the source")
+        if key is not None:
+            check_name(key, "the key")
+        schema = await self._schema(trigger)
+        cap = self._session.settings.payload_cap
+        body = schema.check({} if payload is None else payload, what="payload", cap=cap)
+        digest = hashlib.sha256(body).hexdigest() if key is not None else None
+        return await self._group.submit(
+            NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest)
+        )
+
+    async def _schema(self, ref: str) -> Schema:
+        loop = asyncio.get_running_loop()
+        known = self._triggers.get(ref)
+        if known is not None and loop.time() - known[1] < FRESH:
+            return known[0]
+        rows = await retried(lambda: catalog.current(self._session, ["trigger"], [ref]), deadline=30)
+        if not rows:
+            register = "Register it with `penstock apply FILE`; `penstock triggers` lists them."
+            raise NotFound(
+                f"no trigger {ref!r}", hint=await catalog.hint(self._session, ["trigger"], ref, register)
+            )
+        schema = Schema(orjson.loads(rows[0].body).get("schema"))
+        self._triggers[ref] = (schema, loop.time())
+        return schema
+
+    async def _write(self, group: Sequence[NewEvent]) -> Sequence[UUID | Exception]:
+        tries = 0
+
+        async def write() -> tuple[Transaction, StoredEvents]:
+            nonlocal tries
+            tries += 1
+            async with self._session.transaction() as tx:
+                left = group
+                if tries > 1:  # the commit before may have come through, and only its answer was lost
+                    known = {event.id for event in await events.read(tx, [event.id for event in group])}
+                    left = [event for event in group if event.id not in known]
+                return tx, await events.store(tx, left, matched=False) if left else StoredEvents([], {}, {})
+
+        try:
+            tx, stored = await retried(write, deadline=30)
+        except WrongClock:
+            return await self._write(await with_new_ids(self._session, group))
+        self._publisher.publish(tx.staged)
+        return answers.of_events(stored, group)
