@@ -9,6 +9,7 @@ import pytest
 
 from penstock import AskInquiry, Limit, Rule, Trigger, action
 from penstock.errors import ExecutionFailed, PenstockError
+from penstock.language.outside_names import LONGEST
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
@@ -74,10 +75,10 @@ ALL: tuple[Any, ...] = (echo, fail, ask, said, on_said, each, flow)
 async def test_parameters_keys_payloads_and_results_come_back_as_they_were(house: Installation) -> None:
     await house.start(*ALL)
     for text in NASTY:
-        id = await house.client.start("meta.echo", {"text": text}, key=text)
-        assert await house.client.start("meta.echo", {"text": text}, key=text) == id
+        id = await house.client.start("meta.echo", {"text": text}, key=text[:LONGEST])
+        assert await house.client.start("meta.echo", {"text": text}, key=text[:LONGEST]) == id
         assert await house.client.result(id, timeout=60) == text
-        await house.client.publish("meta.said", {"text": text}, key=text, source=text)
+        await house.client.publish("meta.said", {"text": text}, key=text[:LONGEST], source=text[:LONGEST])
     await house.until(
         f"select 1 from execution where finished_at is not null having count(*) = {2 * len(NASTY)}"
     )

@@ -9,8 +9,8 @@ from penstock.errors import InvalidInput
 
 TENANT = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 """A segment of namespaces, and of the patterns that match them: so neither `::` nor `*`, nor anything of that kind."""
-LONGEST = 255
-"""Bytes of UTF-8 of a key or a source: what AMQP has room for in a message's id."""
+LONGEST = 1000
+"""Bytes of UTF-8 of a key or a source. AMQP has room for 255; an index of PostgreSQL holds two of these and their trigger."""
 
 _TENANT = re.compile(TENANT)
 

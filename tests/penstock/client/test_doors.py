@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,13 +10,13 @@ from uuid import UUID
 
 import pytest
 
-from penstock import ids
+from penstock import Trigger, ids
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.ids import made_at, new_id
 from tests.flows import shop
 from tests.flows.installation import Installation
 
-WRONG = ("", "a\0b", "\ud800", "x" * 1000)
+WRONG = ("", "a\0b", "\ud800", "x" * 1001)
 WRONG_TENANTS = (*WRONG, "a::b", "*", "A", "a.b")
 
 
@@ -40,6 +41,18 @@ async def test_names_that_cannot_be_kept_are_refused(house: Installation) -> Non
     assert not await house.rows(
         "select from event union all select from execution union all select from event_key"
     )
+
+
+@pytest.mark.parametrize("transport", ["postgres"], indirect=True)
+async def test_the_longest_names_that_are_taken_can_be_kept(house: Installation) -> None:
+    """Even where no two bytes of them are alike: an index has to hold them."""
+    long = Trigger(f"{'p' * 64}.{'t' * 64}")
+    await house.apply(*shop.ALL, long)
+    key, source, tenant = secrets.token_hex(500), secrets.token_hex(500), "t" * 63
+    event = await house.client.publish(long.ref, {}, key=key, source=source, tenant=tenant)
+    assert await house.client.publish(long.ref, {}, key=key, source=source, tenant=tenant) == event
+    id = await house.client.start("shop.charge", {"order": 1}, key=key, tenant=tenant)
+    assert await house.client.start("shop.charge", {"order": 1}, key=key, tenant=tenant) == id
 
 
 @pytest.mark.parametrize("transport", ["postgres"], indirect=True)
