@@ -118,6 +118,13 @@ class Settings(BaseSettings):
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value
 
+    @field_validator("routes")
+    @classmethod
+    def _names_a_route(cls, value: str) -> str:
+        if not value.replace(",", " ").strip():
+            raise ValueError("names no route; leave it out for the route `default`")
+        return value
+
     @field_validator("labels")
     @classmethod
     def _are_labels(cls, value: str) -> str:

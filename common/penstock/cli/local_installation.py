@@ -76,7 +76,12 @@ class LocalInstallation:
                 await database.close()
             stop = Stop()
             names = ["executor", *(["worker"] if definitions.actions else [])]
-            running = [asyncio.create_task(service(name)(settings, stop), name=name) for name in names]
+            # One port for one service: the others of this process take any that is free.
+            beside = settings.model_copy(update={"port": 0})
+            running = [
+                asyncio.create_task(service(name)(beside if n else settings, stop), name=name)
+                for n, name in enumerate(names)
+            ]
             try:
                 await asyncio.sleep(0)
                 yield cls(settings, changes, bool(definitions.actions), running)

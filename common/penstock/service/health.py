@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable
 from http import HTTPStatus
 
 import h11
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from penstock.errors import ConfigurationError
 from penstock.service.assembly import Parts
 
 PATIENCE = 5.0
@@ -56,7 +58,14 @@ async def serve_health(parts: Parts) -> Health:
             writer.close()
 
     parts.metrics.show(gauges={"ready": lambda: float(parts.transport.healthy)})
-    return Health(await asyncio.start_server(serve, parts.settings.host, parts.settings.port))
+    host, port = parts.settings.host, parts.settings.port
+    try:
+        return Health(await asyncio.start_server(serve, host, port))
+    except OSError as error:
+        raise ConfigurationError(
+            f"nothing can listen on port {port} of {host}: {os.strerror(error.errno or 0)}",
+            hint="Choose a free one with PENSTOCK_PORT or --port; 0 takes any.",
+        ) from None
 
 
 async def _serve(

@@ -9,6 +9,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 from pydantic import ValidationError
 
 from penstock.language.definitions.action import Action, ActionOptions
+from penstock.language.definitions.declaration import remember
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.program_actions import checked_options
 from penstock.language.definitions.qualified_name import Pack, pack_of, qualified
@@ -66,9 +67,11 @@ def action(
 
     def declare(function: Callable[..., Any]) -> Action[..., Any]:
         given = {name: value for name, value in options.items() if value is not None}
-        return of_function(
+        made = of_function(
             function, given, ref=ref, pack=pack, description=description, names=names, source=of_frame(frame)
         )
+        remember(made, frame)
+        return made
 
     return declare if function is None else declare(function)
 

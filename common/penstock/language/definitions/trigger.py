@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from penstock.language.definitions.action import Action
-from penstock.language.definitions.declaration import Declaration, declare
+from penstock.language.definitions.declaration import Declaration, declare, remember
 from penstock.language.definitions.poll_action import poll_action
 from penstock.language.definitions.qualified_name import pack_of, qualified
 from penstock.language.durations import PositiveDuration
 from penstock.language.options import Options
 from penstock.language.schemas import payload_schema as as_schema  # the field has that name
-from penstock.language.sources import Source, of_code
+from penstock.language.sources import Source, caller, of_code
 
 
 class Poll(Options):
@@ -78,6 +78,8 @@ def trigger(
 
     Raises DefinitionError."""
 
+    frame = caller()
+
     def declare_poll(function: Callable[..., Any]) -> Trigger:
         given: dict[str, Any] = {
             "ref": ref,
@@ -86,7 +88,9 @@ def trigger(
             "description": description,
         }
         given = {name: value for name, value in given.items() if value is not None}
-        return poll_trigger(function, given, pack)
+        made = poll_trigger(function, given, pack)
+        remember(made, frame)
+        return made
 
     return declare_poll
 

@@ -73,7 +73,9 @@ def workflow(
     def declare(function: Callable[..., Any]) -> Workflow:
         source = of_code(inspect.unwrap(function).__code__)
         whole = _qualified(ref or function.__name__, pack, function.__globals__, source)
-        return _of_function(function, whole, options, names, source)
+        made = _of_function(function, whole, options, names, source)
+        remember(made, frame)
+        return made
 
     return declare if function is None else declare(function)
 

@@ -157,6 +157,28 @@ def test_a_ref_declared_twice_is_refused_with_both_places(tmp_path: Path) -> Non
         load(path)
 
 
+@pytest.mark.parametrize(
+    "decorator", ["@action", "@action(timeout=3)", "@workflow", "@workflow()", "@trigger(every=60)"]
+)
+def test_two_functions_of_one_name_are_two_declarations(tmp_path: Path, decorator: str) -> None:
+    """The name is bound to the second; the first would have been lost without a word."""
+    path = write(
+        tmp_path / "twice.py",
+        f"""\
+        from penstock import Pack, action, trigger, workflow
+        pack = Pack("shop")
+        @action
+        def g(): ...
+        {decorator}
+        def f(): g()
+        {decorator}
+        def f(): g()
+        """,
+    )
+    with pytest.raises(DefinitionError, match="was declared before"):
+        load(path)
+
+
 def test_an_action_varied_without_a_ref_of_its_own_is_a_duplicate(tmp_path: Path) -> None:
     path = write(
         tmp_path / "varied.py",

@@ -1,0 +1,67 @@
+"""Ports of services: one that is taken is named, and two services of one process do not want the same one."""
+
+from __future__ import annotations
+
+import socket
+import urllib.request
+from asyncio import to_thread
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.cli.local_installation import LocalInstallation
+from penstock.errors import ConfigurationError
+from penstock.service.health import serve_health
+from tests.flows.installation import Installation
+from tests.penstock.cli.commands import penstock
+
+MODULE = """
+from penstock import action
+
+@action(pack="ports")
+def one() -> int:
+    return 1
+"""
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that somebody listens on."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield int(other.getsockname()[1])
+
+
+async def test_a_port_that_is_taken_is_named_with_the_setting(house: Installation, taken: int) -> None:
+    parts = await house.parts()
+    parts.settings = house.settings(host="127.0.0.1", port=taken)
+    with pytest.raises(ConfigurationError, match=str(taken)) as caught:
+        await serve_health(parts)
+    assert "PENSTOCK_PORT" in str(caught.value.hint)
+
+
+async def test_dev_with_a_port_listens_on_it_and_runs_both_services(
+    named: str, tmp_path: Path, taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    monkeypatch.setenv("PENSTOCK_PORT", str(port))
+    monkeypatch.setenv("PENSTOCK_HOST", "127.0.0.1")
+    monkeypatch.setenv("PENSTOCK_GRACE", "1")
+    (tmp_path / "ports_of_dev.py").write_text(MODULE)
+    async with LocalInstallation.started(tmp_path, modules=[str(tmp_path / "ports_of_dev.py")]):
+        said = await penstock("run", "ports.one", "--wait", "--timeout", "30", "--json")
+        assert said.code == 0, said
+        answer = await to_thread(urllib.request.urlopen, f"http://127.0.0.1:{port}/live")
+        assert answer.status == 200
+
+
+async def test_a_worker_of_no_route_is_told_so(named: str, tmp_path: Path) -> None:
+    (tmp_path / "ports_of_worker.py").write_text(MODULE)
+    said = await penstock("worker", "--module", tmp_path / "ports_of_worker.py", "--routes", "")
+    assert said.code == 1
+    assert "names no route" in said.err
+    assert "should not have happened" not in said.err
