@@ -45,8 +45,8 @@ class Conflict(PenstockError):
 
 
 class WrongClock(PenstockError):
-    """This machine's clock is more than an hour off the database's: ids made by it would not be in the order of time. A
-    client makes them anew by the database's clock; set this machine's right (NTP)."""
+    """This machine's clock is more than an hour off the database's: ids made by it would not be in the order of time. They
+    are made anew, by the database's clock; set this machine's right (NTP)."""
 
 
 class IllegalMove(PenstockError):

@@ -24,13 +24,13 @@ from penstock.client.schedules import Schedules
 from penstock.client.starts import Request, Starts
 from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import Conflict, NotFound, WrongClock
-from penstock.ids import go_by, new_id
+from penstock.ids import new_id
 from penstock.messaging import broadcast
 from penstock.messaging.outbox import Publisher
 from penstock.operate.why import Why, why
 from penstock.service.assembly import make_transport
 from penstock.settings import Settings
-from penstock.store import clock, executions
+from penstock.store import executions
 from penstock.store.database import Database, Session, Transaction, retried
 from penstock.store.executions import Execution, Move, Submission
 
@@ -124,13 +124,15 @@ class Client:
         session = self._submit_sessions[self._turn]
 
         async def write() -> tuple[Transaction, list[UUID | Exception]]:
-            async with session.transaction() as tx:
-                return tx, await self._write_in(tx, group)
+            nonlocal group
+            try:
+                async with session.transaction() as tx:
+                    return tx, await self._write_in(tx, group)
+            except WrongClock:
+                group = with_new_ids(group)
+                raise
 
-        try:
-            tx, answered = await retried(write, deadline=30)
-        except WrongClock:
-            return await self._write(await with_new_ids(self.session, group))
+        tx, answered = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
         if any(submission.not_before for submission in group):
             await broadcast.due_sooner(self._publisher.transport, "timers")
@@ -233,18 +235,18 @@ class Client:
         new = new_id()
 
         async def write() -> Transaction:
-            async with self.session.transaction() as tx:
-                await commands.rerun(
-                    tx, new, id, from_failed=from_failed, from_task=from_task, by=by, reason=reason
-                )
+            nonlocal new
+            try:
+                async with self.session.transaction() as tx:
+                    await commands.rerun(
+                        tx, new, id, from_failed=from_failed, from_task=from_task, by=by, reason=reason
+                    )
+            except WrongClock:
+                new = new_id()
+                raise
             return tx
 
-        try:
-            tx = await retried(write, deadline=30)
-        except WrongClock:
-            go_by(await clock.now(self.session))
-            new = new_id()
-            tx = await retried(write, deadline=30)
+        tx = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
         return new
 

@@ -68,18 +68,20 @@ class Publishing:
         tries = 0
 
         async def write() -> tuple[Transaction, StoredEvents]:
-            nonlocal tries
+            nonlocal tries, group
             tries += 1
-            async with self._session.transaction() as tx:
-                left = group
-                if tries > 1:  # the commit before may have come through, and only its answer was lost
-                    known = {event.id for event in await events.read(tx, [event.id for event in group])}
-                    left = [event for event in group if event.id not in known]
-                return tx, await events.store(tx, left, matched=False) if left else StoredEvents([], {}, {})
+            try:
+                async with self._session.transaction() as tx:
+                    left = group
+                    if tries > 1:  # the commit before may have come through, and only its answer was lost
+                        known = {event.id for event in await events.read(tx, [event.id for event in group])}
+                        left = [event for event in group if event.id not in known]
+                    nothing = StoredEvents([], {}, {})
+                    return tx, await events.store(tx, left, matched=False) if left else nothing
+            except WrongClock:
+                group = with_new_ids(group)
+                raise
 
-        try:
-            tx, stored = await retried(write, deadline=30)
-        except WrongClock:
-            return await self._write(await with_new_ids(self._session, group))
+        tx, stored = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
         return answers.of_events(stored, group)

@@ -15,6 +15,7 @@ import asyncpg
 import tenacity
 
 from penstock.errors import ConnectionFailed, IllegalMove, InvalidInput, PenstockError, WrongClock
+from penstock.ids import go_by
 from penstock.settings import Settings
 from penstock.store import crash_points
 from penstock.store.connecting import Row as Row
@@ -42,6 +43,7 @@ _TRANSIENT = (
     asyncpg.ConfigurationLimitExceededError,
     asyncpg.InternalClientError,
     ConnectionFailed,
+    WrongClock,  # ids are made by the database's clock from then on
     OSError,
     TimeoutError,
 )
@@ -228,6 +230,10 @@ class Session:
                 except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                     connection.terminate()
                 if said := in_our_words(error):
+                    if isinstance(said, WrongClock) and not connection.is_closed():
+                        go_by(
+                            await connection.fetchval("select clock_timestamp()")
+                        )  # what is tried again has other ids
                     raise said from error
                 raise
 

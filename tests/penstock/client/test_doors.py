@@ -13,6 +13,9 @@ import pytest
 from penstock import Trigger, ids
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.ids import made_at, new_id
+from penstock.store import events
+from penstock.store.database import retried
+from penstock.store.events import NewEvent
 from tests.flows import shop
 from tests.flows.installation import Installation
 
@@ -100,6 +103,27 @@ async def test_ids_of_a_wrong_clock_are_made_anew_by_the_databases(
     stored = await house.rows("select id from execution union all select id from event")
     assert {row["id"] for row in stored} >= set(made)
     assert len(stored) == 6
+
+
+@pytest.mark.parametrize("transport", ["postgres"], indirect=True)
+async def test_a_replica_with_a_wrong_clock_drops_nothing_and_makes_ids_by_the_databases(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a handler makes is refused, and made again by the database's clock when it is tried again."""
+    monkeypatch.setattr(ids, "_state", (0, 0))
+    monkeypatch.setattr(ids, "_ahead", 0)
+    real = time.time_ns
+    with monkeypatch.context() as wrong:
+        wrong.setattr(time, "time_ns", lambda: real() + 3 * 86_400 * 10**9)
+        parts = await house.parts()
+
+        async def handle() -> None:
+            async with parts.database.session().transaction() as tx:
+                await events.store(tx, [NewEvent(new_id(), "t", "public", "{}", None)], matched=True)
+
+        await retried(handle, deadline=20)
+    [row] = await house.rows("select id from event")
+    assert near(made_at(row["id"]), datetime.now(UTC))
 
 
 def near(one: datetime, other: datetime) -> bool:
