@@ -20,8 +20,8 @@ from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.workflows.progress import TaskProgress
 from penstock.moves import COMPLETED, STATUSES
+from penstock.store import execution_list, inquiries, log_lines
 from penstock.store import executions as store
-from penstock.store import inquiries, log_lines
 from penstock.store.database import Session
 
 
@@ -37,7 +37,7 @@ def executions(
     if status is not None and status not in STATUSES:
         raise InvalidInput(f"there is no status {status!r}", hint=f"There are: {', '.join(STATUSES)}.")
     rows = with_session(
-        lambda session: store.page(
+        lambda session: execution_list.page(
             session, status=status, action=action, before=before, limit=limit, children=children
         )
     )
