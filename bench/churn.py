@@ -33,7 +33,7 @@ from bench.workloads import noop
 from penstock import Client, Definitions
 from penstock.operate.apply import apply
 from penstock.settings import Settings
-from penstock.store import executions, migrate
+from penstock.store import execution_list, migrate
 from penstock.store.database import Database
 from tests.servers import reaper
 
@@ -124,7 +124,7 @@ async def churn(
             await asyncio.sleep(0.02)
         if (begun - first) % 5000 == 0:
             began = time.perf_counter()
-            await executions.page(client.session)
+            await execution_list.page(client.session)
             pages.append(time.perf_counter() - began)
     return pages
 
