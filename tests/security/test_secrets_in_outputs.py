@@ -100,7 +100,7 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
     body, headers = b'{"pass": "%sletter"}' % HIDDEN.encode(), '{"x-penstock-trigger": "vault.arrived"}'
     kept = KeptLetter(letter, queues.EVENT_RECEIVED, "InvalidInput", None, "a", body, headers, "f")
     async with house.session.transaction() as tx:
-        await dead_letters.keep(tx, kept)
+        await dead_letters.keep(tx, [kept])
     await house.until("select 1 from execution where id = $1 and finished_at is not null", run)
     await house.until("select 1 from execution where id = $1 and finished_at is not null", failed)
     await house.until("select 1 from execution where id = $1 and status = 'waiting'", asked)
