@@ -4,21 +4,19 @@ and what stood for work ends, frees its slots and wakes its workflow."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 from uuid import UUID
 
 import pika
 import pytest
 
 from penstock import Limit, action
-from penstock.client import dead_letters
 from penstock.language.workflows import from_yaml
 from penstock.messaging import envelope
-from penstock.messaging.relay import RETURNS, relay
 from penstock.messaging.transports import Message
 from penstock.store import queues
 from tests.flows import shop
 from tests.flows.installation import Installation
+from tests.flows.letters import letter, scheduled
 from tests.penstock.messaging.transports.broker import plain_pika
 
 QUEUE = "penstock.work.default"
@@ -55,17 +53,6 @@ async def cluster(database: str, vhost: str) -> AsyncIterator[Installation]:
             await parts.transport.declare(queue)
         await house.executor()
         yield house
-
-
-async def scheduled(house: Installation, ref: str = "shop.charge", **params: Any) -> UUID:
-    id = await house.client.start(ref, params or {"order": 7})
-    await house.until("select 1 from execution where id = $1 and status = 'scheduled'", id)
-    return id
-
-
-async def letter(house: Installation, reason: str) -> dict[str, Any]:
-    [row] = await house.until("select * from dead_letter where reason like $1", f"%{reason}%")
-    return dict(row)
 
 
 async def fails(house: Installation, id: UUID, reason: str) -> None:
@@ -238,80 +225,3 @@ async def test_a_dead_letter_changes_nothing_that_went_on_meanwhile(waiting: Ins
     await waiting.until("select 1 from dead_letter")
     assert (await waiting.client.get(id)).status == "completed"
     await waiting.sound()
-
-
-async def test_what_the_broker_has_no_queue_for_is_kept_in_the_end(house: Installation) -> None:
-    await house.apply(*shop.ALL)
-    parts = await house.parts()
-    await house.rows(
-        "insert into outbox (queue, ids, due_at, tries) "
-        "values ('nobody.knows', array[gen_random_uuid()], clock_timestamp() - interval '2 minutes', $1) returning 1",
-        RETURNS - 2,
-    )
-    session = parts.database.session()
-    if parts.transport.name == "rabbitmq":
-        assert await relay(parts.transport, session, 0.0) == 0
-        [row] = await house.rows("select tries, error, due_at > clock_timestamp() as later from outbox")
-        assert (row["tries"], row["later"]) == (RETURNS - 1, True)
-        await house.rows("update outbox set due_at = clock_timestamp() returning 1")
-    assert await relay(parts.transport, session, 0.0) == 1
-    found = await letter(house, "unroutable")
-    assert (found["queue"], found["type"]) == ("nobody.knows", "nobody.knows")
-    assert not await house.rows("select 1 from outbox")
-
-
-async def test_what_tells_whoever_listens_does_not_stay(house: Installation) -> None:
-    """Whoever staged it died: it is nobody's work, and soon gone; where the outbox is the queue, too."""
-    await house.rows(
-        "insert into outbox (queue, ids, due_at) select q, array[gen_random_uuid()], clock_timestamp() "
-        "from unnest(array['inquiry.created', 'execution.status.failed', 'nobody.knows']) q returning 1"
-    )
-    parts = await house.parts()
-    for only in (None, [queues.STATUS_MOVED]):
-        await relay(parts.transport, parts.database.session(), 0.0, only=only)
-    assert [row["queue"] for row in await house.rows("select queue from outbox")] == ["nobody.knows"]
-    assert not await house.rows("select 1 from dead_letter")
-
-
-async def test_what_was_unroutable_is_replayed(database: str, vhost: str) -> None:
-    async with Installation(database, vhost) as house:
-        await house.apply(*shop.ALL)
-        id = await house.client.start("shop.charge", {"order": 7})
-        parts = await house.parts()
-        await house.client.flush()  # nobody has declared the queue: it comes back
-        await house.rows("update outbox set tries = $1, due_at = clock_timestamp() returning 1", RETURNS - 1)
-        assert await relay(parts.transport, parts.database.session(), 0.0) == 1
-        found = await letter(house, "unroutable")
-        await house.executor()
-        await house.worker(*shop.ALL)
-        assert "execution.requested" in await dead_letters.replay(house.client, found["id"])
-        assert await house.client.result(id, timeout=20) == {"order": 7, "charged": 0}
-        await house.sound()
-
-
-async def test_work_without_a_worker_is_never_a_dead_letter(database: str, vhost: str) -> None:
-    async with Installation(database, vhost) as house:
-        await house.apply(*shop.ALL)
-        await house.executor()
-        id = await scheduled(house)
-        await house.rows("update outbox set tries = 50, due_at = clock_timestamp() returning 1")
-        await house.until("select 1 from outbox where tries > 50 and queue = 'work.default'")
-        assert not await house.rows("select 1 from dead_letter")
-        await house.until("select 1 from outbox where due_at > clock_timestamp() + interval '60 seconds'")
-        await house.worker(*shop.ALL)
-        assert await house.client.result(id, timeout=20) == {"order": 7, "charged": 0}
-
-
-async def test_nothing_is_held_against_a_message_while_there_is_no_broker(house: Installation) -> None:
-    if (await house.parts()).transport.name == "postgres":
-        return  # there the outbox is the queue
-    await house.apply(*shop.ALL)
-    parts = await house.parts()
-    await parts.transport.close()
-    await house.rows(
-        "insert into outbox (queue, ids, due_at) "
-        "values ('execution.requested', array[gen_random_uuid()], clock_timestamp() - interval '1 hour') returning 1"
-    )
-    assert await relay(parts.transport, parts.database.session(), 0.0) == 0
-    [row] = await house.rows("select tries, due_at <= clock_timestamp() as due from outbox")
-    assert (row["tries"], row["due"]) == (0, True)
