@@ -43,6 +43,9 @@ async def test_what_was_lost_with_its_worker_is_not_what_took_too_long(house: By
     id = await house.running(ref)
     await house.pass_time()  # and its worker is heard of no more since it claimed that
     await house.rows("update process set beat_at = clock_timestamp() - interval '1 hour' returning 1")
+    await house.rows(
+        "insert into process (id, kind, name) values (gen_random_uuid(), 'executor', 'lives') returning 1"
+    )
     session = house.own.database.session()
     await end_overdue.turn(house.own, session)
     assert await house.stands(id) == "running", "who is dead is the sweeper's to say"
