@@ -111,54 +111,6 @@ async def test_what_expires_fails_and_wakes_its_workflow(cluster: Installation, 
     await cluster.sound()
 
 
-@pytest.mark.parametrize("key", ["shop.order_placed", "died.work.default", "dead"])
-async def test_an_event_that_expires_fails_no_execution_whatever_it_says(
-    database: str, vhost: str, key: str
-) -> None:
-    """Its producer may write to the exchange of events, and nowhere else."""
-    async with Installation(database, vhost, restage_age=60, relay_age=60) as house:
-        await house.apply(*shop.ALL)
-        parts = await house.parts()
-        for queue in ("execution.requested", "work.default"):
-            await parts.transport.declare(queue)
-        executor = await house.executor()
-        id = await scheduled(house)
-        await house.ended(executor)  # so that events wait, and expire
-        with plain_pika(vhost) as channel:
-            channel.basic_publish(
-                "penstock.events",
-                key,
-                envelope.encode("work", [id]),
-                pika.BasicProperties(
-                    expiration="1",
-                    type="work",
-                    headers={
-                        "x-penstock-queue": "work.default",
-                        "x-penstock-reason": "rejected",
-                        "x-death": [
-                            {"queue": QUEUE, "reason": "rejected", "count": 1, "routing-keys": ["a"]}
-                        ],
-                    },
-                ),
-            )
-        await house.executor()
-        found = await letter(house, "expired")
-        assert (found["queue"], (await house.client.get(id)).status) == ("event.received", "scheduled")
-        await house.worker(*shop.ALL)
-        assert await house.client.result(id, timeout=20) == {"order": 7, "charged": 0}
-        await house.sound()
-
-
-async def test_a_letter_of_another_route_fails_nothing(waiting: Installation) -> None:
-    id = await scheduled(waiting)
-    headers = {"x-penstock-reason": "rejected", "x-penstock-queue": "work.elsewhere"}
-    body = envelope.encode("work", [id])
-    await waiting.put(Message(queues.DEAD, body, id="odd", type="work", headers=headers))
-    assert (await letter(waiting, "rejected"))["queue"] == "work.elsewhere"
-    assert (await waiting.client.get(id)).status == "scheduled"
-    await waiting.sound()
-
-
 async def test_what_is_delivered_too_often_fails(cluster: Installation, vhost: str) -> None:
     id = await scheduled(cluster)
     deliveries = 0
