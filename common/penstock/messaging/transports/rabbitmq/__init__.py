@@ -24,10 +24,16 @@ from penstock.messaging.transports.rabbitmq.publisher import Publisher
 from penstock.messaging.transports.rabbitmq.topology import Names, QueueType, Topology
 from penstock.messaging.transports.rabbitmq.watchdog import watch
 from penstock.store import crash_points
+from penstock.store.queues import DEAD, EVENT_RECEIVED
 
 __all__ = ["RabbitMQTransport"]
 
 log = structlog.get_logger(__name__)
+
+
+SETTLED = 1.0
+"""Seconds between a look that finds a queue missing and its declaration. A broker tells the consumers of a queue that was
+deleted, but not (seen with 3.10.8) if the queue is there again at that moment: then they would wait for nothing."""
 
 
 class RabbitMQTransport:
@@ -179,8 +185,8 @@ class RabbitMQTransport:
         return listener
 
     def _doubt(self, keys: Collection[str]) -> None:
-        """Something came back, or an exchange may be gone: look at once, if it is anything that we have declared."""
-        if not keys or not self._known.keys().isdisjoint(keys):
+        """Something came back, or an exchange may be gone: look at once, if it is anything of ours."""
+        if not keys or not {DEAD, EVENT_RECEIVED, *self._known}.isdisjoint(keys):
             self._doubted.set()
 
     async def _look_after_topology(self) -> None:
@@ -192,7 +198,10 @@ class RabbitMQTransport:
                     await self._doubted.wait()
             self._doubted.clear()
             try:
-                await self._prepare(await self._consuming.connection(wait=RECONNECT_WAIT))
+                connection = await self._consuming.connection(wait=RECONNECT_WAIT)
+                if not await self._bound_again(connection):
+                    await asyncio.sleep(SETTLED)
+                    await self._prepare(connection)
                 for listener in self._listeners:
                     await listener.bind()
                 self._missing = ""
@@ -203,6 +212,24 @@ class RabbitMQTransport:
             except ConnectionFailed as error:
                 log.debug("rabbitmq_topology_not_looked_at", reason=error.message)
             await asyncio.sleep(min(1.0, self._looking_after))  # however much comes back
+
+    async def _bound_again(self, connection: Connection) -> bool:
+        """Whether every queue is there, and bound by now."""
+        if not self._topology.declares:
+            return False
+        async with answered():
+            channel = await connection.channel(publisher_confirms=False)
+        try:
+            await self._topology.exchanges(channel)
+            for queue in {DEAD, EVENT_RECEIVED, *self._known}:
+                await self._topology.bind(channel, queue)
+        except ConnectionFailed as error:
+            if isinstance(error.__cause__, ChannelNotFoundEntity):
+                return False
+            raise
+        finally:
+            await close_channel(channel)
+        return True
 
     async def _prepare(self, connection: Connection) -> None:
         """On every new connection, and now and then: the broker may have lost what was there."""

@@ -86,14 +86,25 @@ class Topology:
 
     async def prepare(self, channel: Channel) -> None:
         """The exchanges, the dead letters and the queue of foreign events."""
+        await self.exchanges(channel)
+        await self.queue(channel, DEAD)
+        await self.queue(channel, EVENT_RECEIVED)
+
+    async def exchanges(self, channel: Channel) -> None:
         names = self.names
         await self._exchange(channel, names.work_exchange, "direct")
         await self._exchange(channel, names.events_exchange, "topic")
         await self._exchange(channel, names.dead_exchange, "topic")
         await self._exchange(channel, names.control_exchange, "fanout")
         await self._exchange(channel, names.status_exchange, "topic")
-        await self.queue(channel, DEAD)
-        await self.queue(channel, EVENT_RECEIVED)
+
+    async def bind(self, channel: Channel, logical: str) -> None:
+        """The bindings of a queue that is there. Raises ConnectionFailed, of a ChannelNotFoundEntity, where it is not."""
+        name = self.names.queue(logical)
+        async with answered():
+            await channel.queue_declare(name, passive=True)
+            for exchange, key in self.bindings(logical):
+                await channel.queue_bind(name, exchange, key)
 
     async def queue(self, channel: Channel, logical: str) -> None:
         """One queue and its bindings. Raises ConfigurationError, saying what to do."""

@@ -254,3 +254,21 @@ async def test_whatever_an_operator_deletes_is_declared_again_though_nothing_rec
 
     await until(told)
     await hearing
+
+
+async def test_no_consumer_of_a_deleted_queue_is_forgotten(
+    on_broker: Open, broker: RabbitMQ, request: pytest.FixtureRequest
+) -> None:
+    """However often replicas look whether it is there."""
+    replicas = [await on_broker(topology_interval=0.05, watchdog_interval=600) for _ in range(3)]
+    subscriptions = [await replica.subscribe(QUEUE, 1) for replica in replicas]
+    with plain_pika(broker.url(request.node.name)) as channel:
+        channel.queue_delete(f"penstock.{QUEUE}")
+
+    async def taken() -> bool:
+        return await replicas[0].publish([message("back")]) == [True]
+
+    for _ in subscriptions:  # each holds one, so the next goes to another
+        await until(taken)
+    got = await asyncio.gather(*(receive(subscription, 1) for subscription in subscriptions))
+    assert [bodies(deliveries) for deliveries in got] == [["back"]] * 3
