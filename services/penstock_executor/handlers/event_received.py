@@ -31,7 +31,7 @@ async def handle(batch: Batch, tx: Transaction) -> None:
     new: dict[UUID, tuple[Delivery, events.NewEvent]] = {}
     for delivery in batch.deliveries:
         try:
-            event = _event(delivery, triggers)
+            event = _event(delivery, triggers, tx.settings.payload_cap)
         except PenstockError as error:
             batch.refuse(delivery, error)
         else:
@@ -49,14 +49,14 @@ async def handle(batch: Batch, tx: Transaction) -> None:
         await rule_matching.match(tx, await events.read(tx, answer.stored))
 
 
-def _event(delivery: Delivery, triggers: Mapping[str, Schema]) -> events.NewEvent:
+def _event(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> events.NewEvent:
     """The event of a delivery. Raises what the dead letter will give as its reason."""
     if UNREADABLE in delivery.headers:
         raise Undecodable(f"its properties cannot be read: {delivery.headers[UNREADABLE]}")
     tenant = check_tenant(delivery.headers.get("tenant", DEFAULT_TENANT))
     message_id = None if delivery.id is None else check_name(delivery.id, "the message id")
     source = check_name(delivery.app_id, "the app id") if delivery.app_id else None
-    payload = _payload(delivery, triggers)
+    payload = _payload(delivery, triggers, cap)
     return events.NewEvent(
         id=new_id(),
         trigger=delivery.routing_key or "",
@@ -68,20 +68,26 @@ def _event(delivery: Delivery, triggers: Mapping[str, Schema]) -> events.NewEven
     )
 
 
-def _payload(delivery: Delivery, triggers: Mapping[str, Schema]) -> bytes:
-    """The payload as canonical JSON, if it fits the schema of its trigger."""
+def _payload(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> bytes:
+    """The payload as canonical JSON, if it fits the schema of its trigger. A body that is too long is not even parsed: many
+    at once would take several times the memory."""
     schema = triggers.get(delivery.routing_key or "")
     if schema is None:
         raise NotFound(
             f"unknown trigger {delivery.routing_key!r}",
             hint="The routing key has to be the ref of a trigger; see `penstock triggers list`.",
         )
+    if len(delivery.body) > cap:
+        raise InvalidInput(
+            f"payload of {delivery.routing_key} has {len(delivery.body):,} bytes; at most {cap:,} are taken",
+            hint="Put large data in an object store and send a link, or raise PENSTOCK_PAYLOAD_CAP.",
+        )
     try:
         payload = orjson.loads(delivery.body)
     except orjson.JSONDecodeError as error:
         raise Undecodable(f"the body is not JSON: {error}") from None
     try:
-        return schema.check(payload, what="payload")
+        return schema.check(payload, what="payload", cap=cap)
     except InvalidInput as error:
         raise InvalidInput(f"payload of {delivery.routing_key}: {error.message}", hint=error.hint) from None
 

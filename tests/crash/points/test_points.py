@@ -14,6 +14,7 @@ from tests.servers.postgres import Postgres
 AROUND = {
     "common/penstock/client/caller_transaction.py": "a transaction of the caller's own, which he commits",
     "common/penstock/store/database.py": "the primitive itself",
+    "common/penstock/store/heartbeats.py": "the lock of a new connection, taken before anything is done on it",
     "common/penstock/store/functions.py": "an operator's, not a service's",
     "common/penstock/store/migrate.py": "an operator's, not a service's",
     "common/penstock/messaging/transports/rabbitmq/consumer.py": "the transport's own ack",
