@@ -6,7 +6,7 @@ BIN := .venv/bin
 # More arguments for pytest or the benchmark: make test ARGS="tests/servers -x"
 ARGS ?=
 # Processes that share the tests; each starts servers of its own.
-JOBS ?= 3
+JOBS ?= $(shell expr $$(nproc) + 1)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -18,15 +18,18 @@ from penstock.errors import PenstockError, Undecodable
 from penstock.messaging import broadcast, envelope
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
+from penstock.messaging.pieces import PIECE, pieces
 from penstock.messaging.retry_log import RetryLog, reason_of
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery, Message, Transport
 from penstock.store import queues
-from penstock.store.database import Database, Transaction, retried
+from penstock.store.database import Database, Transaction, is_transient, retried
 
 log = structlog.get_logger()
 
 
-Refused = tuple[Delivery, Exception]
+Refused = tuple[Delivery, str]
+"""A delivery, and the reason for its dead letter. No exception: it would hold the frames that hold the delivery, and so the
+body would stay in memory until a garbage collection finds the circle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Batch:
     """Deliveries that the handler refuses, and why: they go to the dead letters once the others are committed."""
 
     def refuse(self, delivery: Delivery, error: PenstockError) -> None:
-        self.refused.append((delivery, error))
+        self.refused.append((delivery, reason_of(error)))
 
 
 Handler = Callable[[Batch, Transaction], Awaitable[None]]
@@ -150,25 +153,21 @@ class Consumer:
                 ids |= dict.fromkeys(envelope.decode(delivery.body).ids)
                 good.append(delivery)
             except Undecodable as error:
-                refused.append((delivery, error))
+                refused.append((delivery, reason_of(error)))
         await self._bury(refused)
         return good, sorted(ids)
 
     async def _transact(self, batch: Batch) -> None:
-        failed: Exception | None = None
-
         async def handle() -> Transaction:
-            nonlocal failed
-            if failed is not None:
-                self._retries.inc()
-                self._retry_log.add(failed)
             batch.refused.clear()
             try:
                 with self._seconds.time():
                     async with self._session.transaction() as tx:
                         await self.route.handle(batch, tx)
             except Exception as error:
-                failed = error
+                if is_transient(error):  # and so it is tried again
+                    self._retries.inc()
+                    self._retry_log.add(error)
                 raise
             return tx
 
@@ -186,7 +185,7 @@ class Consumer:
             return
         (delivery,) = deliveries
         if self.route.raw:
-            await self._bury([(delivery, error)])
+            await self._bury([(delivery, reason_of(error))])
             return
         decoded = envelope.decode(delivery.body)
         for id in decoded.ids:
@@ -215,8 +214,8 @@ class Consumer:
     async def _bury(self, refused: Sequence[Refused]) -> None:
         """Put these among the dead letters, all that have the same reason at once."""
         by_reason: dict[str, list[Delivery]] = {}
-        for delivery, error in refused:
-            by_reason.setdefault(reason_of(error), []).append(delivery)
+        for delivery, reason in refused:
+            by_reason.setdefault(reason, []).append(delivery)
         for reason, deliveries in by_reason.items():
             log.warning(
                 "message.dead",
@@ -226,7 +225,12 @@ class Consumer:
                 reason=reason,
             )
             self._dead.inc(len(deliveries))
-        await asyncio.gather(*(self._dead_letter(letters, why) for why, letters in by_reason.items()))
+        if sum(len(delivery.body) for delivery, _ in refused) <= PIECE:
+            await asyncio.gather(*(self._dead_letter(letters, why) for why, letters in by_reason.items()))
+        else:
+            for reason, letters in by_reason.items():
+                for piece in pieces(letters, lambda letter: len(letter.body)):
+                    await self._dead_letter(piece, reason)
 
     async def _dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> None:
         await retried(lambda: self._subscription.dead_letter(deliveries, reason))

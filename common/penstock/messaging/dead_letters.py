@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import orjson
 
 from penstock.ids import new_id
 from penstock.language.schemas.value_checks import storable
+from penstock.messaging.pieces import pieces
 from penstock.messaging.transports import Delivery
 from penstock.store import dead_letters
 from penstock.store.database import Transaction
@@ -23,8 +24,6 @@ APP = "x-penstock-app"
 
 LARGEST = 1024 * 1024
 """Bytes of a body that are kept."""
-PIECE = 4 * LARGEST
-"""Bytes of bodies that are written at once, or one body."""
 LONGEST = 2000
 """Characters of a reason that are kept."""
 
@@ -51,20 +50,8 @@ async def keep(tx: Transaction, letters: Sequence[Letter]) -> None:
         before = kept.get(one.fingerprint)
         kept[one.fingerprint] = one if before is None else replace(one, count=before.count + 1)
     # In the order in which everybody locks rows.
-    for piece in _pieces([kept[fingerprint] for fingerprint in sorted(kept)]):
+    for piece in pieces([kept[fingerprint] for fingerprint in sorted(kept)], lambda letter: len(letter.body)):
         await dead_letters.keep(tx, piece)
-
-
-def _pieces(letters: Sequence[KeptLetter]) -> Iterator[Sequence[KeptLetter]]:
-    """Cut where the bodies get too many bytes for one statement."""
-    start = size = 0
-    for end, letter in enumerate(letters):
-        size += len(letter.body)
-        if size > PIECE and end > start:
-            yield letters[start:end]
-            start, size = end, len(letter.body)
-    if letters:
-        yield letters[start:]
 
 
 def _kept(letter: Letter) -> KeptLetter:
