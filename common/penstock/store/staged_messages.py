@@ -10,9 +10,10 @@ from uuid import UUID
 
 @dataclass(slots=True)
 class StagedMessage:
-    """An envelope: a row of the outbox, the queue that it is for, and the ids in it."""
+    """An envelope: a row of the outbox, the queue that it is for, and the ids in it. A hint for a process that waits for these
+    ends has no row, and its queue is the channel of that process."""
 
-    outbox_id: int
+    outbox_id: int | None
     queue: str
     ids: list[UUID]
 
