@@ -38,18 +38,8 @@ class Report:
         return self.attempt.event.execution_id
 
     def as_end(self) -> AttemptEnd:
-        event, ending = self.attempt.event, self.ending
-        return AttemptEnd(
-            execution_id=event.execution_id,
-            attempt=event.attempt,
-            status=ending.status,
-            result=ending.result,
-            error=ending.error,
-            delay=ending.delay,
-            until=ending.until,
-            reason=ending.reason,
-            followed=self.attempt.version.followed,
-        )
+        event, followed = self.attempt.event, self.attempt.version.followed
+        return AttemptEnd.of(event.execution_id, event.attempt, self.ending, followed=followed)
 
 
 class Reports:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from penstock.language.after_attempt import Ending
 from penstock.language.policies import DEFAULT_ATTEMPT_TIMEOUT
 from penstock.store.database import Session, Transaction
 from penstock.store.rows import rows_as
@@ -128,6 +129,21 @@ class AttemptEnd:
     until: datetime | None
     reason: str | None
     followed: bool
+
+    @classmethod
+    def of(cls, execution_id: UUID, attempt: int, ending: Ending, *, followed: bool) -> AttemptEnd:
+        """An attempt that ends like this."""
+        return cls(
+            execution_id,
+            attempt,
+            ending.status,
+            ending.result,
+            ending.error,
+            ending.delay,
+            ending.until,
+            ending.reason,
+            followed,
+        )
 
 
 @dataclass(slots=True)

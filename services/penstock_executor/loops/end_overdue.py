@@ -47,17 +47,8 @@ def _end(overdue: OverdueAttempt) -> AttemptEnd:
     options = orjson.loads(overdue.options) if overdue.options else {}
     retry = RetryPolicy.model_validate(options.get("retry") or definition.get("retry") or {})
     ending = ending_of(Outcome.timed_out(overdue.timeout), retry, overdue.failures)
-    return AttemptEnd(
-        execution_id=overdue.execution_id,
-        attempt=overdue.attempt,
-        status=ending.status,
-        result=ending.result,
-        error=ending.error,
-        delay=ending.delay,
-        until=ending.until,
-        reason=ending.reason,
-        followed=bool(definition.get("on_success") or definition.get("on_failure")),
-    )
+    followed = bool(definition.get("on_success") or definition.get("on_failure"))
+    return AttemptEnd.of(overdue.execution_id, overdue.attempt, ending, followed=followed)
 
 
 def _tell(ends: Sequence[AttemptEnd], moved: set[UUID]) -> None:
