@@ -1,28 +1,21 @@
-"""Waiting for results: whoever ends what is awaited tells this process, which then looks for all who wait, in one query.
-
-It also looks now and then: a hint is lost with the connection or the process that had it to send, and none comes by a pooler.
-"""
+"""Waiting for results: one batched query for everybody who waits in this process, never a poll per waiter."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 import orjson
 
 from penstock.errors import ExecutionFailed, NotFound
-from penstock.ids import new_id
 from penstock.moves import COMPLETED
-from penstock.store import awaited, executions
-from penstock.store.database import Database, Row, retried
+from penstock.store import executions
+from penstock.store.database import Session, retried
 from penstock.store.executions import ExecutionEnd
-from penstock.store.queues import AWAITED
 
 FIRST, MOST = 0.01, 1.0
-"""Seconds between looks when nobody tells anything: soon after a waiter came, for what was ending just then; rarer later."""
+"""Seconds between looks: soon after a waiter came or something ended, rarer while nothing happens."""
 OUTAGE = 60.0
 """Seconds without an answer from PostgreSQL after which whoever waits is told so. They may wait again."""
 GONE = 1.0
@@ -30,20 +23,13 @@ GONE = 1.0
 
 
 class ResultWatch:
-    """Waits for all awaited executions at once, on a session of its own."""
+    """Looks for all awaited executions at once."""
 
-    def __init__(self, database: Database) -> None:
-        self._channel = AWAITED + new_id().hex
-        self._session = database.session(relaxed=True, opened=self._opened)
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._waiting: dict[UUID, list[asyncio.Future[ExecutionEnd]]] = {}
-        self._registered: set[UUID] = set()
         self._looking: asyncio.Task[None] | None = None
-        self._woken = asyncio.Event()
-        self._began = False
-
-    async def _opened(self, connection: asyncpg.Connection[Row]) -> None:
-        if not self._session.pooler:  # whose sessions go to somebody else after each transaction
-            await awaited.listen(connection, self._channel, self._woken.set)
+        self._came = asyncio.Event()
 
     async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
         """The result of an execution once it has ended. Raises ExecutionFailed, NotFound, TimeoutError, and what PostgreSQL
@@ -67,7 +53,7 @@ class ResultWatch:
         id = UUID(str(id))  # an id that came as text would never be found among those that have ended
         future: asyncio.Future[ExecutionEnd] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id, []).append(future)
-        self._woken.set()
+        self._came.set()
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._watch(), name="watch")
         try:
@@ -90,37 +76,20 @@ class ResultWatch:
                     future.set_exception(error)
 
     async def _look(self) -> None:
-        loop = asyncio.get_running_loop()
-        pause, told = FIRST, loop.time()
+        pause, quiet = FIRST, 0.0
         while self._waiting:
-            self._woken.clear()
+            self._came.clear()
             rows = await retried(
                 lambda: executions.finished(self._session, list(self._waiting)), deadline=OUTAGE
             )
             for row in rows:
                 self._resolve(row.id, row)
-            if await self._register():
-                pause, told = FIRST, loop.time()
-                continue  # what ended meanwhile was told to nobody
-            if rows:
-                pause, told = FIRST, loop.time()
-            elif loop.time() - told > GONE:
+            quiet = 0.0 if rows else quiet + pause
+            if quiet > GONE:
                 await self._find_gone()
-                told = loop.time()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._woken.wait()
-            pause = min(MOST, pause * 2)
-
-    async def _register(self) -> bool:
-        """Be told of the ends of those that somebody has come to wait for. Says whether there are any."""
-        self._registered &= self._waiting.keys()
-        new = [] if self._session.pooler else [id for id in self._waiting if id not in self._registered]
-        if new:
-            await retried(lambda: awaited.register(self._session, new, self._channel), deadline=OUTAGE)
-            self._registered.update(new)
-            self._began = True
-        return bool(new)
+                quiet = 0.0
+            pause = FIRST if rows or self._came.is_set() else min(MOST, pause * 1.5)
+            await asyncio.sleep(pause)
 
     async def _find_gone(self) -> None:
         """Executions that are not in the hot table any more, or never were."""
@@ -144,9 +113,3 @@ class ResultWatch:
     async def close(self) -> None:
         if self._looking is not None:
             self._looking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._looking
-        if self._began:
-            with contextlib.suppress(Exception):  # what is left is dropped with its age
-                async with asyncio.timeout(1):
-                    await awaited.forget(self._session, self._channel)

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import structlog
 
 from penstock.messaging import messages
 from penstock.messaging.transports import Transport
-from penstock.store import awaited, outbox, queues
+from penstock.store import outbox, queues
 from penstock.store.database import Database, is_transient, retried
 from penstock.store.staged_messages import StagedMessage
 
@@ -42,31 +41,17 @@ class Publisher:
 
     def publish(self, staged: Sequence[StagedMessage]) -> None:
         """Start publishing. What is not confirmed stays in the outbox, for a relay."""
-        hints = [one for one in staged if one.outbox_id is None]
-        if hints:
-            self._begin(self._tell(hints))
-            staged = [one for one in staged if one.outbox_id is not None]
-        if staged:
-            self._begin(self._publish(staged))
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="publish")
+        if not staged:
+            return
+        task = asyncio.create_task(self._publish(staged), name="publish")
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
-
-    async def _tell(self, hints: Sequence[StagedMessage]) -> None:
-        """Who misses a hint looks by itself a little later."""
-        try:
-            await awaited.tell(self._session, hints)
-        except Exception as error:
-            if not is_transient(error):
-                log.exception("publish.not_told")
 
     async def _publish(self, staged: Sequence[StagedMessage]) -> None:
         async with self._room:
             try:
                 confirmed = await self.transport.publish(
-                    [messages.message(one.outbox_id, one.queue, one.ids) for one in staged if one.outbox_id]
+                    [messages.message(one.outbox_id, one.queue, one.ids) for one in staged]
                 )
             except Exception as error:
                 if not is_transient(error):
@@ -78,7 +63,7 @@ class Publisher:
 
     def settle(self, done: Sequence[StagedMessage]) -> None:
         """These are published, or need not be any more: they leave the outbox soon."""
-        self._confirmed += [one.outbox_id for one in done if one.outbox_id is not None]
+        self._confirmed += [one.outbox_id for one in done]
         if self._confirmed and (self._deleting is None or self._deleting.done()):
             self._deleting = asyncio.create_task(self._delete(), name="outbox.delete")
 

@@ -32,10 +32,6 @@ ANNOUNCEMENTS = (STATUS_MOVED, INQUIRY_CREATED)
 """No queues: a message staged for a name that begins so tells other programs what happened, and may be dropped."""
 
 
-AWAITED = "ended."
-"""No queue either: a hint for the process whose channel of NOTIFY begins so, that ends which it waits for are there."""
-
-
 def is_work(name: str) -> bool:
     """Whether it is the queue of a route."""
     return name.startswith(WORK)

@@ -10,10 +10,9 @@ from uuid import UUID
 
 @dataclass(slots=True)
 class StagedMessage:
-    """An envelope: a row of the outbox, the queue that it is for, and the ids in it. A hint for a process that waits for these
-    ends has no row, and its queue is the channel of that process."""
+    """An envelope: a row of the outbox, the queue that it is for, and the ids in it."""
 
-    outbox_id: int | None
+    outbox_id: int
     queue: str
     ids: list[UUID]
 

@@ -44,12 +44,3 @@ create table untold (
     execution_id uuid primary key,
     since timestamptz not null default clock_timestamp()
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-
--- Who waits for which end, by the channel of its process. A hint alone, which need not outlive the server: whoever waits also
--- looks now and then. Insert and delete only.
-create unlogged table awaited (
-    execution_id uuid not null,
-    channel text not null,
-    since timestamptz not null default clock_timestamp(),
-    primary key (execution_id, channel)
-) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);

@@ -47,7 +47,6 @@ def keyed(settings: Settings) -> Mapping[str, int]:
         # No longer than the archive: an enforcement says that its execution is somewhere.
         "enforcement": min(keys, settings.archive_retention_days),
         "workflow_command": settings.archive_retention_days,
-        "awaited": 1,  # who waits for longer than that looks now and then
     }
 
 

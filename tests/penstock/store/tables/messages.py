@@ -42,13 +42,3 @@ dead_letter = Table(
     Column("last_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Index("dead_letter_last", "last_at"),
 )
-
-
-awaited = Table(
-    "awaited",
-    METADATA,
-    Column("execution_id", UUID, primary_key=True),
-    Column("channel", Text, primary_key=True),
-    Column("since", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
-    prefixes=["UNLOGGED"],
-)
