@@ -1,7 +1,7 @@
 -- Who starts next before these keys, where no lane needs another key too: the best of each key's lanes, in one statement, as
 -- many as there is room for, and takes them out of their lanes. The caller holds the keys' locks.
--- A row that somebody else holds (perhaps to cancel it) is not waited for. Its slot is kept for it until a wake row lets
--- somebody look again: who holds the row may die.
+-- A row that somebody else holds (perhaps to cancel it) is not waited for, and nobody behind it starts. Who holds the row to end
+-- it promotes the others; a wake row lets somebody look again soon, since he may only have looked, or die.
 -- planner: lookups
 create or replace function choose_at_once(
     p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]
@@ -42,11 +42,15 @@ begin
                       and e.status = 'queued' for no key update skip locked);
     if cardinality(v_locked) < cardinality(p_chosen) then
         v_stuck := array(select distinct c.keys[1] from unnest(p_chosen) c where c.id <> all (v_locked));
-        update waiter set since = clock_timestamp()
-        where execution_id = any (array(select c.id from unnest(p_chosen) c where c.id <> all (v_locked)));
         insert into wake (limit_id, group_value, at)
         select k.limit_id, k.group_value, clock_timestamp() + interval '100 milliseconds' from unnest(v_stuck) k;
-        p_chosen := array(select c from unnest(p_chosen) c where c.id = any (v_locked));
+        p_chosen := array(
+            select c from unnest(p_chosen) c
+            where not exists (
+                select from unnest(p_chosen) s
+                where s.id <> all (v_locked) and s.keys = c.keys
+                    and (s.rank, s.turn, s.ready_at, s.id) <= (c.rank, c.turn, c.ready_at, c.id)));
+        v_locked := array(select c.id from unnest(p_chosen) c);
     end if;
     perform leave_line(v_locked, true);
     p_again := array(select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m

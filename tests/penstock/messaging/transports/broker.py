@@ -56,10 +56,12 @@ def short_of_memory(server: RabbitMQ) -> Iterator[None]:
 
 @contextmanager
 def plain_pika(url: str) -> Iterator[BlockingChannel]:
-    """A channel of a client that knows nothing of Penstock."""
+    """A channel of a client that knows nothing of Penstock. It waits for confirms: what has none may be lost with the channel."""
     connection = pika.BlockingConnection(pika.URLParameters(url))
     try:
-        yield connection.channel()
+        channel = connection.channel()
+        channel.confirm_delivery()
+        yield channel
     finally:
         connection.close()
 

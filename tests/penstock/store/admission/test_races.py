@@ -194,6 +194,25 @@ async def test_nobody_who_stands_elsewhere_overtakes_who_is_passed_over(desk: De
     await desk.sound()
 
 
+@pytest.mark.parametrize(
+    "more", [[], [Limit(9, ref="shop.whole", scope="shop")]], ids=["one limit", "two limits"]
+)
+async def test_nobody_overtakes_who_is_passed_over_when_there_is_room_for_both(
+    desk: Desk, more: list[Limit]
+) -> None:
+    await desk.open(Limit(2, ref="shop.two", scope="shop.charge"), *more)
+    holders = await desk.start(2)
+    await desk.claim(holders)
+    older, younger = await desk.start(2)
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select id from execution where id = $1 for no key update", older)
+        await desk.finish(holders)
+        assert await desk.statuses([older, younger]) == ["queued", "queued"]
+    await desk.tidy()
+    assert await desk.statuses([older, younger]) == ["scheduled", "scheduled"]
+    await desk.sound()
+
+
 async def test_a_cancellation_and_a_promotion_of_the_same_one_leave_no_slot_behind(desk: Desk) -> None:
     await desk.open(ONE)
     ids = await desk.start(3)
