@@ -155,7 +155,7 @@ class Reports:
         ours: set[UUID] = set()
         if not first_try:
             ids = [attempt.event.execution_id for attempt in left]
-            ours = await attempts.ended_by(self._session, self._worker, ids)
+            ours = await retried(lambda: attempts.ended_by(self._session, self._worker, ids))
         for attempt in left:
             if attempt.event.execution_id not in ours:
                 self.lost += 1
