@@ -42,7 +42,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
     routes = [route.strip() for route in settings.routes.split(",") if route.strip()]
     carries = labels.parse_labels(settings.labels)
     relaxed = parts.database.session(relaxed=True)
-    logs, durations = RunLogs(relaxed), ActionDurations(relaxed)
+    logs, durations = RunLogs(relaxed, parts.process, settings.name), ActionDurations(relaxed)
     async with executors(settings, settings.executors) as found:
         runnable = {
             ref: action

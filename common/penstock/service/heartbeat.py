@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -55,7 +57,9 @@ class Heartbeat:
         self._woken = asyncio.Event()
         self._ended = threading.Event()
         self._ready: asyncio.Future[None] = self._loop.create_future()
-        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        # What it logs, and what is logged by those whom it calls, names this process too.
+        beating = partial(contextvars.copy_context().run, self._run)
+        self._thread = threading.Thread(target=beating, name="heartbeat", daemon=True)
         self._state = "active"
         self._lock: int | None = None
 
@@ -125,12 +129,12 @@ class Heartbeat:
                         await self._woken.wait()
             except Exception as error:
                 if not is_transient(error):
-                    log.exception("heartbeat.failed", process=me.name)
+                    log.exception("heartbeat.failed")
                 failing = silent_at - settings.silent_after
                 if not reported and time.monotonic() >= silent_at:
                     reported = True
                     seconds = time.monotonic() - through
-                    log.error("heartbeat.silent", process=me.name, seconds=round(seconds))
+                    log.error("heartbeat.silent", seconds=round(seconds))
                     self._call(self._silent, seconds)
                 await asyncio.sleep(min(1.0, interval / 4))
         try:

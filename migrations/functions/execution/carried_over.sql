@@ -3,6 +3,6 @@ create or replace function carried_over(p_execution uuid) returns text
 language sql stable
 as $$
     select (error -> 'carry')::text from attempt
-    where execution_id = p_execution and outcome = 'requested' and error ? 'carry'
+    where execution_id = p_execution and outcome = 'deferred' and error ? 'carry'
     order by attempt desc limit 1
 $$;

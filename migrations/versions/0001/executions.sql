@@ -45,8 +45,8 @@ create table result (
     error jsonb
 );
 
--- One row for each attempt that did not complete: failed, lost, timed out, deferred (requested), handed back. They go to the archive with their
--- execution.
+-- One row for each attempt that did not complete. `outcome`: failed (tried again or not), timeout, cancelled, lost, deferred,
+-- waiting (for an answer), handed_back. When it began is in the history. They go to the archive with their execution.
 create table attempt (
     execution_id uuid not null,
     attempt integer not null,
