@@ -10,6 +10,7 @@ import structlog
 from penstock.errors import ConfigurationError
 from penstock.language import labels
 from penstock.language.loading import Definitions, load_all
+from penstock.operate import routes
 from penstock.service.assembly import Parts, Stop, assembled, migrated
 from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity
@@ -39,7 +40,7 @@ async def serve(settings: Settings, stop: Stop) -> None:
 
 async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
     settings = parts.settings
-    routes = [route.strip() for route in settings.routes.split(",") if route.strip()]
+    serves = [route.strip() for route in settings.routes.split(",") if route.strip()]
     carries = labels.parse_labels(settings.labels)
     relaxed = parts.database.session(relaxed=True)
     logs, durations = RunLogs(relaxed, parts.process, settings.name), ActionDurations(relaxed)
@@ -53,7 +54,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             parts.process,
             "worker",
             settings.name,
-            routes,
+            serves,
             sorted(runnable),
             labels=carries,
             concurrency=settings.concurrency,
@@ -68,6 +69,9 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             silent=partial(heartbeat_answer.silent, runner),
         )
         await heartbeat.start()
+        for use in await routes.table(parts.database.session(), settings):
+            if use.route in serves and use.amiss and use.meant:
+                log.warning("worker.nothing_goes_there", route=use.route, hint=use.meant)
         start = parts.supervisor.start
         running = [
             start("reports", runner.reports.run),
@@ -75,7 +79,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             start("durations", durations.run),
             start("broadcasts", partial(obey_broadcasts, parts.transport, parts.database.session(), runner)),
         ]
-        consuming = [start(f"consume {route}", partial(runner.consume, route)) for route in routes]
+        consuming = [start(f"consume {route}", partial(runner.consume, route)) for route in serves]
         consuming.append(start("parked work", runner.parked_work.run))
         parts.metrics.show(
             gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.slots.free},
@@ -85,7 +89,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         log.info(
             "worker.started",
             id=str(identity.id),
-            routes=routes,
+            routes=serves,
             actions=len(runnable),
             labels=labels.format_labels(carries),
             port=health.port,
