@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         workflow,
     )
     from penstock.run.context import current
+    from penstock.run.executor_registry import register_executor
     from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry
     from penstock.settings import Settings
 
@@ -126,6 +127,7 @@ _HOMES = {
     "action": "language.definitions",
     "command_action": "language.definitions",
     "current": "run.context",
+    "register_executor": "run.executor_registry",
     "http_action": "language.definitions",
     "kubernetes_action": "language.definitions",
     "load": "language.loading",
@@ -182,6 +184,7 @@ __all__ = [
     "noop",
     "on_exit",
     "parameters",
+    "register_executor",
     "result",
     "schedule",
     "skipped",

@@ -11,13 +11,15 @@ from penstock.errors import ConfigurationError
 from penstock.language import labels
 from penstock.language.loading import Definitions, load_all
 from penstock.operate import routes
+from penstock.run.run import executor_name
 from penstock.service.assembly import Parts, Stop, assembled, migrated
 from penstock.service.health import serve_health
-from penstock.service.heartbeat import Heartbeat, Identity
+from penstock.service.heartbeat import Heartbeat, Identity, Pulse
 from penstock.settings import Settings
 from penstock_worker import heartbeat_answer
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.broadcasts import obey_broadcasts
+from penstock_worker.executor_metrics import ExecutorCollector, measured
 from penstock_worker.executors import executors
 from penstock_worker.run_logs import RunLogs
 from penstock_worker.runner import Runner
@@ -48,7 +50,8 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         runnable = {
             ref: action
             for ref, action in definitions.actions.items()
-            if action.executor in found and labels.carries_all(action.choices.labels, carries)
+            if all(executor_name(action, settings.route_executors.get(route)) in found for route in serves)
+            and labels.carries_all(action.choices.labels, carries)
         }
         identity = Identity(
             parts.process,
@@ -60,12 +63,17 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             concurrency=settings.concurrency,
         )
         runner = Runner(parts, identity, runnable.get, found, durations=durations, sink=logs.add)
+
+        def answered(pulse: Pulse) -> None:
+            heartbeat_answer.answered(runner, pulse)
+            heartbeat.tell(measured(found))
+
         heartbeat = Heartbeat(
             settings,
             identity,
             parts.supervisor,
             holding=runner.slots.held,
-            answer=partial(heartbeat_answer.answered, runner),
+            answer=answered,
             silent=partial(heartbeat_answer.silent, runner),
         )
         await heartbeat.start()
@@ -85,6 +93,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.slots.free},
             counters={"claims_lost": lambda: runner.reports.lost},
         )
+        parts.metrics.registry.register(ExecutorCollector(found))
         health = await serve_health(parts)
         log.info(
             "worker.started",

@@ -53,6 +53,21 @@ class RunContext:
         return self._run.event.action
 
     @property
+    def root(self) -> UUID:
+        """The execution that all of it began with: the outermost workflow, or this execution itself."""
+        return self._run.event.root
+
+    @property
+    def workflow(self) -> UUID | None:
+        """The execution of the workflow that this is a task of; None outside of one."""
+        return self._run.event.workflow
+
+    @property
+    def task(self) -> str | None:
+        """The name of the task in its workflow; None outside of one."""
+        return self._run.event.task
+
+    @property
     def params(self) -> Mapping[str, Any]:
         """The parameters as they were stored, before they were bound to the function's signature."""
         return self._run.params

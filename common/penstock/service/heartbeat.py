@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+import orjson
 import structlog
 
 from penstock.messaging.supervision import Supervisor
@@ -61,6 +62,7 @@ class Heartbeat:
         beating = partial(contextvars.copy_context().run, self._run)
         self._thread = threading.Thread(target=beating, name="heartbeat", daemon=True)
         self._state = "active"
+        self._executors: str | None = None
         self._lock: int | None = None
 
     async def start(self) -> None:
@@ -79,6 +81,10 @@ class Heartbeat:
     def say(self, state: str) -> None:
         """Tell others with the next beat that this process is `active`, `cordoned` or `draining`."""
         self._state = state
+
+    def tell(self, executors: Mapping[str, Mapping[str, float]]) -> None:
+        """Tell others with the next beat how many attempts each task executor runs, has run, and so on."""
+        self._executors = orjson.dumps(executors).decode()
 
     def _run(self) -> None:
         try:
@@ -117,7 +123,9 @@ class Heartbeat:
                 async with asyncio.timeout(patience):
                     if not registered:
                         registered = await self._register(session)
-                    pulse = await heartbeats.beat(session, me.id, self._holding(), settings.silence)
+                    pulse = await heartbeats.beat(
+                        session, me.id, self._holding(), settings.silence, self._executors
+                    )
                     if state != self._state:
                         state = self._state
                         await heartbeats.set_state(session, me.id, state)
