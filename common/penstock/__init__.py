@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     )
     from penstock.run.context import current
     from penstock.run.executor_registry import register_executor
-    from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry
+    from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry, ask
     from penstock.settings import Settings
 
 _HOMES = {
@@ -126,6 +126,7 @@ _HOMES = {
     "Trigger": "language.definitions",
     "action": "language.definitions",
     "command_action": "language.definitions",
+    "ask": "run.steering",
     "current": "run.context",
     "register_executor": "run.executor_registry",
     "http_action": "language.definitions",
@@ -165,6 +166,7 @@ __all__ = [
     "action",
     "all_of",
     "any_of",
+    "ask",
     "command_action",
     "context",
     "current",

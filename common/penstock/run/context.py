@@ -8,7 +8,7 @@ run along.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
@@ -92,6 +92,12 @@ class RunContext:
     def state(self) -> Any:
         """What the latest `Defer(state=...)` of this execution left behind, or None."""
         return self._run.carry.get("state")
+
+    @property
+    def answers(self) -> Sequence[Any]:
+        """What humans have answered to this execution so far, oldest first, of questions with which it goes on (`ask`)."""
+        answers: list[Any] = self._run.carry.get("answers", [])
+        return answers
 
     @property
     def cancelled(self) -> bool:

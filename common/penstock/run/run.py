@@ -88,3 +88,5 @@ class Run:
     """Set by the executor when the attempt was cancelled, for work that has to look by itself."""
     slept: int = 0
     """Durable sleeps that this attempt has passed so far (`penstock.run.steering.sleep`)."""
+    asked: int = 0
+    """Questions that this attempt has come to so far (`penstock.run.steering.ask`)."""
