@@ -5,7 +5,8 @@ file to begin yours; docs/task-executors.md explains each part. On the worker, n
 
     {"till": {"class": "custom_executor:PacedExecutor", "capacity": 5, "per_second": 2}}
 
-and ask for it with `@action(executor="till")`.
+or in a module that it runs, `register_executor("till", PacedExecutor, per_second=2)`; and ask for it
+with `@action(executor="till")`.
 """
 
 from __future__ import annotations

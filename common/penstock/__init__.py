@@ -70,7 +70,8 @@ if TYPE_CHECKING:
         workflow,
     )
     from penstock.run.context import current
-    from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry
+    from penstock.run.executor_registry import register_executor
+    from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry, ask
     from penstock.settings import Settings
 
 _HOMES = {
@@ -125,7 +126,9 @@ _HOMES = {
     "Trigger": "language.definitions",
     "action": "language.definitions",
     "command_action": "language.definitions",
+    "ask": "run.steering",
     "current": "run.context",
+    "register_executor": "run.executor_registry",
     "http_action": "language.definitions",
     "kubernetes_action": "language.definitions",
     "load": "language.loading",
@@ -163,6 +166,7 @@ __all__ = [
     "action",
     "all_of",
     "any_of",
+    "ask",
     "command_action",
     "context",
     "current",
@@ -182,6 +186,7 @@ __all__ = [
     "noop",
     "on_exit",
     "parameters",
+    "register_executor",
     "result",
     "schedule",
     "skipped",

@@ -66,6 +66,8 @@ class Settings(BaseSettings):
     executors: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
     """Options of a worker's task executors by name, as JSON: {"process": {"memory_limit": 1073741824}, "http": null}.
     null leaves one out; one of your own has a "class"."""
+    route_executors: dict[str, str] = Field(default_factory=dict)
+    """Which task executor runs what comes by a route and asks for none, as JSON: {"heavy": "process"}."""
     known_routes: str = ""
     """All routes there are, separated by commas: definitions that name another are refused. Empty: any will do."""
     routes: str = "default"
@@ -200,7 +202,7 @@ FOREIGN = frozenset(
             "IDEMPOTENCY_TOKEN",
             "ATTEMPT_TOKEN",
         ),
-        *("TIMEOUT", "PARAMS", "CONTEXT"),
+        *("TIMEOUT", "PARAMS", "CONTEXT", "ROOT_ID", "WORKFLOW_ID", "TASK"),
     )
 )
 """Variables that begin like settings and are not: the embedded server's folder, the tests', a command action's."""

@@ -12,15 +12,16 @@ import orjson
 
 from penstock.ids import new_id
 from penstock.language.redaction import worth_hiding
+from penstock.run.run import executor_name
 from penstock.run.task_executors import RunnableAction, TaskReadyEvent
 from penstock.service.heartbeat import Identity
 from penstock.store import attempts
 from penstock.store.attempts import ClaimAnswer, Claimant, ClaimedAttempt
 from penstock.store.database import Session, retried
+from penstock.store.queues import WORK
 from penstock.store.staged_messages import StagedMessage
 from penstock_worker.action_versions import ActionVersion, ActionVersions
 from penstock_worker.executor_room import ExecutorRoom
-from penstock_worker.executors import executor_name
 from penstock_worker.slots import Slots
 
 
@@ -37,6 +38,8 @@ class OwnedAttempt:
     context: Mapping[str, Any]
     waited: float
     """Seconds since it was ready, on the database's clock."""
+    of_route: str | None = None
+    """The task executor of the route that it came by, if that has one."""
     secrets: tuple[str, ...] = ()
     """Texts that its log and its error must not show."""
 
@@ -66,18 +69,20 @@ class Claims:
         actions: Callable[[str], RunnableAction | None],
         slots: Slots,
         room: ExecutorRoom,
+        route_executors: Mapping[str, str],
     ) -> None:
         self._session = session
         self._worker = worker.id
         self._versions = ActionVersions(session, worker, actions)
         self._slots = slots
         self._room = room
+        self._of_queues = {WORK + route: executor for route, executor in route_executors.items()}
 
     async def claim(self, queue: str, ids: Sequence[UUID]) -> AsyncIterator[Claimed]:
         """Claim as many of `ids` as there is room for."""
         left = list(ids)
         while left:
-            answer = await self._answered(partial(attempts.claim, self._session, queue=queue, ids=left))
+            answer = await self._answered(queue, partial(attempts.claim, self._session, ids=left))
             yield answer
             taken = {attempt.event.execution_id for attempt in answer.attempts}
             left = [id for id in left if id not in taken] if answer.unknown else []
@@ -86,14 +91,14 @@ class Claims:
     async def claim_parked(self, queue: str) -> AsyncIterator[Claimed]:
         """Claim of what is parked as much as there is room for. `parked`: some of it was for this worker."""
         while self._slots.free:
-            answer = await self._answered(partial(attempts.claim_parked, self._session, queue=queue))
+            answer = await self._answered(queue, partial(attempts.claim_parked, self._session))
             yield answer
             if not answer.attempts and not answer.unknown:
                 return
             await self._look_up(answer.unknown)
 
-    async def _answered(self, claim: Callable[..., Awaitable[ClaimAnswer]]) -> Claimed:
-        id = new_id()
+    async def _answered(self, queue: str, claim: Callable[..., Awaitable[ClaimAnswer]]) -> Claimed:
+        id, of_route = new_id(), self._of_queues.get(queue)
         tries = 0
 
         async def ask() -> ClaimAnswer:
@@ -102,22 +107,22 @@ class Claims:
             # A try before this one may have been committed and its answer lost: what it took is found under its claim.
             before = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
             most = max(0, self._slots.free - before)
-            answer = await claim(who=self._claimant(id, most), most=most)
+            answer = await claim(who=self._claimant(id, most, of_route), queue=queue, most=most)
             if tries > 1:
                 answer.attempts = await attempts.claimed(self._session, id)
             return answer
 
         answer = await retried(ask)
-        owned = [self._owned(id, attempt) for attempt in answer.attempts]
+        owned = [self._owned(id, attempt, of_route) for attempt in answer.attempts]
         return Claimed(owned, answer.staged, answer.parked, answer.unknown_definitions)
 
-    def _claimant(self, claim: UUID, most: int) -> Claimant:
+    def _claimant(self, claim: UUID, most: int, of_route: str | None) -> Claimant:
         versions = self._versions
         full = self._room.below(most)
         limited = [
             (definition, name, full[name])
             for definition in (versions.known if full else ())
-            if (name := executor_name(versions[definition].action)) in full
+            if (name := executor_name(versions[definition].action, of_route)) in full
         ]
         return Claimant(self._worker, claim, versions.known, versions.lacking, limited)
 
@@ -125,7 +130,7 @@ class Claims:
         if definitions:
             await retried(lambda: self._versions.look_up(definitions))
 
-    def _owned(self, claim: UUID, attempt: ClaimedAttempt) -> OwnedAttempt:
+    def _owned(self, claim: UUID, attempt: ClaimedAttempt, of_route: str | None) -> OwnedAttempt:
         version = self._versions[attempt.definition_id]
         options: Mapping[str, Any] = {}
         if attempt.options is not None:
@@ -139,6 +144,9 @@ class Claims:
                 max_attempts=version.retry.max_attempts,
                 namespace=attempt.namespace,
                 action=version.action.ref,
+                root=attempt.root or attempt.execution_id,
+                workflow=attempt.workflow,
+                task=attempt.task,
             ),
             version=version,
             failures=attempt.failures,
@@ -147,5 +155,6 @@ class Claims:
             carry=orjson.loads(attempt.carry) if attempt.carry else {},
             context=options.get("context") or {},
             waited=attempt.waited,
+            of_route=of_route,
             secrets=worth_hiding(version.parameters.secrets_of(params)),
         )

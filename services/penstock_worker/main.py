@@ -10,13 +10,16 @@ import structlog
 from penstock.errors import ConfigurationError
 from penstock.language import labels
 from penstock.language.loading import Definitions, load_all
+from penstock.operate import routes
+from penstock.run.run import executor_name
 from penstock.service.assembly import Parts, Stop, assembled, migrated
 from penstock.service.health import serve_health
-from penstock.service.heartbeat import Heartbeat, Identity
+from penstock.service.heartbeat import Heartbeat, Identity, Pulse
 from penstock.settings import Settings
 from penstock_worker import heartbeat_answer
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.broadcasts import obey_broadcasts
+from penstock_worker.executor_metrics import ExecutorCollector, measured
 from penstock_worker.executors import executors
 from penstock_worker.run_logs import RunLogs
 from penstock_worker.runner import Runner
@@ -39,35 +42,44 @@ async def serve(settings: Settings, stop: Stop) -> None:
 
 async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
     settings = parts.settings
-    routes = [route.strip() for route in settings.routes.split(",") if route.strip()]
+    serves = [route.strip() for route in settings.routes.split(",") if route.strip()]
     carries = labels.parse_labels(settings.labels)
     relaxed = parts.database.session(relaxed=True)
-    logs, durations = RunLogs(relaxed), ActionDurations(relaxed)
+    logs, durations = RunLogs(relaxed, parts.process, settings.name), ActionDurations(relaxed)
     async with executors(settings, settings.executors) as found:
         runnable = {
             ref: action
             for ref, action in definitions.actions.items()
-            if action.executor in found and labels.carries_all(action.choices.labels, carries)
+            if all(executor_name(action, settings.route_executors.get(route)) in found for route in serves)
+            and labels.carries_all(action.choices.labels, carries)
         }
         identity = Identity(
             parts.process,
             "worker",
             settings.name,
-            routes,
+            serves,
             sorted(runnable),
             labels=carries,
             concurrency=settings.concurrency,
         )
         runner = Runner(parts, identity, runnable.get, found, durations=durations, sink=logs.add)
+
+        def answered(pulse: Pulse) -> None:
+            heartbeat_answer.answered(runner, pulse)
+            heartbeat.tell(measured(found))
+
         heartbeat = Heartbeat(
             settings,
             identity,
             parts.supervisor,
             holding=runner.slots.held,
-            answer=partial(heartbeat_answer.answered, runner),
+            answer=answered,
             silent=partial(heartbeat_answer.silent, runner),
         )
         await heartbeat.start()
+        for use in await routes.table(parts.database.session(), settings):
+            if use.route in serves and use.amiss and use.meant:
+                log.warning("worker.nothing_goes_there", route=use.route, hint=use.meant)
         start = parts.supervisor.start
         running = [
             start("reports", runner.reports.run),
@@ -75,17 +87,18 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             start("durations", durations.run),
             start("broadcasts", partial(obey_broadcasts, parts.transport, parts.database.session(), runner)),
         ]
-        consuming = [start(f"consume {route}", partial(runner.consume, route)) for route in routes]
+        consuming = [start(f"consume {route}", partial(runner.consume, route)) for route in serves]
         consuming.append(start("parked work", runner.parked_work.run))
         parts.metrics.show(
             gauges={"running": lambda: len(runner.running), "free_slots": lambda: runner.slots.free},
             counters={"claims_lost": lambda: runner.reports.lost},
         )
+        parts.metrics.registry.register(ExecutorCollector(found))
         health = await serve_health(parts)
         log.info(
             "worker.started",
             id=str(identity.id),
-            routes=routes,
+            routes=serves,
             actions=len(runnable),
             labels=labels.format_labels(carries),
             port=health.port,

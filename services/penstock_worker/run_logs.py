@@ -1,10 +1,11 @@
-"""What actions print and log, kept with their attempts: written in batches, off the hot path."""
+"""What actions print and log, kept with their attempts and who ran them: written in batches, off the hot path."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import Sequence
+from uuid import UUID
 
 from penstock.store import log_lines
 from penstock.store.database import Session, backoff
@@ -18,8 +19,10 @@ BATCH = 1000
 class RunLogs:
     """Takes lines from any thread; a task writes them a few times a second."""
 
-    def __init__(self, session: Session, *, every: float = 0.25) -> None:
+    def __init__(self, session: Session, worker: UUID, name: str, *, every: float = 0.25) -> None:
         self._session = session
+        self._worker = worker
+        self._name = name
         self._every = every
         self._lines: list[NewLine] = []
         self._lock = threading.Lock()
@@ -55,4 +58,4 @@ class RunLogs:
     async def _write(self, lines: Sequence[NewLine]) -> None:
         async for attempt in backoff(deadline=60):
             with attempt:
-                await log_lines.store(self._session, lines)
+                await log_lines.store(self._session, lines, self._worker, self._name)

@@ -18,6 +18,7 @@ from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_of, ending
 from penstock.language.redaction import concealed
 from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner, work_parked
 from penstock.moves import CANCELLED, REQUESTED
+from penstock.run.run import executor_name
 from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Run, RunnableAction, TaskExecutor, attempt
 from penstock.service.assembly import Parts
@@ -27,7 +28,7 @@ from penstock.store.queues import WORK
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.claims import Claimed, Claims, OwnedAttempt
 from penstock_worker.executor_room import ExecutorRoom
-from penstock_worker.executors import chosen, executor_name
+from penstock_worker.executors import chosen
 from penstock_worker.next_work import NextWork
 from penstock_worker.parked_work import ParkedWork
 from penstock_worker.reports import Reports
@@ -86,7 +87,9 @@ class Runner:
         self._stopping = asyncio.Event()
         self._session = parts.database.session()
         self._room = ExecutorRoom(executors)
-        self._claims = Claims(self._session, worker, actions, self.slots, self._room)
+        self._claims = Claims(
+            self._session, worker, actions, self.slots, self._room, parts.settings.route_executors
+        )
         self._claiming = asyncio.Lock()
         self.parked_work = ParkedWork(
             self._queues, self.slots, self._claim_parked, self._stopping, parts.settings.poll_interval
@@ -146,7 +149,7 @@ class Runner:
     # -- an attempt ----------------------------------------------------------------------------------------------
 
     def _start(self, owned: OwnedAttempt) -> None:
-        id, executor = owned.event.execution_id, executor_name(owned.version.action)
+        id, executor = owned.event.execution_id, executor_name(owned.version.action, owned.of_route)
         self.slots.take(id, owned.event.attempt)
         self._room.give(executor)
         task = asyncio.create_task(self._run(owned))
@@ -182,7 +185,7 @@ class Runner:
         )
         began = time.monotonic()
         try:
-            outcome = await attempt(chosen(self._executors, version.action), run)
+            outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
         except asyncio.CancelledError:
             self._stopped(owned)
             return

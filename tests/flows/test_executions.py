@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import asyncpg
 import pytest
@@ -61,13 +62,13 @@ async def test_a_retry_follows_its_policy_and_every_attempt_is_kept(house: Insta
     await house.start(*shop.ALL)
     id = await house.client.start("shop.flaky", {"failures": 2})
     assert await house.client.result(id, timeout=20) == 3
-    attempts = await house.rows(
-        "select attempt, outcome, error ->> 'type' as type from attempt where execution_id = $1", id
-    )
-    assert [(a["attempt"], a["outcome"], a["type"]) for a in attempts] == [
-        (1, "requested", "ConnectionError"),
-        (2, "requested", "ConnectionError"),
-    ]
+    attempts = await house.client.attempts(id)
+    assert [(a.attempt, a.outcome) for a in attempts] == [(1, "failed"), (2, "failed"), (3, "completed")]
+    assert [a.error and json.loads(a.error)["type"] for a in attempts] == [*["ConnectionError"] * 2, None]
+    moves = [(move.at, move.actor) for move in await house.client.history(id) if move.new == "running"]
+    assert [(a.started_at, f"worker:{a.worker}") for a in attempts] == moves
+    spans = [(a.started_at, a.ended_at, a.duration) for a in attempts]
+    assert all(began and ended and ended - began == took for began, ended, took in spans)
     await house.quiet()
     await house.sound()
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from penstock import AskInquiry, action
+from penstock import AskInquiry, Limit, action, current
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
 from penstock.ids import new_id
 from penstock.messaging import envelope
+from penstock.run import steering
 from tests.flows.installation import Installation
 from tests.penstock.messaging.transports.broker import plain_pika
 
@@ -23,6 +25,22 @@ async def deploy(timeout: float = 60, default: bool | None = None) -> bool:
 @action(pack="ops")
 async def ask() -> str:
     raise AskInquiry("Anybody?")
+
+
+@action(pack="ops")
+async def launch() -> dict[str, Any]:
+    who = await steering.ask("Who?", schema={"type": "string"})
+    when = await steering.ask(f"When, {who}?", timeout=0.3, default="now")
+    return {"who": who, "when": when, "attempt": current().attempt}
+
+
+@action(pack="ops", limits=[Limit(1)], retry={"max_attempts": 2, "initial_delay": 0.01})
+def land() -> list[str]:
+    if not current().answers:
+        raise AskInquiry("Where?", resume=True)
+    if current().attempt == 2:
+        raise ConnectionError("fog")
+    return list(current().answers)
 
 
 ANSWER = "select moved from answer_inquiry($1, 'true', 'ada')"
@@ -52,6 +70,35 @@ async def test_only_the_assignee_may_answer_and_only_what_fits(house: Installati
         await house.client.answer(id, "yes", by="ada")
     with pytest.raises(NotFound):
         await house.client.answer(new_id(), True, by="ada")
+
+
+async def test_an_action_goes_on_with_its_answers(house: Installation) -> None:
+    await house.start(launch, land)
+    id = await house.client.start("ops.launch")
+    await house.until(WAITING, id)
+    answers = await asyncio.gather(
+        *(house.client.answer(id, name, by=name) for name in ("ada", "bob")), return_exceptions=True
+    )
+    assert [type(a) for a in answers].count(Conflict) == 1
+    who = "bob" if isinstance(answers[0], Conflict) else "ada"
+    await house.until("select 1 from inquiry where execution_id = $1 and prompt = $2", id, f"When, {who}?")
+    assert await house.client.result(id, timeout=20) == {"who": who, "when": "now", "attempt": 3}
+    assert [one.outcome for one in await house.client.attempts(id)] == ["waiting", "waiting", "completed"]
+
+    ids = [await house.client.start("ops.land") for _ in range(2)]
+    for id in ids:  # under a limit of one, which nobody holds while he waits
+        await house.until(WAITING, id)
+    for id in ids:
+        await house.client.answer(id, "here", by="ada")
+    assert [await house.client.result(id, timeout=20) for id in ids] == [["here"], ["here"]]
+    assert [one.outcome for one in await house.client.attempts(ids[0])] == ["waiting", "failed", "completed"]
+    asked = await house.client.start("ops.land")
+    await house.until(WAITING, asked)
+    await house.client.cancel(asked)
+    with pytest.raises(Conflict):
+        await house.client.answer(asked, "here", by="ada")
+    await house.quiet()
+    await house.sound()
 
 
 async def test_two_answers_have_one_winner(house: Installation) -> None:
@@ -159,21 +206,22 @@ async def test_whoever_asks_is_announced_at_least_once(database: str, vhost: str
         with plain_pika(vhost) as channel:
             await house.executor()  # which declares the exchange
             mine = channel.queue_declare("", exclusive=True).method.queue
-            channel.queue_bind(mine, "penstock.status", "inquiry.created")
+            channel.queue_bind(mine, "penstock.status", "inquiry.*")
             await house.apply(deploy)
             await house.worker(deploy)
             ids = await house.client.start_many("ops.deploy", [{}] * 3)
             await house.until("select 1 from execution where status = 'waiting' having count(*) = 3")
+            await house.client.answer(ids[0], True, by="ada")
             await house.until("select 1 where not exists (select from outbox)")
-            told: set[UUID] = set()
-            while told != set(ids):  # an announcement may come twice, and none of anybody else
+            told: set[tuple[str, UUID]] = set()
+            expected = {("inquiry.created", id) for id in ids} | {("inquiry.responded", ids[0])}
+            while told != expected:  # an announcement may come twice, and none of anybody else
                 method, properties, body = channel.basic_get(mine, auto_ack=True)
                 if method is None:
                     channel.connection.sleep(0.05)
                     continue
-                assert properties.type == "inquiry.created"
-                told |= set(envelope.decode(body).ids)
-                assert told <= set(ids)
+                told |= {(properties.type or "", id) for id in envelope.decode(body).ids}
+                assert told <= expected
         assert not await house.rows("select 1 from dead_letter")
 
 

@@ -62,6 +62,8 @@ async def test_a_schedule_fires_and_the_outcome_of_its_run_is_kept(house: Instal
     [fire, *_] = reversed(await house.client.schedules.history("clock.s0"))
     assert (fire.kind, fire.status, fire.error) == ("due", "created", None)
     assert (fire.made_by or "").startswith("executor:")
+    begun = [move.at for move in await house.client.history(started_by(fire)) if move.new == "running"]
+    assert [fire.started_at] == begun
     assert await house.client.result(started_by(fire), timeout=20) == {"order": 0, "charged": 0}
     stats = await house.client.schedules.stats("clock.s0")
     assert stats.fires >= stats.completed >= 1

@@ -111,7 +111,7 @@ class Scene(Desk):
         async def work(session: Session) -> list[UUID]:
             async for attempt in soon():
                 with attempt:
-                    claims = Claims(session, identity, self._action, Slots(take), ExecutorRoom({}))
+                    claims = Claims(session, identity, self._action, Slots(take), ExecutorRoom({}), {})
                     found = [claimed async for claimed in claims.claim("work.default", list(ids))]
             return [one.event.execution_id for claimed in found for one in claimed.attempts]
 

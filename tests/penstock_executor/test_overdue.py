@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock import RetryPolicy, action
-from penstock.store import attempts, executions
+from penstock.store import attempts, past_attempts
 from penstock.store.attempts import AttemptEnd
 from penstock_executor.loops import end_overdue, reap_workers
 from tests.penstock_executor.by_hand import ByHand
@@ -69,7 +69,7 @@ async def test_the_worker_and_who_ends_it_in_its_place_ask_the_same_policy(house
     await house.later()
     stands = {ref: await house.stands(id) for ref, id in ids.items()}
     assert stands == {"late.patient": "requested", "late.once": "timeout", "late.choosy": "timeout"}
-    [tried] = await executions.attempts(house.session, ids["late.patient"])
+    [tried] = await past_attempts.attempts(house.session, await house.client.get(ids["late.patient"]))
     assert "took longer than its 60 s" in (tried.error or "")
 
 

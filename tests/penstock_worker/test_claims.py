@@ -44,7 +44,9 @@ async def claims(house: Installation, slots: Slots, *defined: Any) -> Claims:
     actions = Definitions(defined or [known, met_later]).actions
     worker = Identity(new_id(), "worker", "claimant", ["default"], sorted(actions))
     session = (await house.parts()).database.session()
-    return Claims(session, worker, actions.get, slots, ExecutorRoom({"async": AsyncExecutor(capacity=100)}))
+    return Claims(
+        session, worker, actions.get, slots, ExecutorRoom({"async": AsyncExecutor(capacity=100)}), {}
+    )
 
 
 async def test_an_answer_that_was_lost_is_asked_for_again_within_the_slots(house: Installation) -> None:

@@ -26,6 +26,8 @@ from penstock.cli import (
     limits,
     operations,
     polls,
+    retire,
+    routes,
     run,
     schedules,
     services,
@@ -44,9 +46,9 @@ app = typer.Typer(
 # What `penstock --help` shows, in this order; each part adds its commands.
 PARTS = {
     "Run Penstock": (demo, services),
-    "Say what is to be done": (definitions, schedules, polls, workflows),
+    "Say what is to be done": (definitions, retire, schedules, polls, workflows),
     "Start work, and see what happens": (events, run, executions, workflow_control, why, inquiries),
-    "Look after it": (limits, operations, announce, doctor, dead_letters),
+    "Look after it": (limits, routes, operations, announce, doctor, dead_letters),
 }
 for panel, parts in PARTS.items():
     commands, groups = len(app.registered_commands), len(app.registered_groups)

@@ -12,10 +12,14 @@ import typer
 from penstock.cli import rule_errors as cli_rule_errors
 from penstock.cli.command_runner import wake_schedules, with_session
 from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.routes import warn
+from penstock.client.installation import find_installation
 from penstock.errors import NotFound
 from penstock.language.loading import load_all
-from penstock.operate.apply import register
+from penstock.operate import routes
+from penstock.operate.apply import Change, register
 from penstock.operate.masking import Masking
+from penstock.operate.routes import RouteUse
 from penstock.store import catalog, rule_errors
 from penstock.store.catalog import Current
 from penstock.store.database import Session
@@ -31,7 +35,15 @@ def apply(
 ) -> None:
     """Register what modules and packs define. Doing it twice changes nothing."""
     definitions = load_all(",".join(source))
-    changes = with_session(lambda session: register(session, definitions))
+
+    async def work(session: Session) -> tuple[list[Change], list[RouteUse]]:
+        changes = await register(session, definitions)
+        named = [
+            route for d in definitions.documents() for route, _ in routes.named_routes(d.kind, d.ref, d.body)
+        ]
+        return changes, await routes.unserved(session, await find_installation(), named) if named else []
+
+    changes, unserved = with_session(work)
     if any(change.kind == "schedule" and change.what != "unchanged" for change in changes):
         wake_schedules()
     if json:
@@ -42,6 +54,8 @@ def apply(
     if changed:
         table(["kind", "ref", "what"], changed)
     out.print(f"{len(changed)} of {len(changes)} definitions changed.")
+    for use in unserved:
+        warn(use)
 
 
 def _listed(kinds: list[str], json: bool, *columns: str) -> None:

@@ -20,7 +20,7 @@ from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.workflows.progress import TaskProgress
 from penstock.moves import COMPLETED, STATUSES
-from penstock.store import execution_list, inquiries, log_lines
+from penstock.store import execution_list, inquiries, log_lines, past_attempts
 from penstock.store import executions as store
 from penstock.store.database import Session
 
@@ -72,7 +72,7 @@ def _took(created: datetime, finished: datetime | None) -> timedelta | None:
 
 
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
-    """An execution with its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; and what people told
+    """An execution with all its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; and what people told
     it. None where there is none."""
     from penstock.language.schemas import mask
     from penstock.operate.masking import Masking
@@ -94,7 +94,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     found["told"] = await workflow_tree.sent_commands(session, id)
     found["attempts"] = [
         {**asdict(row), "error": orjson.loads(row.error) if row.error else None}
-        for row in await store.attempts(session, id)
+        for row in await past_attempts.attempts(session, rows[0])
     ]
     return found
 
@@ -152,9 +152,16 @@ def print_execution(found: dict[str, Any]) -> None:
     if found["attempts"]:
         out.print()
         table(
-            ["try", "outcome", "worker", "at", "error"],
+            ["try", "outcome", "worker", "started", "took", "error"],
             [
-                (a["attempt"], a["outcome"], a["worker"], a["at"], (a["error"] or {}).get("message"))
+                (
+                    a["attempt"],
+                    a["outcome"],
+                    a["worker"],
+                    a["started_at"],
+                    a["duration"],
+                    (a["error"] or {}).get("message"),
+                )
                 for a in found["attempts"]
             ],
         )

@@ -1,20 +1,22 @@
-"""Commands for operators: check, repair, workers list, cordon and uncordon."""
+"""Commands for operators: check, repair, workers list, show, cordon and uncordon."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from datetime import timedelta
+from typing import Annotated, Any
 
 import orjson
 import typer
 
 from penstock.cli.command_runner import with_parts, with_session
-from penstock.cli.output import Json, err, json_line, out, span, table
+from penstock.cli.output import Json, err, fields, json_line, out, span, table
 from penstock.errors import NotFound
 from penstock.language import labels
 from penstock.operate import check as checks
 from penstock.operate import repair as repairs
 from penstock.store import processes
+from penstock.store.processes import Process
 
 workers = typer.Typer(help="List workers, take them out of service and back.", no_args_is_help=True)
 
@@ -76,7 +78,7 @@ def list_workers(json: Json = False) -> None:
     found = with_session(processes.all)
     if json:
         for process in found:
-            json_line(asdict(process))
+            json_line(_document(process))
         return
     table(
         ["name", "kind", "state", "routes", "labels", "holds", "slots", "last heartbeat"],
@@ -95,6 +97,53 @@ def list_workers(json: Json = False) -> None:
         ],
         empty="Nobody lives here. Start one with `penstock executor`, `penstock worker` or `penstock dev`.",
     )
+
+
+def _document(process: Process) -> dict[str, Any]:
+    return {
+        **asdict(process),
+        "labels": orjson.loads(process.labels),
+        "executors": orjson.loads(process.executors),
+    }
+
+
+@workers.command()
+def show(name: Annotated[str, typer.Argument(help="The name of a worker.")], json: Json = False) -> None:
+    """One worker: what it serves and runs, and how its task executors do, as its last heartbeat said."""
+    found = [
+        one for one in with_session(lambda session: processes.all(session, "worker")) if one.name == name
+    ]
+    if not found:
+        raise NotFound(f"no worker {name!r}", hint="`penstock workers list` shows them.")
+    for process in map(_document, found):
+        if json:
+            json_line(process)
+            continue
+        fields(
+            {
+                "worker": process["name"],
+                "id": process["id"],
+                "state": process["state"],
+                "routes": process["routes"],
+                "labels": labels.format_labels(process["labels"]) or None,
+                "holds": f"{process['held']} of {process['concurrency']}",
+                "last heartbeat": f"{span(process['age'])} ago",
+                "actions": process["actions"],
+            }
+        )
+        table(
+            ["task executor", "active", "available", "executed", "failed", "cancelled", "average", "leaked"],
+            [
+                (
+                    executor,
+                    *(n[kind] for kind in ("active", "available", "executed", "failed", "cancelled")),
+                    span(timedelta(seconds=n["average_duration"])) if n["executed"] else None,
+                    n["leaked"],
+                )
+                for executor, n in process["executors"].items()
+            ],
+            empty="Its heartbeat has not named its task executors yet.",
+        )
 
 
 Names = Annotated[list[str], typer.Argument(help="Names of workers.")]

@@ -126,13 +126,14 @@ def history(
             json_line(row)
         return
     table(
-        ["due (UTC)", "kind", "status", "late", "took", "execution", "by", "error"],
+        ["due (UTC)", "kind", "status", "late", "started", "took", "execution", "by", "error"],
         [
             (
                 row.due_at,
                 row.kind,
                 row.outcome or row.status,
                 _seconds(row.lag) if row.kind == "due" else "",
+                row.started_at,
                 _seconds(row.took),
                 row.execution_id,
                 row.made_by,

@@ -30,9 +30,10 @@ from penstock.messaging.outbox import Publisher
 from penstock.operate.why import Why, why
 from penstock.service.assembly import make_transport
 from penstock.settings import Settings
-from penstock.store import executions
+from penstock.store import executions, past_attempts
 from penstock.store.database import Database, Session, Transaction, retried
 from penstock.store.executions import Execution, Move, Submission
+from penstock.store.past_attempts import PastAttempt
 
 
 class Client:
@@ -186,6 +187,11 @@ class Client:
     async def history(self, id: UUID) -> list[Move]:
         """Every status it ever had, oldest first. Raises NotFound."""
         return await executions.history(self.session, await self.get(id))
+
+    async def attempts(self, id: UUID) -> list[PastAttempt]:
+        """Every attempt of it, oldest first: when it began and ended, on which worker, and what it came to. Raises
+        NotFound."""
+        return await past_attempts.attempts(self.session, await self.get(id))
 
     async def why(self, id: UUID, task: str | None = None) -> Why:
         """Why it is where it is: what it waits for, or what came of it. `task`: one of the tasks of a workflow, begun

@@ -60,6 +60,10 @@ class Publishing:
             raise NotFound(
                 f"no trigger {ref!r}", hint=await catalog.hint(self._session, ["trigger"], ref, register)
             )
+        if not rows[0].enabled:
+            raise NotFound(
+                f"trigger {ref} is retired", hint=f"`penstock retire --undo {ref}` brings it back."
+            )
         schema = Schema(orjson.loads(rows[0].body).get("schema"))
         self._triggers[ref] = (schema, loop.time())
         return schema

@@ -94,9 +94,7 @@ class Starts:
             raise NotFound(f"no action or workflow {ref!r}", hint=hint)
         current = found[0]
         if not current.enabled:
-            raise NotFound(
-                f"{ref} is disabled", hint=f"Enable it with `penstock apply`, or ask who disabled {ref}."
-            )
+            raise NotFound(f"{ref} is retired", hint=f"Bring it back with `penstock retire --undo {ref}`.")
         target = Target(current.definition_id, Schema(orjson.loads(current.body).get("parameters")))
         self._targets[ref] = target
         return target

@@ -44,7 +44,7 @@ def child_parameters(
     many workflows would be inside one another, if it is one. `schemas` are of parameters, by definition."""
     ref = target_ref(start.step)
     if target is None or not target.enabled:
-        return "{}", {"type": "NotFound", "message": f"{ref} is not registered, or is disabled"}
+        return "{}", {"type": "NotFound", "message": f"{ref} is not registered, or is retired"}
     if target.kind == "workflow" and depth > max_depth:
         message = f"{ref} would be the workflow number {depth} inside one another, and max_workflow_depth is {max_depth}"
         return "{}", {"type": "WorkflowTooDeep", "message": message}

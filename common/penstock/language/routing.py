@@ -22,6 +22,7 @@ from functools import lru_cache
 from penstock.errors import DefinitionError
 
 SEPARATOR = "::"
+DEFAULT_ROUTE = "default"
 MAX_PATTERN = 512
 """Characters in a pattern."""
 

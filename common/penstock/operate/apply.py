@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import DefinitionError
 from penstock.language import routing
 from penstock.language.loading import Definitions
+from penstock.operate.retire import RETIRABLE
+from penstock.operate.routes import named_routes
 from penstock.store import catalog, limits, namespaces, polls
 from penstock.store.catalog import Document, Version
 from penstock.store.database import Session, Transaction, backoff, retried
@@ -17,7 +19,8 @@ from penstock.store.schedules import changes as schedules
 @dataclass(frozen=True, slots=True)
 class Change:
     """What applying did to a definition: `new`, `changed`, `unchanged`, `enabled` or `removed`; or `set by hand`: a
-    limit that was changed, but is not in force while another version is that was set by hand."""
+    limit that was changed, but is not in force while another version is that was set by hand; or `retired`: it stays out of
+    use."""
 
     kind: str
     ref: str
@@ -27,18 +30,19 @@ class Change:
 async def register(session: Session, definitions: Definitions) -> list[Change]:
     """Check that what refers to something finds it, here or among what is registered already, and apply. Raises
     DefinitionError that names every place."""
-    known = await catalog.names(session, ("action", "workflow", "trigger"))
-    definitions.check(known)
+    definitions.check(await catalog.names(session, RETIRABLE))
+    there = await catalog.names(session, RETIRABLE, retired=True)
     for kind, other in (("action", "workflow"), ("workflow", "action")):
-        both = sorted(set(definitions.of(kind)) & set(known.get(other, ())))
+        both = sorted(set(definitions.of(kind)) & set(there.get(other, ())))
         if both:
             raise DefinitionError(
                 f"{kind} {both[0]}: there is a {other} of that name", hint="Choose another name."
             )
     documents = definitions.documents()
     if session.settings.known_routes:
-        there = [route.strip() for route in session.settings.known_routes.split(",")]
-        routing.refuse_unknown(_routes(documents), there)
+        known = [route.strip() for route in session.settings.known_routes.split(",")]
+        named = (one for d in documents for one in named_routes(d.kind, d.ref, d.body))
+        routing.refuse_unknown(named, known)
     for trigger in definitions.triggers.values():
         if trigger.poll is not None and trigger.function is None:
             raise trigger.source.wrong(
@@ -46,16 +50,6 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
                 "Put @trigger(every=...) above the function that looks for events.",
             )
     return await apply(session, documents)
-
-
-def _routes(documents: Sequence[Document]) -> Iterator[tuple[str, str]]:
-    """The routes that these name, and where."""
-    for document in documents:
-        if document.body.get("route"):
-            yield document.body["route"], f"{document.kind} {document.ref}"
-        for task in [*document.body.get("tasks", ()), document.body.get("on_exit") or {}]:
-            if task.get("route"):
-                yield task["route"], f"workflow {document.ref}, task {task['name']}"
 
 
 async def apply(session: Session, documents: Sequence[Document]) -> list[Change]:
@@ -98,7 +92,9 @@ async def _apply(tx: Transaction, documents: Sequence[Document]) -> list[Change]
     changes += [Change("limit", ref, "removed") for ref in await limits.drop_undeclared(tx, documents)]
     if any(change.what != "unchanged" for change in changes):
         await limits.regroup(tx, stored, await namespaces.replace_all(tx))
-    return changes
+    return [
+        c if _in_use(c, versions.get((c.kind, c.ref))) else Change(c.kind, c.ref, "retired") for c in changes
+    ]
 
 
 async def _put_polls(tx: Transaction, documents: Sequence[Document], actions: Mapping[str, int]) -> None:
@@ -112,6 +108,10 @@ async def _put_polls(tx: Transaction, documents: Sequence[Document], actions: Ma
         await polls.put(
             tx, [polls.Polled(ref, actions[ref], spaces[names[ref]], every[ref]) for ref in every]
         )
+
+
+def _in_use(change: Change, version: Version | None) -> bool:
+    return change.kind not in RETIRABLE or version is None or version.enabled is not False
 
 
 def _what(version: Version) -> str:

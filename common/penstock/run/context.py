@@ -8,7 +8,7 @@ run along.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
@@ -53,6 +53,21 @@ class RunContext:
         return self._run.event.action
 
     @property
+    def root(self) -> UUID:
+        """The execution that all of it began with: the outermost workflow, or this execution itself."""
+        return self._run.event.root
+
+    @property
+    def workflow(self) -> UUID | None:
+        """The execution of the workflow that this is a task of; None outside of one."""
+        return self._run.event.workflow
+
+    @property
+    def task(self) -> str | None:
+        """The name of the task in its workflow; None outside of one."""
+        return self._run.event.task
+
+    @property
     def params(self) -> Mapping[str, Any]:
         """The parameters as they were stored, before they were bound to the function's signature."""
         return self._run.params
@@ -77,6 +92,12 @@ class RunContext:
     def state(self) -> Any:
         """What the latest `Defer(state=...)` of this execution left behind, or None."""
         return self._run.carry.get("state")
+
+    @property
+    def answers(self) -> Sequence[Any]:
+        """What humans have answered to this execution so far, oldest first, of questions with which it goes on (`ask`)."""
+        answers: list[Any] = self._run.carry.get("answers", [])
+        return answers
 
     @property
     def cancelled(self) -> bool:

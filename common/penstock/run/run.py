@@ -26,6 +26,12 @@ class TaskReadyEvent:
     """`tenant::pack::action`, or `tenant::pack::workflow::task`."""
     action: str
     """The action's ref."""
+    root: UUID
+    """The execution that all of it began with: the outermost workflow, or this execution itself."""
+    workflow: UUID | None = None
+    """The execution of the workflow that this is a task of."""
+    task: str | None = None
+    """Its name in that workflow."""
 
 
 class RunnableAction(Protocol):
@@ -43,7 +49,7 @@ class RunnableAction(Protocol):
 
     @property
     def executor(self) -> str | None:
-        """The task executor it asks for; None for the default of its kind."""
+        """The task executor it asks for; None for that of its route, else the default of its kind."""
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -51,6 +57,12 @@ class RunnableAction(Protocol):
 
     def bind(self, params: Mapping[str, Any], /) -> dict[str, Any]:
         """The function's keyword arguments, validated. Raises InvalidInput."""
+
+
+def executor_name(action: RunnableAction, of_route: str | None = None) -> str:
+    """The name of the executor that runs `action`: the one that it asks for, else the one of its route, else `async` for
+    coroutine functions and `thread` for others."""
+    return action.executor or of_route or ("async" if action.is_coroutine else "thread")
 
 
 @dataclass(slots=True)
@@ -76,3 +88,5 @@ class Run:
     """Set by the executor when the attempt was cancelled, for work that has to look by itself."""
     slept: int = 0
     """Durable sleeps that this attempt has passed so far (`penstock.run.steering.sleep`)."""
+    asked: int = 0
+    """Questions that this attempt has come to so far (`penstock.run.steering.ask`)."""

@@ -4,8 +4,9 @@
     raise NonRetryable("no such customer")
     raise Defer(delay=60, state={"page": 7})
     return AskInquiry("Deploy to production?", schema={"type": "boolean"}, assignee="ops")
+    answer = await ask("Deploy to production?", schema={"type": "boolean"})
 
-**Waiting without a worker.** `Defer`, `defer_until` and `sleep` end the attempt and give its slot and its
+**Waiting without a worker.** `Defer`, `defer_until`, `sleep` and `ask` end the attempt and give its slot and its
 worker back. When the time has come the action runs again *from its start*, on any worker; that is what makes
 the wait survive restarts. So whatever comes before must be safe to repeat, and `state` (JSON) carries what
 the next run needs to know. A deferral is no failure and does not count against the attempts.
@@ -64,6 +65,8 @@ class Defer(Steering):
 class AskInquiry(Steering):
     """Wait for a human's answer; it becomes the result of this execution. No worker is held meanwhile.
 
+    With `resume` the action runs again instead, from its start, and finds all its answers in `current().answers`.
+
     `schema` is a JSON Schema for the answer. After `timeout` seconds `default` is the answer, or without one
     the execution ends as `timeout`."""
 
@@ -75,6 +78,7 @@ class AskInquiry(Steering):
         assignee: str | None = None,
         timeout: float | timedelta | None = None,
         default: Any = None,
+        resume: bool = False,
     ) -> None:
         super().__init__(prompt)
         self.request: dict[str, Any] = {
@@ -84,6 +88,31 @@ class AskInquiry(Steering):
             "timeout": None if timeout is None else _seconds(timeout, "timeout"),
             "default": default,
         }
+        if resume:
+            self.request["resume"] = _carried()
+
+
+async def ask(
+    prompt: str,
+    *,
+    schema: Mapping[str, Any] | None = None,
+    assignee: str | None = None,
+    timeout: float | timedelta | None = None,
+    default: Any = None,
+) -> Any:
+    """The answer of a human to a question, as AskInquiry takes it: the first time round this puts the action off, and when it
+    runs again, with the answer, it goes on here.
+
+    The questions of an action are told apart by their order, so ask them in the same order in every run. Raises AskInquiry. In
+    a plain function, raise `AskInquiry(..., resume=True)` and look at `current().answers`."""
+    run = CURRENT.get()
+    if run is None:
+        raise OutsideRun("a question needs a run", hint="Call penstock.run.steering.ask inside an action.")
+    run.asked += 1
+    answers = run.carry.get("answers", ())
+    if run.asked <= len(answers):
+        return answers[run.asked - 1]
+    raise AskInquiry(prompt, schema=schema, assignee=assignee, timeout=timeout, default=default, resume=True)
 
 
 def sleep(seconds: float | timedelta) -> None:

@@ -104,9 +104,11 @@ class Parts:
 
 @asynccontextmanager
 async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
-    """Connect to PostgreSQL and the broker; close both at the end. Raises ConnectionFailed after the deadline."""
+    """Connect to PostgreSQL and the broker; close both at the end. What is logged meanwhile, by this task and by those that it
+    starts, says which process logs it. Raises ConnectionFailed after the deadline."""
     database = Database(settings, role=role)
     supervisor, process = Supervisor(), new_id()
+    structlog.contextvars.bind_contextvars(service=role, replica=settings.name, replica_id=str(process))
     transport = make_transport(settings, role=role, supervisor=supervisor, process=process)
     publisher = Publisher(transport, database)
     try:

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import asyncpg
+import orjson
 import structlog
 
 from penstock.messaging.supervision import Supervisor
@@ -55,8 +58,11 @@ class Heartbeat:
         self._woken = asyncio.Event()
         self._ended = threading.Event()
         self._ready: asyncio.Future[None] = self._loop.create_future()
-        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        # What it logs, and what is logged by those whom it calls, names this process too.
+        beating = partial(contextvars.copy_context().run, self._run)
+        self._thread = threading.Thread(target=beating, name="heartbeat", daemon=True)
         self._state = "active"
+        self._executors: str | None = None
         self._lock: int | None = None
 
     async def start(self) -> None:
@@ -75,6 +81,10 @@ class Heartbeat:
     def say(self, state: str) -> None:
         """Tell others with the next beat that this process is `active`, `cordoned` or `draining`."""
         self._state = state
+
+    def tell(self, executors: Mapping[str, Mapping[str, float]]) -> None:
+        """Tell others with the next beat how many attempts each task executor runs, has run, and so on."""
+        self._executors = orjson.dumps(executors).decode()
 
     def _run(self) -> None:
         try:
@@ -113,7 +123,9 @@ class Heartbeat:
                 async with asyncio.timeout(patience):
                     if not registered:
                         registered = await self._register(session)
-                    pulse = await heartbeats.beat(session, me.id, self._holding(), settings.silence)
+                    pulse = await heartbeats.beat(
+                        session, me.id, self._holding(), settings.silence, self._executors
+                    )
                     if state != self._state:
                         state = self._state
                         await heartbeats.set_state(session, me.id, state)
@@ -125,12 +137,12 @@ class Heartbeat:
                         await self._woken.wait()
             except Exception as error:
                 if not is_transient(error):
-                    log.exception("heartbeat.failed", process=me.name)
+                    log.exception("heartbeat.failed")
                 failing = silent_at - settings.silent_after
                 if not reported and time.monotonic() >= silent_at:
                     reported = True
                     seconds = time.monotonic() - through
-                    log.error("heartbeat.silent", process=me.name, seconds=round(seconds))
+                    log.error("heartbeat.silent", seconds=round(seconds))
                     self._call(self._silent, seconds)
                 await asyncio.sleep(min(1.0, interval / 4))
         try:

@@ -22,7 +22,7 @@ from penstock.store.staged_messages import StagedMessage, staged_in
 class ClaimedAttempt:
     """An attempt that a worker has claimed. `params`, `options` and `carry` (what its last deferral carried over) are JSON;
     `waited` is in seconds since it was ready, on the database's clock; `failures` counts the attempts of its execution that
-    failed before."""
+    failed before. Of a `task`: the execution of its `workflow`, and the outermost one around that (`root`)."""
 
     execution_id: UUID
     attempt: int
@@ -33,6 +33,9 @@ class ClaimedAttempt:
     params: str
     options: str | None
     carry: str | None
+    workflow: UUID | None
+    root: UUID | None
+    task: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ async def claim_parked(session: Session, who: Claimant, queue: str, most: int) -
 CLAIMED = """
 select array_agg((e.id, e.attempt, e.failures, n.name, e.definition_id,
     extract(epoch from c.claimed_at - e.ready_at)::float8, p.params::text, p.options::text,
-    carried_over(e.id))::claimed_attempt) as claimed
+    carried_over(e.id), e.parent, root_of(e.parent), e.task)::claimed_attempt) as claimed
 from claim c cross join lateral unnest(c.executions) x
 join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 'canceling')
 join namespace n on n.id = e.namespace_id join payload p on p.execution_id = e.id
@@ -111,7 +114,12 @@ def _answer(
 
 def _attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
     # The driver's own kind of UUID, a subclass that JSON encoders refuse, does not get to actions and task executors.
-    return [ClaimedAttempt(UUID(int=id.int), *rest) for id, *rest in rows]
+    found = [ClaimedAttempt(*row) for row in rows]
+    for one in found:
+        one.execution_id = UUID(int=one.execution_id.int)
+        if one.workflow is not None and one.root is not None:
+            one.workflow, one.root = UUID(int=one.workflow.int), UUID(int=one.root.int)
+    return found
 
 
 @dataclass(slots=True)

@@ -84,13 +84,15 @@ async def hint(db: Session | Transaction, kinds: Collection[str], ref: str, othe
     return f"Did you mean {near[0]!r}? {otherwise}" if near else otherwise
 
 
-NAMES = "select kind, ref from catalog where kind = any($1::text[])"
+NAMES = "select kind, ref from catalog where kind = any($1::text[]) and (enabled or $2)"
 
 
-async def names(db: Session | Transaction, kinds: Collection[str]) -> dict[str, list[str]]:
-    """The refs that there are, by kind."""
+async def names(
+    db: Session | Transaction, kinds: Collection[str], *, retired: bool = False
+) -> dict[str, list[str]]:
+    """The refs that there are, by kind; with `retired` those that are out of use too."""
     found: dict[str, list[str]] = {}
-    for row in await db.fetch(NAMES, list(kinds)):
+    for row in await db.fetch(NAMES, list(kinds), retired):
         found.setdefault(row["kind"], []).append(row["ref"])
     return found
 
@@ -123,16 +125,17 @@ async def store(tx: Transaction, documents: Sequence[Document]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A stored version, and the one that is `current` under its name, if any is."""
+    """A stored version, and the one that is `current` under its name, if any is; `enabled`: that one is in use."""
 
     id: int
     kind: str
     ref: str
     current: int | None
+    enabled: bool | None
 
 
 VERSIONS = """
-select d.id, d.kind, d.ref, c.definition_id as current
+select d.id, d.kind, d.ref, c.definition_id as current, c.enabled
 from definition d
 join unnest($1::text[], $2::text[], $3::text[]) as x (kind, ref, digest) using (kind, ref, digest)
 left join catalog c on c.kind = d.kind and c.ref = d.ref

@@ -163,14 +163,6 @@ async def enforce(tx: Transaction, matches: Sequence[NewEnforcement]) -> None:
     )
 
 
-EXECUTE = "select execute_enforcements($1::uuid[]) as messages"
-
-
-async def execute(tx: Transaction, ids: Sequence[UUID]) -> None:
-    """Start the executions of enforcements that have none yet."""
-    await tx.stage_alone(EXECUTE, ids)
-
-
 @dataclass(slots=True)
 class Enforcement:
     """What came of a rule that matched an event."""

@@ -229,30 +229,3 @@ async def history(session: Session, execution: Execution) -> list[Move]:
     """Every move of an execution, oldest first."""
     rows = await session.fetch(HISTORY, execution.id, execution.created_at, execution.finished_at)
     return rows_as(Move, rows)
-
-
-@dataclass(slots=True)
-class PastAttempt:
-    """An attempt that did not complete; `error` is JSON: what it failed with, or what it carried over to the next one."""
-
-    attempt: int
-    outcome: str
-    worker: str | None
-    at: datetime
-    error: str | None
-
-
-ATTEMPTS = """
-select attempt, outcome, worker, at, error::text as error from attempt where execution_id = $1
-union all
-select t.attempt, t.outcome, t.worker, t.at, t.error::text
-from archive a cross join jsonb_to_recordset(a.attempts)
-    as t (attempt integer, outcome text, worker text, at timestamptz, error jsonb)
-where a.id = $1
-order by attempt
-"""
-
-
-async def attempts(session: Session, id: UUID) -> list[PastAttempt]:
-    """The attempts that did not complete."""
-    return rows_as(PastAttempt, await session.fetch(ATTEMPTS, id))

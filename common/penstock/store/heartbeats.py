@@ -80,12 +80,18 @@ async def hold_lock(connection: asyncpg.Connection[Row], id: UUID) -> int | None
     return key
 
 
-BEAT = "select known, cordoned, lost, canceling, missing from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4))"
+BEAT = (
+    "select known, cordoned, lost, canceling, missing "
+    "from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4), $5::jsonb)"
+)
 
 
-async def beat(session: Session, id: UUID, holding: Mapping[UUID, int], silence: float) -> Pulse:
-    """It lives, and holds these attempts (execution to number). A silence of everybody is noted as `note_silence` does."""
-    [row] = await session.fetch(BEAT, id, list(holding), list(holding.values()), silence)
+async def beat(
+    session: Session, id: UUID, holding: Mapping[UUID, int], silence: float, executors: str | None = None
+) -> Pulse:
+    """It lives, and holds these attempts (execution to number). A silence of everybody is noted as `note_silence` does.
+    `executors` (JSON): what its task executors say of themselves, None for what they said before."""
+    [row] = await session.fetch(BEAT, id, list(holding), list(holding.values()), silence, executors)
     return Pulse(row["lost"], row["canceling"], row["missing"], row["known"], row["cordoned"])
 
 

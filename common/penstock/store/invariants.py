@@ -85,7 +85,7 @@ INVARIANTS = (
            )
            select p.execution_id::text from place p where p.ready_at <> p.before and not exists (
                select from attempt t
-               where t.execution_id = p.execution_id and t.attempt = p.attempt and t.outcome = 'requested')
+               where t.execution_id = p.execution_id and t.attempt = p.attempt and t.outcome in ('failed', 'deferred', 'waiting'))
            union select e.id::text from place p join execution e on e.id = p.execution_id
            where p.until is null and e.status in ('requested', 'queued', 'scheduled') and e.ready_at <> p.ready_at
            union select a.execution_id::text from place p join admission a on a.execution_id = p.execution_id

@@ -23,15 +23,15 @@ class NewLine(NamedTuple):
 
 
 STORE = """
-insert into log_line (execution_id, attempt, seq, stream, line)
-select * from unnest($1::uuid[], $2::integer[], $3::bigint[], $4::text[], $5::text[])
+insert into log_line (execution_id, attempt, seq, stream, line, worker_id, worker)
+select x.*, $6, $7 from unnest($1::uuid[], $2::integer[], $3::bigint[], $4::text[], $5::text[]) x
 on conflict do nothing
 """
 
 
-async def store(session: Session, lines: Sequence[NewLine]) -> None:
-    """Store lines. Those that are there already are left alone."""
-    await session.fetch(STORE, *(list(column) for column in zip(*lines, strict=True)))
+async def store(session: Session, lines: Sequence[NewLine], worker: UUID, name: str) -> None:
+    """Store lines of attempts of this worker. Those that are there already are left alone."""
+    await session.fetch(STORE, *(list(column) for column in zip(*lines, strict=True)), worker, name)
 
 
 PAGE = 5000
@@ -40,17 +40,19 @@ PAGE = 5000
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line: of which attempt, the how manieth of it, and of which stream."""
+    """A line: of which attempt, the how manieth of it, of which stream, and on which worker it was written."""
 
     attempt: int
     seq: int
     stream: str
     line: str
     at: datetime
+    worker_id: UUID
+    worker: str
 
 
 AFTER = f"""
-select attempt, seq, stream, line, at from log_line
+select attempt, seq, stream, line, at, worker_id, worker from log_line
 where execution_id = $1 and (attempt, seq) > ($2::integer, $3::bigint) order by attempt, seq limit {PAGE}
 """
 

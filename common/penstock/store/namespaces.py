@@ -5,11 +5,12 @@ actions change."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from penstock.language.routing import Router, RoutingRule
+from penstock.language.routing import DEFAULT_ROUTE, Explanation, Router, RoutingRule
 from penstock.language.waits import WAITS
 from penstock.store.database import Row, Session, Transaction
 from penstock.store.queues import WORK, WORKFLOW_STARTED
@@ -85,6 +86,32 @@ async def places(db: Session | Transaction, names: Mapping[str, str]) -> dict[st
     return cached | found
 
 
+async def router(session: Session) -> Router:
+    """The rules as they are in the catalog."""
+    return (await _Rules.load(session)).router
+
+
+@dataclass(frozen=True, slots=True)
+class RouteChoice:
+    """Where executions of a namespace go: the route that its task or its action names (`named`), else what the rules
+    say."""
+
+    named: str | None
+    rules: Explanation
+
+    @property
+    def route(self) -> str:
+        return self.named or self.rules.route
+
+
+async def route_choice(session: Session, namespace: str, action: str) -> RouteChoice:
+    """Why executions of this action go where they go, `namespace` being theirs, as `places` takes it."""
+    rules = await _Rules.load(session)
+    return RouteChoice(
+        rules.named_route(namespace, action), rules.router.explain(namespace.partition("@")[0])
+    )
+
+
 async def _place(tx: Transaction, names: Mapping[str, str], new: Sequence[str]) -> dict[str, int]:
     tx.placed.update(new)
     await tx.fetch(SHARE_RULES)  # nobody changes the rules between this look at them and the commit
@@ -123,7 +150,6 @@ class _Rules:
 
     def __init__(self, rows: Sequence[Row], targets: Mapping[str, Row]) -> None:
         routes: list[RoutingRule] = []
-        default = "default"
         self._limits: list[tuple[int, str]] = []
         self._targets = targets
         for row in rows:
@@ -132,10 +158,10 @@ class _Rules:
                 self._limits.append((row["limit_id"], str(body.get("scope") or "*")))
             else:
                 routes.append(RoutingRule(body["pattern"], body["route"]))
-        self._router = Router(routes, default)
+        self.router = Router(routes, DEFAULT_ROUTE)
 
     @classmethod
-    async def load(cls, tx: Transaction) -> _Rules:
+    async def load(cls, tx: Session | Transaction) -> _Rules:
         targets = {row["ref"]: row for row in await tx.fetch(TARGETS)}
         return cls(await tx.fetch(RULES), targets)
 
@@ -148,17 +174,17 @@ class _Rules:
 
     def queue(self, namespace: str, action: str) -> str | None:
         """Where its messages go. None for what waits: nobody is told to run it."""
-        kind, target = self.kind(action), self._targets.get(action)
+        kind = self.kind(action)
         if kind == WAIT:
             return None
         if kind == WORKFLOW:
             return WORKFLOW_STARTED
-        name, _, route = namespace.partition("@")
-        if route:  # what a task of a workflow says goes first
-            return WORK + route
-        if target is not None and target["route"]:  # then what an action says of itself
-            return WORK + str(target["route"])
-        return WORK + self._router.route(name)
+        return WORK + (self.named_route(namespace, action) or self.router.route(namespace.partition("@")[0]))
+
+    def named_route(self, namespace: str, action: str) -> str | None:
+        """The route that the task names, else its action, whatever the rules say."""
+        target = self._targets.get(action)
+        return namespace.partition("@")[2] or (target["route"] if target is not None else None)
 
     def limits(self, namespace: str, action: str) -> list[int]:
         """`*` covers all actions, a pack its own, a ref that action or workflow wherever it runs, and

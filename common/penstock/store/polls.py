@@ -189,9 +189,9 @@ returning trigger
 """
 
 
-async def enable(session: Session, trigger: str, enabled: bool) -> bool:
+async def enable(db: Session | Transaction, trigger: str, enabled: bool) -> bool:
     """Let it be called again, at once, or not any more. Says whether there is one of that name."""
-    return bool(await session.fetch(ENABLE, trigger, enabled))
+    return bool(await db.fetch(ENABLE, trigger, enabled))
 
 
 FORGET = "update poll set state = '{}' where trigger = $1 returning trigger"

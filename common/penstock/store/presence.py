@@ -88,11 +88,12 @@ async def unserved(session: Session, stale: float) -> Sequence[Unserved]:
 
 
 SERVED = """
-select distinct 'work.' || route as queue from process, unnest(routes) as route
-where kind = 'worker' and state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1) order by queue
+select route, count(*) as workers from process, unnest(routes) as route
+where kind = 'worker' and state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1)
+group by route order by route
 """
 
 
-async def served_queues(session: Session, stale: float) -> list[str]:
-    """The queues of the routes that a living worker serves."""
-    return [row["queue"] for row in await session.fetch(SERVED, stale)]
+async def served_routes(session: Session, stale: float) -> dict[str, int]:
+    """The routes that living workers serve, and how many of them."""
+    return {row["route"]: row["workers"] for row in await session.fetch(SERVED, stale)}

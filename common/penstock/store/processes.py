@@ -13,7 +13,8 @@ from penstock.store.rows import rows_as
 
 @dataclass(slots=True)
 class Process:
-    """An executor or a worker. `age` is how long ago it beat, `held` how many attempts it named then, `labels` JSON."""
+    """An executor or a worker. `age` is how long ago it beat, `held` how many attempts it named then, `labels` JSON, and
+    `executors` (JSON) the numbers of its task executors by their names."""
 
     id: UUID
     kind: str
@@ -27,11 +28,13 @@ class Process:
     beat_at: datetime
     age: timedelta
     held: int
+    executors: str
 
 
 LIST = """
 select p.id, p.kind, p.name, p.state, p.routes, p.actions, p.labels::text as labels, p.concurrency, p.started_at, p.beat_at,
-    clock_timestamp() - greatest(p.beat_at, p.started_at) as age, cardinality(p.holding) as held
+    clock_timestamp() - greatest(p.beat_at, p.started_at) as age, cardinality(p.holding) as held,
+    p.executors::text as executors
 from process p where ($1::text is null or p.kind = $1) order by p.kind, p.name
 """
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 EVENT_RECEIVED = "event.received"
 EVENT_CREATED = "event.created"
-ENFORCEMENT_CREATED = "enforcement.created"
 EXECUTION_REQUESTED = "execution.requested"
 EXECUTION_COMPLETED = "execution.completed"
 WORKFLOW_STARTED = "workflow.started"
@@ -15,7 +14,6 @@ DEAD = "dead"
 QUEUES = (
     EVENT_RECEIVED,
     EVENT_CREATED,
-    ENFORCEMENT_CREATED,
     EXECUTION_REQUESTED,
     EXECUTION_COMPLETED,
     WORKFLOW_STARTED,
@@ -27,8 +25,9 @@ WORK = "work."
 """The queue of a route is `work.<route>`."""
 
 INQUIRY_CREATED = "inquiry.created"
+INQUIRY_RESPONDED = "inquiry.responded"
 STATUS_MOVED = "execution.status."
-ANNOUNCEMENTS = (STATUS_MOVED, INQUIRY_CREATED)
+ANNOUNCEMENTS = (STATUS_MOVED, INQUIRY_CREATED, INQUIRY_RESPONDED)
 """No queues: a message staged for a name that begins so tells other programs what happened, and may be dropped."""
 
 

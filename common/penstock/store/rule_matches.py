@@ -62,7 +62,7 @@ def _checked(
     if verdict.error is not None:
         return None, verdict.error
     if schema is None:
-        return None, f"NotFound: action {rule.action} is not registered or is disabled"
+        return None, f"NotFound: action {rule.action} is not registered or is retired"
     try:
         return schema.check(verdict.params, cap=cap).decode(), None
     except InvalidInput as error:

@@ -31,7 +31,7 @@ begin
             from namespace n
             where e.id = any (v_tried) and e.status = 'scheduled' and n.id = e.namespace_id
                 and n.queue = p_queue and e.definition_id = any (p_definitions)
-            returning e.id, e.attempt, e.failures, n.name, e.definition_id,
+            returning e.id, e.attempt, e.failures, n.name, e.definition_id, e.parent, e.task,
                 extract(epoch from clock_timestamp() - e.ready_at)::float8 as waited
         ), held as (
             insert into claim (id, worker, executions)
@@ -39,7 +39,8 @@ begin
             on conflict (id) do update set executions = claim.executions || excluded.executions
         )
         select coalesce(array_agg((m.id, m.attempt, m.failures, m.name, m.definition_id, m.waited,
-            p.params::text, p.options::text, case when m.attempt > 1 then carried_over(m.id) end)::claimed_attempt), '{}')
+            p.params::text, p.options::text, case when m.attempt > 1 then carried_over(m.id) end,
+            m.parent, case when m.parent is not null then root_of(m.parent) end, m.task)::claimed_attempt), '{}')
         into claimed
         from moved m join payload p on p.execution_id = m.id;
     end if;

@@ -2,6 +2,7 @@
 -- attempt and the claim (I2): what another worker owns by now, or the sweeper has taken back, is not moved and not in the
 -- answer `moved`. Slots are freed and the next waiters promoted in the same transaction (I5). What was asked to end meanwhile ends
 -- as it was asked to, unless it completed. An attempt without a delay to the next one came to nothing: it keeps its place in line.
+-- What a deferral carries over to the next attempt, and what an inquiry asks, are kept with the attempt.
 -- planner: hashed_planned_once
 create or replace function finish_attempts(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_statuses text[], p_results text[], p_errors text[],
@@ -34,14 +35,14 @@ begin
             as d (id, attempt, status, result, error, delay, until, reason)
         where e.id = any (p_ids) and e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status in ('running', 'canceling')
         returning e.id, e.status, e.parent, e.attempt, e.keys, d.result::jsonb,
-            case when d.delay is null then 'handed_back' else d.status end as outcome,
+            case when d.delay is null then 'handed_back' when d.status <> 'requested' then d.status
+                 when d.error is null then 'deferred' else 'failed' end as outcome,
             coalesce(d.error::jsonb, case when e.status in ('cancelled', 'timeout')
                      then jsonb_build_object('type', e.status, 'message', e.reason) end) as error
     ), tried as (
         insert into attempt (execution_id, attempt, outcome, worker, error)
         select id, attempt, outcome, current_setting('application_name'),
-            -- what a deferral carries over to the next attempt, and what an inquiry asks, are kept here
-            coalesce(error, case when outcome in ('requested', 'waiting') and result is not null
+            coalesce(error, case when outcome in ('deferred', 'waiting') and result is not null
                                  then jsonb_build_object('carry', result) end)
         from changed where status <> 'completed' on conflict do nothing
     )
@@ -50,7 +51,7 @@ begin
         (select array_agg((c.id, k.limit_id, k.group_value)::held) from changed c cross join unnest(c.keys) k
          where c.status <> 'waiting' or not keeps_slots(c.keys)),
         array_agg((id, parent, status, true, parent is not null or id = any (p_followed),
-                   case when outcome not in ('requested', 'waiting') then result end, error)::ended)
+                   case when outcome not in ('deferred', 'waiting') then result end, error)::ended)
             filter (where status not in ('requested', 'waiting'))
     into moved, v_again, v_asking, v_asked, v_held, v_ended from changed;
 

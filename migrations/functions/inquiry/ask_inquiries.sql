@@ -1,5 +1,6 @@
 -- Executions that have just become waiting ask a human. Where what they ask names no timeout, their options or their action
--- may. An event of each inquiry is staged, so that somebody can be told.
+-- may. One that went on with an answer may ask again, in the same row: its answers so far are with its attempts. An event of
+-- each inquiry is staged, so that somebody can be told.
 -- planner: lookups
 create or replace function ask_inquiries(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql
@@ -14,7 +15,10 @@ begin
     join execution e on e.id = a.id
     join definition f on f.id = e.definition_id
     left join payload p on p.execution_id = a.id
-    on conflict do nothing;
+    on conflict (execution_id) do update set status = 'created', prompt = excluded.prompt, schema = excluded.schema,
+        assignee = excluded.assignee, default_answer = excluded.default_answer, due_at = excluded.due_at,
+        created_at = clock_timestamp(), answered_at = null, responder = null, response = null
+    where inquiry.status <> 'created';
     return stage('inquiry.created', array(
         select execution_id from inquiry where execution_id = any (p_ids) and status = 'created' order by execution_id), 50);
 end $$;

@@ -4,7 +4,7 @@
 -- `known` is false for a process that was taken for dead; `cordoned`: it is to take no more work.
 -- planner: lookups
 create or replace function beat(
-    p_process uuid, p_ids uuid[], p_attempts integer[], p_silence interval,
+    p_process uuid, p_ids uuid[], p_attempts integer[], p_silence interval, p_executors jsonb default null,
     out known boolean, out cordoned boolean, out lost uuid[], out canceling uuid[], out missing uuid[]
 )
 language plpgsql
@@ -25,7 +25,8 @@ begin
 
     missing := array(select x from process p, unnest(p.missing) x where p.id = p_process and x = any (v_missing));
 
-    update process p set beat_at = clock_timestamp(), holding = p_ids, missing = v_missing
+    update process p set beat_at = clock_timestamp(), holding = p_ids, missing = v_missing,
+        executors = coalesce(p_executors, p.executors)
     where p.id = p_process and p.state <> 'dead'
     returning p.state into v_state;
     known := found;

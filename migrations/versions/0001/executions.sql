@@ -45,8 +45,8 @@ create table result (
     error jsonb
 );
 
--- One row for each attempt that did not complete: failed, lost, timed out, deferred (requested), handed back. They go to the archive with their
--- execution.
+-- One row for each attempt that did not complete. `outcome`: failed (tried again or not), timeout, cancelled, lost, deferred,
+-- waiting (for an answer), handed_back. When it began is in the history. They go to the archive with their execution.
 create table attempt (
     execution_id uuid not null,
     attempt integer not null,
@@ -89,7 +89,7 @@ create index parked_work on parked (queue, definition_id, ready_at, execution_id
 
 -- Every executor and worker that lives, with its last heartbeat. `id` is random: a restart inherits nothing. `lock_key` is the
 -- advisory lock that the session of its heartbeats holds since `locked_at`, and loses when the process ends (none behind a
--- pooler); `unlocked_at`: since when it was seen free.
+-- pooler); `unlocked_at`: since when it was seen free. `executors`: what its task executors said of themselves by then, by name.
 create table process (
     id uuid primary key,
     kind text not null,
@@ -101,6 +101,7 @@ create table process (
     state text not null default 'active',
     holding uuid[] not null default '{}',
     missing uuid[] not null default '{}',
+    executors jsonb not null default '{}',
     started_at timestamptz not null default clock_timestamp(),
     beat_at timestamptz not null default clock_timestamp(),
     lock_key bigint,

@@ -51,7 +51,7 @@ create index archive_root on archive (root);
 -- Few, and what people look for: without it, a list of those that failed reads all that went well.
 create index archive_not_completed on archive (id) where status <> 'completed';
 
--- What actions print and log.
+-- What actions print and log, and on which worker: its id and its name.
 create table log_line (
     execution_id uuid not null,
     attempt integer not null,
@@ -59,5 +59,7 @@ create table log_line (
     stream text not null,
     line text not null,
     at timestamptz not null default clock_timestamp(),
+    worker_id uuid not null,
+    worker text not null,
     primary key (execution_id, attempt, seq, at)
 ) partition by range (at);

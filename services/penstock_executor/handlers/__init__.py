@@ -6,7 +6,6 @@ from penstock.messaging.consumer import Route
 from penstock.store import queues
 from penstock_executor.handlers import (
     dead_letter,
-    enforcement_created,
     event_created,
     event_received,
     execution_completed,
@@ -17,7 +16,6 @@ from penstock_executor.handlers import (
 ROUTES = (
     Route(queues.EVENT_RECEIVED, event_received.handle, raw=True),
     Route(queues.EVENT_CREATED, event_created.handle),
-    Route(queues.ENFORCEMENT_CREATED, enforcement_created.handle),
     Route(queues.EXECUTION_REQUESTED, execution_requested.handle),
     Route(queues.EXECUTION_COMPLETED, execution_completed.handle),
     Route(queues.WORKFLOW_STARTED, workflow_started.handle),

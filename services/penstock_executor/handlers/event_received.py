@@ -75,7 +75,7 @@ def _payload(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> by
     if schema is None:
         raise NotFound(
             f"unknown trigger {delivery.routing_key!r}",
-            hint="The routing key has to be the ref of a trigger; see `penstock triggers list`.",
+            hint="The routing key has to be the ref of a trigger; see `penstock triggers`.",
         )
     if len(delivery.body) > cap:
         raise InvalidInput(

@@ -47,7 +47,7 @@ async def start_callbacks(tx: Transaction, ended: Sequence[FollowedExecution]) -
                 "callback.not_started",
                 execution=str(execution.id),
                 action=ref,
-                why="disabled or not registered",
+                why="retired or not registered",
             )
     wanted = [(execution, ref) for execution, ref in wanted if ref in known]
     if not wanted:

@@ -1,17 +1,19 @@
-"""The task executors of a worker, by name. To add one: a class, and one line here or in the worker's
-settings.
+"""The task executors of a worker, by name. To add one: a class, and one line here, in the worker's settings, or in code
+(`register_executor`).
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigurationError, NoExecutor
 from penstock.run import capture
+from penstock.run.executor_registry import REGISTERED
+from penstock.run.run import executor_name
 from penstock.run.task_executors import RunnableAction, TaskExecutor
 
 if TYPE_CHECKING:
@@ -38,12 +40,19 @@ async def executors(
     """The task executors of a worker, open, and what actions print and log captured meanwhile.
 
     `configured` holds options by executor name: `{"process": {"memory_limit": 2**30}, "kubernetes": {}}`.
-    `None` leaves one out. Executors of your own have a `class`: `{"gpu": {"class": "acme.gpu:GpuExecutor"}}`.
-    A capacity that is not named is the worker's concurrency. Raises ConfigurationError."""
+    `None` leaves one out. Executors of your own have a `class`: `{"gpu": {"class": "acme.gpu:GpuExecutor"}}`, or were
+    registered by the worker's modules. A capacity that is not named is the worker's concurrency. Raises ConfigurationError."""
+    built = build(settings.concurrency, configured or {})
+    for route, name in settings.route_executors.items():
+        if name not in built:
+            raise ConfigurationError(
+                f"the route {route} is to have the task executor {name!r}, which this worker does not have",
+                hint=f"It has {', '.join(built)}: see PENSTOCK_EXECUTORS and PENSTOCK_ROUTE_EXECUTORS.",
+            )
     async with AsyncExitStack() as stack:
         stack.callback(capture.install())
         opened: dict[str, TaskExecutor] = {}
-        for name, executor in build(settings.concurrency, configured or {}).items():
+        for name, executor in built.items():
             await executor.open()
             stack.push_async_callback(partial(executor.close, settings.grace))
             opened[name] = executor
@@ -52,31 +61,35 @@ async def executors(
 
 def build(concurrency: int, configured: Mapping[str, Mapping[str, Any] | None]) -> dict[str, TaskExecutor]:
     """The same, not opened yet."""
-    classes = dict(EXECUTORS)
+    classes: dict[str, str | Callable[..., TaskExecutor]] = dict(EXECUTORS)
     wanted: dict[str, Mapping[str, Any] | None] = {name: {} for name in classes if name not in ON_REQUEST}
+    for name, registered in REGISTERED.items():
+        if name in classes:
+            raise ConfigurationError(
+                f"the task executor {name!r} is ours", hint="Register it by another name."
+            )
+        classes[name], wanted[name] = registered.make, registered.options
     built: dict[str, TaskExecutor] = {}
     for name, options in {**wanted, **configured}.items():
         if options is None:
             continue
-        options = {"capacity": concurrency, **options}
-        where = options.pop("class", classes.get(name))
-        if where is None:
+        given = {"capacity": concurrency, **(wanted.get(name) or {}), **options}
+        make = given.pop("class", classes.get(name))
+        if make is None:
             raise ConfigurationError(
                 f"there is no task executor {name!r}",
-                hint=f"Known: {', '.join(classes)}. One of your own needs its class, as module:Class.",
+                hint=f"Known: {', '.join(classes)}. One of your own needs its class, as module:Class, or registers itself.",
             )
-        built[name] = _made(name, where, options)
+        built[name] = _made(name, _loaded(name, make) if isinstance(make, str) else make, given)
     return built
 
 
-def executor_name(action: RunnableAction) -> str:
-    """The name of the executor that runs `action`."""
-    return action.executor or ("async" if action.is_coroutine else "thread")
-
-
-def chosen(found: Mapping[str, TaskExecutor], action: RunnableAction) -> TaskExecutor:
-    """The executor that runs `action`. Raises NoExecutor if this worker has none of that name."""
-    name = executor_name(action)
+def chosen(
+    found: Mapping[str, TaskExecutor], action: RunnableAction, of_route: str | None = None
+) -> TaskExecutor:
+    """The executor that runs `action`, which came by a route of which some executor is said. Raises NoExecutor if this worker
+    has none of that name."""
+    name = executor_name(action, of_route)
     try:
         return found[name]
     except KeyError:
@@ -86,19 +99,22 @@ def chosen(found: Mapping[str, TaskExecutor], action: RunnableAction) -> TaskExe
         ) from None
 
 
-def _made(name: str, where: str, options: Mapping[str, Any]) -> TaskExecutor:
+def _loaded(name: str, where: str) -> Callable[..., TaskExecutor]:
     module, _, attribute = where.partition(":")
     try:
-        make = getattr(importlib.import_module(module), attribute)
+        found: Callable[..., TaskExecutor] = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
             f"the task executor {name!r} cannot be loaded from {where!r}: {error}",
             hint="Name its class as module:Class, in a module that this worker can import.",
         ) from error
+    return found
+
+
+def _made(name: str, make: Callable[..., TaskExecutor], options: Mapping[str, Any]) -> TaskExecutor:
     try:
-        made: TaskExecutor = make(**options)
+        return make(**options)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
             f"the task executor {name!r} refuses its options: {error}", hint="See docs/task-executors.md."
         ) from error
-    return made

@@ -22,9 +22,13 @@ def of_run(run: Run) -> dict[str, str]:
         "PENSTOCK_MAX_ATTEMPTS": str(run.event.max_attempts),
         "PENSTOCK_NAMESPACE": run.event.namespace,
         "PENSTOCK_ACTION": run.event.action,
+        "PENSTOCK_ROOT_ID": str(run.event.root),
         "PENSTOCK_IDEMPOTENCY_TOKEN": str(run.event.execution_id),
         "PENSTOCK_ATTEMPT_TOKEN": f"{run.event.execution_id}:{run.event.attempt}",
     }
+    if run.event.workflow is not None:
+        variables["PENSTOCK_WORKFLOW_ID"] = str(run.event.workflow)
+        variables["PENSTOCK_TASK"] = run.event.task or ""
     if run.context:
         variables["PENSTOCK_CONTEXT"] = orjson.dumps(run.context).decode()
     if run.timeout is not None:

@@ -15,11 +15,10 @@ from penstock.errors import Conflict, NotFound
 from penstock.language.loading import Definitions
 from penstock.messaging import envelope
 from penstock.messaging.relay import RETURNS, relay
-from penstock.messaging.transports import Message
 from penstock.operate.apply import register
 from penstock.operate.repair import repair
 from penstock.service.assembly import assembled
-from penstock.store import processes, queues
+from penstock.store import processes
 from tests.crash.points.world import World, again
 
 LETTER = """
@@ -83,10 +82,6 @@ async def upkeep(world: World) -> None:
     )
     await world.ended(await world.start("pt.nap", "long", {"seconds": 1.1}))
     await world.ended(await world.start("pt.charge", "done", {"order": 1}))
-    late = Message(
-        queues.ENFORCEMENT_CREATED, envelope.encode(queues.ENFORCEMENT_CREATED, [lost]), "late", "?"
-    )
-    await again(lambda: world.parts.transport.publish([late]))
     await world.rows(UNMATCHED)
     for loop in LOOPS:
         await again(lambda loop=loop: loop.turn(world.parts, world.session))  # type: ignore[misc]

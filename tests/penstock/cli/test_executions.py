@@ -92,7 +92,13 @@ async def test_one_is_shown_with_its_result(house: Installation) -> None:
     assert said.code == 0
     for word in (str(id), "shop.charge", "completed", '"charged": 3'):
         assert word in said.out
-    assert (await penstock("show", id, "--json")).document["result"] == {"order": 7, "charged": 3}
+    shown = (await penstock("show", id, "--json")).document
+    assert shown["result"] == {"order": 7, "charged": 3}
+    [tried] = shown["attempts"]
+    [worker] = await house.rows("select name from process where kind = 'worker'")
+    assert (tried["attempt"], tried["outcome"], tried["worker"]) == (1, "completed", worker["name"])
+    assert shown["created_at"] < tried["started_at"] < tried["ended_at"]
+    assert tried["duration"] > 0
 
 
 async def test_one_that_failed_is_shown_with_its_attempts(house: Installation) -> None:
@@ -102,7 +108,8 @@ async def test_one_that_failed_is_shown_with_its_attempts(house: Installation) -
     said = await penstock("show", id)
     assert said.out.count("ConnectionError") >= 1
     assert "attempt 1 failed" in said.out
-    assert len((await penstock("show", id, "--json")).document["attempts"]) == 3
+    attempts = (await penstock("show", id, "--json")).document["attempts"]
+    assert [(one["attempt"], one["outcome"]) for one in attempts] == [(n, "failed") for n in (1, 2, 3)]
 
 
 async def test_a_workflow_is_shown_with_its_tasks(house: Installation) -> None:
@@ -152,7 +159,10 @@ async def test_the_log_has_what_was_printed(house: Installation) -> None:
     await house.client.result(id, timeout=20)
     await house.until("select 1 from log_line having count(*) = 2")
     assert (await penstock("logs", id, "--follow")).out.split() == ["one", "[two]"]
-    assert [row["line"] for row in (await penstock("logs", id, "--json")).documents] == ["one", "[two]"]
+    lines = (await penstock("logs", id, "--json")).documents
+    assert [row["line"] for row in lines] == ["one", "[two]"]
+    [worker] = await house.rows("select id::text, name from process where kind = 'worker'")
+    assert {(row["worker_id"], row["worker"]) for row in lines} == {tuple(worker)}
     silent = await house.client.start("cli.talk", {"words": []})
     assert "printed nothing" in (await penstock("logs", silent)).err
 

@@ -38,6 +38,12 @@ async def test_workers_are_listed_and_can_be_taken_out_of_service(house: Install
     rows = {row["kind"]: row for row in (await penstock("workers", "list", "--json")).documents}
     assert set(rows) == {"executor", "worker"}
     name = rows["worker"]["name"]
+    await house.until("select 1 from process where executors <> '{}'")
+    said = await penstock("workers", "show", name)
+    assert all(word in said.out for word in (name, "shop.charge", "task executor", "async", "average"))
+    shown = (await penstock("workers", "show", name, "--json")).document
+    assert shown["executors"]["async"]["available"] == shown["concurrency"]
+    assert "workers list" in (await penstock("workers", "show", "nobody")).err
     assert name in (await penstock("workers", "cordon", name)).out
     assert "cordoned" in (await penstock("workers", "list")).out
     assert (await penstock("workers", "uncordon", name, "--json")).document == {"in_service": [name]}

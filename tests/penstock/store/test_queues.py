@@ -16,7 +16,7 @@ def test_a_queue_is_consumed_or_announced_and_never_both() -> None:
     for name in (*queues.QUEUES, f"{queues.WORK}default"):
         assert queues.is_consumed(name)
         assert not queues.is_announcement(name)
-    for name in (f"{queues.STATUS_MOVED}completed", queues.INQUIRY_CREATED):
+    for name in (f"{queues.STATUS_MOVED}completed", queues.INQUIRY_CREATED, queues.INQUIRY_RESPONDED):
         assert queues.is_announcement(name)
         assert not queues.is_consumed(name)
     assert not queues.is_consumed("nobody.knows")

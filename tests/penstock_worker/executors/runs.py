@@ -31,7 +31,8 @@ def run_of(
         options=what if isinstance(what, dict) else options or {},
     )
     lines: Lines = []
-    event = TaskReadyEvent(uuid4(), attempt, 3, "public::test::action", "test.action")
+    id = uuid4()
+    event = TaskReadyEvent(id, attempt, 3, "public::test::action", "test.action", root=id)
     log = RunLog(lambda stream, line: lines.append((stream, line)))
     return Run(event, params or {}, action, log, **{"grace": 5.0, **fields}), lines
 

@@ -77,3 +77,10 @@ async def test_a_worker_may_run_elsewhere_what_asks_for_no_executor() -> None:
         outcome = await attempt(chosen(found, run.action), run)
     assert outcome.result_json is not None
     assert int(outcome.result_json) != os.getpid()
+
+
+async def test_a_route_cannot_have_an_executor_that_is_not_there() -> None:
+    settings = Settings(route_executors={"heavy": "nothing"})
+    with pytest.raises(ConfigurationError, match="the route heavy is to have the task executor 'nothing'"):
+        async with executors(settings):
+            pass

@@ -22,6 +22,7 @@ from penstock.language.routing import RoutingRule
 from penstock.language.schemas import parameters_schema, payload_schema
 from penstock.language.sources import Source
 from penstock.run.call_interceptor import CALL_INTERCEPTOR
+from penstock.run.run import executor_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -141,9 +142,9 @@ class Action(Generic[P, R]):
         return self.ref.partition(".")[2]
 
     @property
-    def executor(self) -> str:
-        """The task executor: as chosen, else `async` for coroutine functions and `thread` for others."""
-        return self.choices.executor or ("async" if self.is_coroutine else "thread")
+    def executor(self) -> str | None:
+        """The task executor that it asks for, if it does."""
+        return self.choices.executor
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -217,7 +218,7 @@ class Action(Generic[P, R]):
         """What is stored. Defaults, and the limits, which are definitions of their own, are left out."""
         body = self.choices.written()
         body.pop("limits", None)
-        body |= {"ref": self.ref, "executor": self.executor, "parameters": self.parameters_schema}
+        body |= {"ref": self.ref, "executor": executor_name(self), "parameters": self.parameters_schema}
         if self.result_schema is not None:
             body["result"] = self.result_schema
         if self.description:

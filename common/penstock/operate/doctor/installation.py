@@ -8,7 +8,9 @@ import orjson
 
 from penstock.errors import PenstockError
 from penstock.language import labels
+from penstock.operate import routes
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
+from penstock.operate.why.answer import count
 from penstock.settings import Settings
 from penstock.store import dead_letters, migrate, outbox, partitions, presence, queues, rule_errors
 from penstock.store.database import Session
@@ -29,6 +31,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         *await _partitions(session),
         *await _services(session, settings),
         *await _unserved(session, settings),
+        *await _routes(session, settings),
         *await _outbox(session),
         await _dead_letters(session),
         await _rules(session),
@@ -40,7 +43,8 @@ async def served_queues(session: Session, settings: Settings) -> list[str]:
     """The queues of the routes that some worker serves; none where there is no schema yet."""
     if (await _schema(session)).state != "ok":
         return []
-    return await presence.served_queues(session, settings.stale_threshold)
+    served = await presence.served_routes(session, settings.stale_threshold)
+    return [queues.WORK + route for route in served]
 
 
 async def _schema(session: Session) -> Finding:
@@ -113,6 +117,24 @@ async def _unserved(session: Session, settings: Settings) -> list[Finding]:
             )
         )
     return found
+
+
+async def _routes(session: Session, settings: Settings) -> list[Finding]:
+    """Where nothing waits yet: routes that nobody serves, and workers on routes to which nothing goes."""
+    table = await routes.table(session, settings)
+    if not any(use.workers for use in table):
+        return []
+    return [
+        warning(
+            f"route {use.route}",
+            f"no worker that lives serves it; it is named by {', '.join(use.named_by[:5])}"
+            if use.named_by
+            else f"served by {count(use.workers, 'worker')}, and nothing goes there",
+            " ".join(filter(None, [use.meant, "Routes and who serves them: `penstock routes list`."])),
+        )
+        for use in table
+        if use.amiss
+    ] or [ok("routes", "each that is named is served")]
 
 
 async def _outbox(session: Session) -> list[Finding]:

@@ -10,7 +10,7 @@ import orjson
 from penstock.operate.why import presence
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.settings import Settings
-from penstock.store import clock, executions, waiting_for
+from penstock.store import clock, past_attempts, waiting_for
 from penstock.store.database import Session
 from penstock.store.executions import Execution
 from penstock.store.queues import EXECUTION_REQUESTED
@@ -55,9 +55,8 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
         "due": timer.due_at,
         "failures": row.failures,
     }
-    past = await executions.attempts(session, row.id)
-    last = past[-1] if past else None
-    if row.attempt == 0 or last is None:
+    last = await past_attempts.latest(session, row.id)
+    if last is None:
         says = f"It was asked to start later: {when}."
         return why_of(row, "timer", says, **facts, timer="not_before")
     error = orjson.loads(last.error) if last.error else None

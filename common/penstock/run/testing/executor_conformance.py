@@ -184,7 +184,8 @@ class ExecutorConformance(ABC):
         return await attempt(executor, self._run(scenario, **params)[0])
 
     def _run(self, scenario: str, *, log_limit: int = 1_000_000, **params: Any) -> tuple[Run, Lines]:
-        event = TaskReadyEvent(uuid4(), 2, 3, f"public::scenario::{scenario}", f"scenario.{scenario}")
+        id = uuid4()
+        event = TaskReadyEvent(id, 2, 3, f"public::scenario::{scenario}", f"scenario.{scenario}", root=id)
         lines: Lines = []
         log = RunLog(lambda stream, line: lines.append((stream, line)), log_limit)
         # Threads cannot be ended; waiting for them would only make the tests slow.

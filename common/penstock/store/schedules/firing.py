@@ -165,7 +165,7 @@ class FireBuilder:
     ) -> tuple[str | None, str | None]:
         """The parameters as JSON, or the reason why they are not what the action takes."""
         if action is None:
-            return None, f"NotFound: {compiled.action} is not registered, or is disabled"
+            return None, f"NotFound: {compiled.action} is not registered, or is retired"
         key = ("schedule.params", definition, action)
         if compiled.constant and key in self._cache:
             known: tuple[str | None, str | None] = self._cache[key]

@@ -52,7 +52,8 @@ async def listed(db: Session | Transaction, ref: str | None = None) -> list[Sche
 class Fire:
     """A due instant of a schedule, and what came of it: `kind` (due, missed, manual, backfill), `status` (created,
     queued, skipped, failed), `outcome` (how its execution is, or ended), who made it and when, how often its execution
-    was lost (`recoveries`); and in seconds how late it was made (`lag`) and how long its execution `took`."""
+    was lost (`recoveries`), when that began to run (`started_at`) and ended; and in seconds how late
+    it was made (`lag`) and how long its execution `took`."""
 
     due_at: datetime
     kind: str
@@ -62,6 +63,7 @@ class Fire:
     made_at: datetime
     made_by: str | None
     recoveries: int
+    started_at: datetime | None
     ended_at: datetime | None
     error: str | None
     lag: float
@@ -70,7 +72,10 @@ class Fire:
 
 HISTORY = """
 select f.due_at, f.kind, f.status, coalesce(f.outcome, e.status) as outcome, f.execution_id, f.made_at, f.made_by,
-    f.recoveries, f.ended_at, f.error, extract(epoch from f.made_at - f.due_at)::float8 as lag,
+    f.recoveries, (
+        select min(h.at) from history h where h.execution_id = f.execution_id and h.new = 'running'
+            and h.at >= f.made_at and (h.at <= f.ended_at or f.ended_at is null)
+    ) as started_at, f.ended_at, f.error, extract(epoch from f.made_at - f.due_at)::float8 as lag,
     extract(epoch from f.ended_at - f.made_at)::float8 as took
 from fire f left join execution e on e.id = f.execution_id and f.outcome is null
 where f.schedule = $1 and ($3::timestamptz is null or f.due_at < $3)

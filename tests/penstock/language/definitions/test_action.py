@@ -45,8 +45,8 @@ def test_coroutines_run_async_and_functions_in_threads_unless_chosen_otherwise()
     @action(executor="process", options={"memory_limit": 2**20})
     def heavy() -> None: ...
 
-    assert (charge.executor, charge.is_coroutine) == ("async", True)
-    assert (plain.executor, plain.is_coroutine) == ("thread", False)
+    assert (charge.body()["executor"], charge.is_coroutine) == ("async", True)
+    assert (plain.body()["executor"], plain.is_coroutine) == ("thread", False)
     assert (heavy.executor, heavy.options) == ("process", {"memory_limit": 2**20})
 
 

@@ -164,7 +164,7 @@ def test_a_single_file_says_the_same_as_a_folder(tmp_path: Path) -> None:
 def test_functions_of_a_pack_run_as_those_of_python_do(tmp_path: Path) -> None:
     charge = load(in_yaml(tmp_path / "only_here")).actions["shop.charge"]
     assert charge.is_coroutine
-    assert charge.executor == "async"
+    assert charge.body()["executor"] == "async"
     assert charge.bind({"customer": "c"}) == {"customer": "c"}
     assert charge.function is not None
     assert charge.function.__module__ == "only_here.code.charging"

@@ -168,5 +168,7 @@ log_line = Table(
     Column("stream", Text, nullable=False),
     Column("line", Text, nullable=False),
     Column("at", INSTANT, primary_key=True, server_default=text("clock_timestamp()")),
+    Column("worker_id", UUID, nullable=False),
+    Column("worker", Text, nullable=False),
     postgresql_partition_by="RANGE (at)",
 )

@@ -31,6 +31,7 @@ process = Table(
     Column("state", Text, nullable=False, server_default=text("'active'::text")),
     Column("holding", ARRAY(UUID), nullable=False, server_default=text("'{}'::uuid[]")),
     Column("missing", ARRAY(UUID), nullable=False, server_default=text("'{}'::uuid[]")),
+    Column("executors", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("started_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("beat_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("lock_key", BigInteger),

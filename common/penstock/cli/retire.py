@@ -1,0 +1,30 @@
+"""`penstock retire`: take an action, a workflow or a trigger out of use."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.command_runner import with_session
+from penstock.cli.output import Json, json_line, out
+from penstock.operate import retire as retiring
+
+
+def retire(
+    ref: Annotated[str, typer.Argument(help="An action, a workflow or a trigger, such as shop.charge.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Bring it back.")] = False,
+    json: Json = False,
+) -> None:
+    """Let nothing new begin of an action or a workflow, or take no more events of a trigger. What runs goes on."""
+    kinds = with_session(lambda session: retiring.retire(session, ref, undo=undo))
+    now = "in use again" if undo else "retired"
+    if json:
+        json_line({"ref": ref, "kinds": kinds, "is": now})
+    else:
+        back = "" if undo else f" Bring it back with: penstock retire --undo {ref}"
+        out.print(f"{' and '.join(kinds).capitalize()} {ref} is {now}.{back}", highlight=False)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(retire)

@@ -1,0 +1,117 @@
+"""`penstock routes`: where work goes, who serves it, and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from penstock.cli.command_runner import with_session
+from penstock.cli.output import Json, err, json_line, out, table
+from penstock.client.installation import find_installation
+from penstock.language.routing import RoutingRule
+from penstock.operate import routes
+from penstock.operate.routes import RouteUse
+from penstock.operate.why.answer import count
+from penstock.store.database import Session
+from penstock.store.namespaces import RouteChoice
+
+commands = typer.Typer(help="List and explain where work goes; remove rules.", no_args_is_help=True)
+
+
+@commands.command("list")
+def list_(json: Json = False) -> None:
+    """The rules in the order in which they are tried, and the routes, with who names them and how many workers serve them."""
+
+    async def work(session: Session) -> tuple[list[RoutingRule], list[RouteUse]]:
+        return await routes.rules(session), await routes.table(session, await find_installation())
+
+    rules, uses = with_session(work)
+    if json:
+        for rule in rules:
+            json_line({"kind": "rule", **asdict(rule)})
+        for use in uses:
+            json_line({"kind": "route", **asdict(use), "amiss": use.amiss})
+        return
+    if rules:
+        table(["pattern, the first that fits", "goes to"], [(rule.pattern, rule.route) for rule in rules])
+        out.print()
+    table(["route", "workers", "named by", ""], [(u.route, u.workers, u.named_by, u.meant) for u in uses])
+    for use in uses:
+        if use.amiss:
+            warn(use)
+
+
+def warn(use: RouteUse) -> None:
+    """Say on standard error what is amiss with a route."""
+    says = (
+        f"nothing goes to the route {use.route}, which is served by {count(use.workers, 'worker')}."
+        if use.workers
+        else f"no worker that lives serves the route {use.route}"
+        + (f" ({', '.join(use.named_by[:3])})." if use.named_by else ".")
+    )
+    hint = use.meant or f"Serve it: penstock worker --module FILE --routes {use.route}" * (not use.workers)
+    err.print(f"[yellow]warning:[/yellow] {escape(f'{says} {hint}'.strip())}")
+
+
+@commands.command()
+def explain(
+    what: Annotated[
+        str, typer.Argument(help="An action, such as ml.train, or a namespace: public::ml::nightly::train.")
+    ],
+    json: Json = False,
+) -> None:
+    """Say which route something takes, which rule decides that, and why those before it do not."""
+
+    async def work(session: Session) -> tuple[str, RouteChoice, int]:
+        namespace, choice = await routes.explain(session, what)
+        uses = await routes.table(session, await find_installation())
+        return namespace, choice, sum(use.workers for use in uses if use.route == choice.route)
+
+    namespace, choice, workers = with_session(work)
+    if json:
+        rule = choice.rules.rule
+        json_line(
+            {
+                "namespace": namespace,
+                "route": choice.route,
+                "named": choice.named is not None,
+                "rule": None if choice.named or rule is None else rule.pattern,
+                "passed_over": [
+                    {"pattern": one.rule.pattern, "route": one.rule.route, "why": one.reason}
+                    for one in choice.rules.passed_over
+                ],
+                "workers": workers,
+            }
+        )
+        return
+    if choice.named:
+        says = f"{namespace} -> {choice.named} (its task or its action names it, so that no rule is asked)"
+    else:
+        says = str(choice.rules)
+    out.print(says, markup=False, highlight=False)
+    out.print(f"Workers that serve {choice.route}: {workers}.", highlight=False)
+
+
+@commands.command()
+def remove(
+    pattern: Annotated[
+        str, typer.Argument(help="The pattern of the rule, as `penstock routes list` shows it.")
+    ],
+    json: Json = False,
+) -> None:
+    """Take a rule out of force. What it has routed goes where the rules that are left say."""
+    with_session(lambda session: routes.remove(session, pattern))
+    if json:
+        json_line({"pattern": pattern, "is": "removed"})
+    else:
+        out.print(
+            f"The rule {pattern} is removed. Applying a module or pack that has it brings it back.",
+            markup=False,
+        )
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(commands, name="routes")

@@ -1,0 +1,63 @@
+"""Taking actions, workflows and triggers out of use, and back. What runs goes on: nothing new begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from penstock.errors import Conflict, NotFound
+from penstock.store import catalog, polls
+from penstock.store.database import Session, Transaction, retried
+
+RETIRABLE = ("action", "trigger", "workflow")
+
+
+async def retire(session: Session, ref: str, *, undo: bool = False) -> list[str]:
+    """Let nothing new begin of an action or a workflow, or take no more events of a trigger; `undo`: let it again. Applying
+    does not bring it back. Returns the kinds that there are of that name. Raises NotFound, and Conflict while a rule, a
+    schedule, a workflow or an action refers to it."""
+
+    async def write() -> list[str]:
+        async with session.transaction() as tx:
+            kinds = [row.kind for row in await catalog.current(tx, RETIRABLE, [ref])]
+            if not kinds:
+                there = "`penstock actions` and `penstock triggers` list what there is."
+                raise NotFound(
+                    f"there is no action, workflow or trigger {ref!r}",
+                    hint=await catalog.hint(tx, RETIRABLE, ref, there),
+                )
+            if not undo and (named := await _referrers(tx, ref)):
+                raise Conflict(
+                    f"{ref} is in use by {', '.join(named)}",
+                    hint="Take these out of use first, or apply versions of them that do not name it.",
+                )
+            for kind in kinds:
+                await catalog.set_enabled(tx, kind, ref, undo)
+            if "trigger" in kinds:
+                await polls.enable(tx, ref, undo)
+            return kinds
+
+    kinds = await retried(write, deadline=30)
+    session.cache.clear()
+    return kinds
+
+
+async def _referrers(tx: Transaction, ref: str) -> list[str]:
+    """What would begin it or listen to it, itself aside."""
+    return [
+        f"{row.kind} {row.ref}"
+        for row in await catalog.current(tx, ["action", "rule", "schedule", "workflow"])
+        if row.enabled and row.ref != ref and ref in _named(orjson.loads(row.body))
+    ]
+
+
+def _named(body: Mapping[str, Any]) -> Iterator[str]:
+    """The actions, workflows and triggers that a definition refers to."""
+    for part in [body, *body.get("tasks", ()), body.get("on_exit") or {}]:
+        yield from (part[name] for name in ("action", "workflow", "trigger") if name in part)
+        if "wait_for_event" in part:
+            yield part["wait_for_event"]["trigger"]
+    for name in ("on_success", "on_failure"):
+        yield from body.get(name) or ()

@@ -1,0 +1,116 @@
+"""Routes: which there are, who names them, who serves them, and why something goes where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import orjson
+
+from penstock.errors import InvalidInput, NotFound
+from penstock.language.routing import DEFAULT_ROUTE, SEPARATOR, RoutingRule
+from penstock.settings import Settings
+from penstock.store import catalog, limits, namespaces, presence
+from penstock.store.database import Session, retried
+from penstock.store.namespaces import RouteChoice
+
+
+@dataclass(frozen=True, slots=True)
+class RouteUse:
+    """A route: what names it (rules, actions, tasks), how many living workers serve it, and, where only one of both is so,
+    the other route that was probably meant (`meant`, a hint)."""
+
+    route: str
+    named_by: Sequence[str]
+    workers: int
+    meant: str | None
+
+    @property
+    def amiss(self) -> bool:
+        """Nobody serves it; or nothing goes there (the default one may be idle)."""
+        return not self.workers or not (self.named_by or self.route == DEFAULT_ROUTE)
+
+
+def named_routes(kind: str, ref: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The routes that a definition names, and where in it."""
+    if body.get("route"):
+        yield body["route"], f"{kind} {ref}"
+    for task in [*body.get("tasks", ()), body.get("on_exit") or {}]:
+        if task.get("route"):
+            yield task["route"], f"workflow {ref}, task {task['name']}"
+
+
+async def table(session: Session, settings: Settings) -> list[RouteUse]:
+    """Every route that something names or a living worker serves, and the default one."""
+    named: dict[str, list[str]] = {}
+    for current in await catalog.current(session, ["action", "route", "workflow"]):
+        if current.enabled:
+            for route, by in named_routes(current.kind, current.ref, orjson.loads(current.body)):
+                named.setdefault(route, []).append(by)
+    served = await presence.served_routes(session, settings.stale_threshold)
+    uses = []
+    for route in sorted({DEFAULT_ROUTE, *named, *served}):
+        others = (served if route in named else named).keys() - {route}
+        near = get_close_matches(route, sorted({DEFAULT_ROUTE, *others}), n=1)
+        odd = (route in named) != (route in served) and route != DEFAULT_ROUTE
+        meant = f"Did you mean {near[0]!r}?" if odd and near else None
+        uses.append(RouteUse(route, named.get(route, []), served.get(route, 0), meant))
+    return uses
+
+
+async def unserved(session: Session, settings: Settings, routes: Iterable[str]) -> list[RouteUse]:
+    """Those of these routes that no living worker serves: all of them where workers live, else only those that look like
+    another one's name written wrong."""
+    uses = await table(session, settings)
+    alive, wanted = any(use.workers for use in uses), set(routes)
+    return [use for use in uses if use.route in wanted and not use.workers and (alive or use.meant)]
+
+
+async def rules(session: Session) -> list[RoutingRule]:
+    """Those that are in force, in the order in which they are tried."""
+    return list((await namespaces.router(session)).rules)
+
+
+async def explain(session: Session, what: str) -> tuple[str, RouteChoice]:
+    """Why `what` goes where it goes: a ref (of the default tenant), or a namespace `tenant::pack::action` or
+    `tenant::pack::workflow::task`. Returns the namespace, too. Raises NotFound."""
+    namespace = what if SEPARATOR in what else namespaces.name("public", what)
+    _, *parts = namespace.split(SEPARATOR)
+    ref, task = ".".join(parts[:2]), parts[2] if len(parts) == 3 else None
+    kind = "action" if task is None else "workflow"
+    found = await catalog.current(session, [kind], [ref])
+    if not found:
+        there = "`penstock actions` lists what there is."
+        raise NotFound(f"there is no {kind} {ref!r}", hint=await catalog.hint(session, [kind], ref, there))
+    if task is None:
+        return namespace, await namespaces.route_choice(session, namespace, ref)
+    body = orjson.loads(found[0].body)
+    tasks = {one["name"]: one for one in [*body["tasks"], body.get("on_exit")] if one}
+    if task not in tasks:
+        raise NotFound(f"workflow {ref} has no task {task!r}", hint=f"It has {', '.join(tasks)}.")
+    action, own = tasks[task].get("action"), tasks[task].get("route")
+    if action is None:
+        raise InvalidInput(f"task {task} of {ref} takes no route", hint="No worker runs it: executors do.")
+    placed = f"{namespace}@{own}" if own else namespace
+    return namespace, await namespaces.route_choice(session, placed, action)
+
+
+async def remove(session: Session, pattern: str) -> None:
+    """Take a rule out of force: what it routed goes where the rules that are left say. Raises NotFound."""
+
+    async def write() -> None:
+        async with session.transaction() as tx:
+            await namespaces.lock_rules(tx)
+            if not await catalog.delete(tx, "route", pattern):
+                there = "`penstock routes list` shows the rules there are."
+                raise NotFound(
+                    f"there is no rule of the pattern {pattern!r}",
+                    hint=await catalog.hint(tx, ["route"], pattern, there),
+                )
+            await limits.regroup(tx, [], await namespaces.replace_all(tx))
+
+    await retried(write, deadline=30)
+    await retried(lambda: namespaces.notice_workers(session), deadline=30)
+    session.cache.clear()

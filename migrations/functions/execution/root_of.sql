@@ -1,0 +1,14 @@
+-- The outermost of the workflows that a task of p_workflow runs in; null for null: what is started by itself has none.
+create or replace function root_of(p_workflow uuid) returns uuid
+language plpgsql stable
+as $$
+declare
+    v_parent uuid := p_workflow;
+    v_root uuid;
+begin
+    while v_parent is not null loop
+        v_root := v_parent;
+        select parent into v_parent from execution where id = v_root;
+    end loop;
+    return v_root;
+end $$;
