@@ -52,7 +52,7 @@ async def test_an_outage_below_the_threshold_runs_nothing_again(
 ) -> None:
     await apart.client.start_many("shop.wait_for", [{"seconds": 9.0}] * 10)
     await apart.until("select 1 from execution where status = 'running' having count(*) = 10")
-    await away(server, 4.0)
+    await away(server, 3.0)
     await ended(apart, 10)
     rows = await apart.rows("select attempt, recoveries from execution")
     assert {tuple(row) for row in rows} == {(1, 0)}

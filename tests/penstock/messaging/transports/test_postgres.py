@@ -81,8 +81,6 @@ async def test_what_a_long_transaction_staged_is_found_when_it_commits(
 async def test_a_look_does_not_go_over_what_was_taken_while_somebody_reads(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look_back, "NEAR", 0.0)
-    monkeypatch.setattr(look_back, "FAR_AGAIN", 3600.0)
     transport = PostgresTransport(Settings(database_url=SecretStr(database), poll_interval=3600))
     await transport.open()
     reader, connection = await asyncpg.connect(database), await asyncpg.connect(database)
@@ -93,6 +91,8 @@ async def test_a_look_does_not_go_over_what_was_taken_while_somebody_reads(
         for _ in range(20):
             await transport.publish([message(str(n)) for n in range(100)])
             await receive(subscription, 100, ack=True)
+        monkeypatch.setattr(look_back, "NEAR", 0.0)
+        monkeypatch.setattr(look_back, "FAR_AGAIN", 3600.0)
 
         async def pages(reach: float) -> int:
             async with connection.transaction():
