@@ -84,16 +84,35 @@ async def hint(db: Session | Transaction, kinds: Collection[str], ref: str, othe
     return f"Did you mean {near[0]!r}? {otherwise}" if near else otherwise
 
 
-NAMES = "select kind, ref from catalog where kind = any($1::text[]) and (enabled or $2)"
+NAMES = "select kind, ref from catalog where kind = any($1::text[])"
 
 
-async def names(
-    db: Session | Transaction, kinds: Collection[str], *, retired: bool = False
-) -> dict[str, list[str]]:
-    """The refs that there are, by kind; with `retired` those that are out of use too."""
+async def names(db: Session | Transaction, kinds: Collection[str]) -> dict[str, list[str]]:
+    """The refs that there are, by kind, those that are out of use, too."""
     found: dict[str, list[str]] = {}
-    for row in await db.fetch(NAMES, list(kinds), retired):
+    for row in await db.fetch(NAMES, list(kinds)):
         found.setdefault(row["kind"], []).append(row["ref"])
+    return found
+
+
+SCHEMAS = """
+select c.kind, c.ref,
+    case when c.ref = any($2::text[]) then d.body -> case c.kind when 'trigger' then 'schema' else 'parameters' end end::text
+        as schema
+from catalog c join definition d on d.id = c.definition_id
+where c.kind = any($1::text[]) and c.enabled
+"""
+
+
+async def schemas(
+    db: Session | Transaction, kinds: Collection[str], refs: Collection[str]
+) -> dict[str, dict[str, dict[str, Any] | None]]:
+    """The refs that are in use, by kind; those among `refs` with what they take: the schema of an action's or a workflow's
+    parameters, of a trigger's payload."""
+    found: dict[str, dict[str, dict[str, Any] | None]] = {}
+    for row in await db.fetch(SCHEMAS, list(kinds), list(refs)):
+        schema = row["schema"]
+        found.setdefault(row["kind"], {})[row["ref"]] = orjson.loads(schema) if schema else None
     return found
 
 
