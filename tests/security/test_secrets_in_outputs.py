@@ -137,6 +137,7 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
         ("workers", "list"): [()],
         ("check",): [()],
         ("dead-letters", "list"): [()],
+        ("dead-letters", "counts"): [()],
         ("dead-letters", "show"): [(letter,)],
     }
 
