@@ -169,6 +169,32 @@ async def versions(tx: Transaction, documents: Sequence[Document]) -> dict[tuple
     return {(version.kind, version.ref): version for version in rows_as(Version, rows)}
 
 
+@dataclass(frozen=True, slots=True)
+class PastVersion:
+    """A version that a definition has or had; `body` is JSON, `open_runs` is how many of its executions have
+    not ended."""
+
+    digest: str
+    created_at: datetime
+    current: bool
+    open_runs: int
+    body: str
+
+
+HISTORY = """
+select d.digest, d.created_at, c.definition_id is not null as current, d.body::text as body,
+    (select count(*) from execution e where e.definition_id = d.id and e.finished_at is null) as open_runs
+from definition d left join catalog c on c.definition_id = d.id and c.kind = d.kind and c.ref = d.ref
+where d.kind = $1 and d.ref = $2 and d.digest ^@ $3
+order by d.id desc
+"""
+
+
+async def history(db: Session, kind: str, ref: str, digest: str = "") -> list[PastVersion]:
+    """The versions of a definition whose digests begin so, the newest first."""
+    return rows_as(PastVersion, await db.fetch(HISTORY, kind, ref, digest))
+
+
 MAKE_CURRENT = """
 insert into catalog as c (kind, ref, definition_id, trigger, enabled)
 select k, r, d, t, e from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::boolean[]) as x (k, r, d, t, e)
