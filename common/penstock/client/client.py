@@ -244,8 +244,9 @@ class Client:
             nonlocal new
             try:
                 async with self.session.transaction() as tx:
+                    old = await commands.found(tx, id)
                     await commands.rerun(
-                        tx, new, id, from_failed=from_failed, from_task=from_task, by=by, reason=reason
+                        tx, new, old, from_failed=from_failed, from_task=from_task, by=by, reason=reason
                     )
             except WrongClock:
                 new = new_id()

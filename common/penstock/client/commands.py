@@ -15,6 +15,7 @@ from penstock.language.waits import WAITS
 from penstock.moves import COMPLETED
 from penstock.store import catalog, executions, workflow_commands
 from penstock.store.database import Transaction
+from penstock.store.executions import Execution
 
 
 async def command(
@@ -26,21 +27,26 @@ async def command(
         raise Conflict(f"{id} is no workflow that runs", hint=f"`penstock show {id}` tells what it is.")
 
 
+async def found(tx: Transaction, id: UUID) -> Execution:
+    """The execution. Raises NotFound."""
+    rows = await executions.find(tx, [id])
+    if not rows:
+        raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
+    return rows[0]
+
+
 async def rerun(
     tx: Transaction,
     new: UUID,
-    old: UUID,
+    row: Execution,
     *,
     from_failed: bool,
     from_task: str | None,
     by: str,
     reason: str | None,
 ) -> None:
-    """Run `old` once more as `new`. Raises NotFound, Conflict if it has not ended, InvalidInput."""
-    rows = await executions.find(tx, [old])
-    if not rows:
-        raise NotFound(f"no execution {old}", hint="It may be older than the archive's retention.")
-    row = rows[0]
+    """Run an execution once more as `new`. Raises NotFound, Conflict if it has not ended, InvalidInput."""
+    old = row.id
     if row.finished_at is None:
         raise Conflict(
             f"{old} has not ended: it is {row.status}",

@@ -12,8 +12,10 @@ from penstock.client.client import Client
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.ids import new_id
 from penstock.store import execution_list, workflow_commands
+from penstock.store import executions as store
 from penstock.store.database import Session, Transaction, retried
 from penstock.store.execution_list import ExecutionFilter, ListedExecution
+from penstock.store.executions import Execution
 
 CANCELLED_AT_ONCE = 500
 RERUN_AT_ONCE = 100
@@ -73,16 +75,12 @@ async def rerun(
                 done = [
                     Outcome(old, f"execution {news[old]}") for old in olds if old in before and old in news
                 ]
-                for old in olds:
-                    if old in before:
-                        continue
-                    if dry_run:
-                        done.append(Outcome(old, "it can be run once more"))
-                        continue
-                    news[old] = new_id()
-                    done.append(
-                        await _rerun(tx, news[old], old, from_failed=from_failed, by=by, reason=reason)
-                    )
+                left = [old for old in olds if old not in before]
+                if dry_run:
+                    return tx, [Outcome(old, "it can be run once more") for old in left]
+                for row in await store.find(tx, left):
+                    new = news[row.id] = new_id()
+                    done.append(await _rerun(tx, new, row, from_failed=from_failed, by=by, reason=reason))
                 return tx, done
 
         tx, outcomes = await retried(step, deadline=30)
@@ -92,13 +90,13 @@ async def rerun(
 
 
 async def _rerun(
-    tx: Transaction, new: UUID, old: UUID, *, from_failed: bool, by: str, reason: str | None
+    tx: Transaction, new: UUID, old: Execution, *, from_failed: bool, by: str, reason: str | None
 ) -> Outcome:
     try:
         await commands.rerun(tx, new, old, from_failed=from_failed, from_task=None, by=by, reason=reason)
     except (NotFound, Conflict, InvalidInput) as error:
-        return Outcome(old, error=error)
-    return Outcome(old, f"execution {new}")
+        return Outcome(old.id, error=error)
+    return Outcome(old.id, f"execution {new}")
 
 
 async def _batches(
