@@ -178,9 +178,9 @@ async def hold(tx: Transaction, ids: Sequence[UUID]) -> set[UUID]:
 DROP = "delete from dead_letter where id = any($1::uuid[]) returning id"
 
 
-async def drop(db: Session | Transaction, ids: Sequence[UUID]) -> list[UUID]:
+async def drop(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
     """Forget these. Returns those that were there."""
-    return [row["id"] for row in await db.fetch(DROP, list(ids))]
+    return [row["id"] for row in await tx.fetch(DROP, list(ids))]
 
 
 COUNT = f"select count(*) as count from dead_letter where {CHOSEN}"

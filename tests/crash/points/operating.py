@@ -9,7 +9,7 @@ import threading
 from uuid import UUID
 
 from penstock import Limit, cli
-from penstock.client import dead_letters
+from penstock.client import dead_letters, executions
 from penstock.client.bulk import tally
 from penstock.client.limits import Limits
 from penstock.errors import Conflict
@@ -21,6 +21,7 @@ from penstock.operate.repair import repair
 from penstock.service.assembly import assembled
 from penstock.store import processes
 from penstock.store.dead_letters import LetterFilter
+from penstock.store.execution_list import ExecutionFilter
 from tests.crash.points.world import World, again
 
 LETTER = """
@@ -51,10 +52,13 @@ async def operator(world: World) -> None:
     for row in await world.rows("select id from dead_letter"):
         chosen = LetterFilter([row["id"]])
         await again(lambda chosen=chosen: tally(dead_letters.replay(world.client, chosen)))  # type: ignore[misc]
+    await again(lambda: dead_letters.drop(world.session, LetterFilter(reason="nothing like it")))
     await again(lambda: world.client.cancel(flow))
     await world.ended(flow, charge)
     if world.first:
         await again(lambda: world.client.rerun(charge, by="ada"))
+        charges = ExecutionFilter(action="pt.charge")
+        await again(lambda: tally(executions.rerun(world.client, charges, by="ada")))
 
 
 async def the_last_word_counts(world: World) -> None:
