@@ -35,3 +35,9 @@ def go_by(now: datetime) -> None:
 def made_at(id: UUID) -> datetime:
     """The instant (to a millisecond, on its maker's clock) at which a UUIDv7 was made."""
     return datetime.fromtimestamp((id.int >> 80) / 1000, UTC)
+
+
+def first_id(at: datetime, later: int = 0) -> UUID:
+    """The smallest UUIDv7 that may be made at an instant so many seconds `later`: all that were made before are smaller."""
+    ms = max(0, int((at.timestamp() + later) * 1000))
+    return UUID(int=(ms << 80) | (7 << 76) | (2 << 62))

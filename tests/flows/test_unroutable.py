@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.client import dead_letters
 from penstock.messaging.relay import RETURNS, relay
 from penstock.store import queues
+from penstock.store.dead_letters import LetterFilter
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.flows.letters import letter, scheduled
@@ -54,7 +55,8 @@ async def test_what_was_unroutable_is_replayed(database: str, vhost: str) -> Non
         found = await letter(house, "unroutable")
         await house.executor()
         await house.worker(*shop.ALL)
-        assert "execution.requested" in await dead_letters.replay(house.client, found["id"])
+        [done] = [one async for one in dead_letters.replay(house.client, LetterFilter([found["id"]]))]
+        assert "execution.requested" in str(done.said)
         assert await house.client.result(id, timeout=20) == {"order": 7, "charged": 0}
         await house.sound()
 

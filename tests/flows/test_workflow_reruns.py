@@ -167,7 +167,7 @@ async def test_what_cannot_be_run_again_is_refused_with_the_way_out(house: Insta
     alone = await house.client.start("re.cost", {"n": 4})
     await house.client.result(alone, timeout=30)
     with pytest.raises(InvalidInput, match="no workflow"):
-        await house.client.rerun(alone, from_failed=True, by="ada")
+        await house.client.rerun(alone, from_task="n", by="ada")
     done = await house.client.start("re.chain", {"n": 4})
     await house.client.result(done, timeout=30)
     with pytest.raises(Conflict, match="has completed"):

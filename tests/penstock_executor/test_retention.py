@@ -7,10 +7,13 @@ import gzip
 import json
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
+from pyarrow import parquet
 
 from penstock.errors import ConfigurationError
 from penstock.ids import new_id
@@ -62,6 +65,18 @@ async def moved(house: Installation, count: int) -> None:
     )
 
 
+async def archived(house: Installation) -> UUID:
+    id = new_id()
+    await house.rows(
+        "insert into archive (id, finished_at, status, action, namespace, root, created_at, attempt, failures, "
+        "recoveries, priority, definition_id, params, result) values "
+        f"($1, {OLD}, 'completed', 'a.b', 'public::a::b', $1, {OLD}, 1, 0, 0, 0, 1, "
+        """'{"big": "%s", "deep": [1, {"a": null}]}', '"line\\nbreak"') returning 1""" % ("x" * 20_000),
+        id,
+    )
+    return id
+
+
 async def test_each_kind_has_a_time_of_its_own(house: Installation) -> None:
     await old_day(house, *drop_expired.partitioned(house.settings()))
     parts = await parts_with(house, history_retention_days=36500, event_retention_days=36500)
@@ -75,14 +90,7 @@ async def test_a_day_is_written_as_json_lines_before_it_is_dropped(
 ) -> None:
     await old_day(house, "history", "archive")
     await moved(house, 700)
-    id = new_id()
-    await house.rows(
-        "insert into archive (id, finished_at, status, action, namespace, root, created_at, attempt, failures, "
-        "recoveries, priority, definition_id, params, result) values "
-        f"($1, {OLD}, 'completed', 'a.b', 'public::a::b', $1, {OLD}, 1, 0, 0, 0, 1, "
-        """'{"big": "%s", "deep": [1, {"a": null}]}', '"line\\nbreak"') returning 1""" % ("x" * 20_000),
-        id,
-    )
+    id = await archived(house)
     await turn(await parts_with(house, export_folder=tmp_path))
     assert sorted(file.name for file in tmp_path.iterdir()) == [
         f"archive_{DAY}.jsonl.gz",
@@ -99,16 +107,31 @@ async def test_a_day_is_written_as_json_lines_before_it_is_dropped(
     assert (tmp_path / f"history_{DAY}.jsonl.gz").stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_day_is_written_as_parquet(house: Installation, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="an extra: pip install 'penstock[parquet]'")
-    await old_day(house, "history")
+async def test_a_day_is_written_as_parquet_and_reads_back_as_it_was(
+    house: Installation, tmp_path: Path
+) -> None:
+    await old_day(house, "history", "archive")
     await moved(house, 300)
+    id = await archived(house)
+    await house.rows(
+        "insert into dead_letter (id, queue, reason, body, headers, fingerprint, last_at) "
+        """values ($1, 'q', 'r', '\\xff00'::bytea, '{"n": 1}', 'f', now() - interval '1000 days') returning 1""",
+        new_id(),
+    )
     await turn(await parts_with(house, export_folder=tmp_path, export_format="parquet"))
-    table = parquet.read_table(tmp_path / f"history_{DAY}.parquet")
-    assert table.num_rows == 300
-    assert str(table.schema.field("at").type) == "timestamp[us, tz=UTC]"
-    assert str(table.schema.field("attempt").type) == "int16"
-    assert set(table.column("reason").to_pylist()) == {f"n {n}" for n in range(1, 301)}
+    history = parquet.read_table(tmp_path / f"history_{DAY}.parquet")
+    assert history.num_rows == 300
+    assert str(history.schema.field("at").type) == "timestamp[us, tz=UTC]"
+    assert str(history.schema.field("attempt").type) == "int32"
+    assert set(history.column("reason").to_pylist()) == {f"n {n}" for n in range(1, 301)}
+    assert set(history.column("at").to_pylist()) == {datetime(2020, 1, 1, 12, tzinfo=UTC)}
+    [one] = parquet.read_table(tmp_path / f"archive_{DAY}.parquet").to_pylist()
+    assert (one["id"], one["root"], one["parent"], one["failures"]) == (str(id), str(id), None, 0)
+    assert json.loads(one["params"]) == {"big": "x" * 20_000, "deep": [1, {"a": None}]}
+    assert (json.loads(one["result"]), one["error"]) == ("line\nbreak", None)
+    [letters] = tmp_path.glob("dead_letter_*.parquet")
+    [letter] = parquet.read_table(letters).to_pylist()
+    assert (letter["body"], json.loads(letter["headers"]), letter["type"]) == (b"\xff\x00", {"n": 1}, None)
 
 
 async def test_what_was_not_written_whole_is_not_dropped(house: Installation, tmp_path: Path) -> None:

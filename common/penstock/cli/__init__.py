@@ -21,9 +21,11 @@ from penstock.cli import (
     demo,
     doctor,
     events,
+    execution_control,
     executions,
     inquiries,
     limits,
+    logs,
     operations,
     polls,
     retire,
@@ -47,7 +49,16 @@ app = typer.Typer(
 PARTS = {
     "Run Penstock": (demo, services),
     "Say what is to be done": (definitions, retire, schedules, polls, workflows),
-    "Start work, and see what happens": (events, run, executions, workflow_control, why, inquiries),
+    "Start work, and see what happens": (
+        events,
+        run,
+        executions,
+        logs,
+        execution_control,
+        workflow_control,
+        why,
+        inquiries,
+    ),
     "Look after it": (limits, routes, operations, announce, doctor, dead_letters),
 }
 for panel, parts in PARTS.items():

@@ -8,33 +8,47 @@ from uuid import UUID
 
 import typer
 
+from penstock.cli import bulk_output
+from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import with_client, with_session
-from penstock.cli.output import Json, age, complain, fields, json_line, out, table
+from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.client import dead_letters
+from penstock.client.bulk import Outcome
 from penstock.client.client import Client
-from penstock.errors import NotFound, PenstockError
+from penstock.errors import InvalidInput, NotFound
 from penstock.messaging.dead_letters import TRIGGER
 from penstock.operate.masking import Masking
 from penstock.store.database import Session
-from penstock.store.dead_letters import DeadLetter
+from penstock.store.dead_letters import DeadLetter, DeadLetterSummary, LetterFilter
 
 commands = typer.Typer(
     help="Messages that could not be handled: see why, put them back, drop them.", no_args_is_help=True
 )
 
-Ids = Annotated[list[UUID], typer.Argument(help="Dead letters.")]
+Ids = Annotated[list[UUID] | None, typer.Argument(help="Dead letters.")]
+Queue = Annotated[str | None, typer.Option(help="Only those of this queue, such as event.received.")]
+Reason = Annotated[
+    str | None, typer.Option(help="Only those with this in their reason, or the reason as `counts` shows it.")
+]
+All = Annotated[bool, typer.Option("--all", help="All of them.")]
 
 
 @commands.command("list")
 def list_(
-    queue: Annotated[
-        str | None, typer.Option(help="Only those of this queue, such as event.received.")
-    ] = None,
+    queue: Queue = None,
+    reason: Reason = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
+    before: Annotated[UUID | None, typer.Option(help="Go on after this one.")] = None,
     json: Json = False,
 ) -> None:
     """List them, the newest first, with the reason of each."""
-    rows = with_session(lambda session: dead_letters.newest(session, queue=queue, limit=limit))
+    chosen = LetterFilter(queue=queue, reason=reason)
+
+    async def work(session: Session) -> tuple[list[DeadLetterSummary], int]:
+        rows = await dead_letters.newest(session, chosen, limit=limit, before=before)
+        return rows, sum(one.letters for one in await dead_letters.counts(session, chosen))
+
+    rows, total = with_session(work)
     if json:
         for row in rows:
             json_line(row)
@@ -42,8 +56,32 @@ def list_(
     table(
         ["id", "queue", "times", "last", "reason"],
         [(row.id, row.queue, row.count, age(row.last_at), row.reason) for row in rows],
+        empty="There are none."
+        if total or queue or reason
+        else "No dead letters: everything could be handled.",
+    )
+    if len(rows) < total:
+        more = f" The next page: --before {rows[-1].id}" if len(rows) == limit else ""
+        err.print(f"[dim]{len(rows):,} of {total:,}. By reason: penstock dead-letters counts.{more}[/dim]")
+
+
+@commands.command()
+def counts(queue: Queue = None, reason: Reason = None, json: Json = False) -> None:
+    """Count them by queue and reason, most first. `#` stands for ids and numbers in a reason."""
+    rows = with_session(
+        lambda session: dead_letters.counts(session, LetterFilter(queue=queue, reason=reason))
+    )
+    if json:
+        for row in rows:
+            json_line(row)
+        return
+    table(
+        ["letters", "times", "queue", "last", "reason", "such as"],
+        [(r.letters, r.deliveries, r.queue, age(r.last_at), r.reason, r.example) for r in rows],
         empty="No dead letters: everything could be handled.",
     )
+    if rows:
+        err.print(f"[dim]{sum(row.letters for row in rows):,} in all.[/dim]")
 
 
 @commands.command()
@@ -61,48 +99,65 @@ def show(id: Annotated[UUID, typer.Argument(help="A dead letter.")], json: Json 
     if json:
         json_line(found)
         return
-    shown = {name: value for name, value in asdict(found).items() if name != "body"}
+    shown = {name: value for name, value in asdict(found).items() if name not in ("body", "cut_from")}
     fields({"dead letter" if name == "id" else name: value for name, value in shown.items()})
-    out.print("[dim]body[/dim]")
+    cut = f": only the beginning of {found.cut_from:,} bytes was kept" if found.cut_from is not None else ""
+    out.print(f"[dim]body{cut}[/dim]")
     out.print(found.body, markup=False, highlight=False)
 
 
 @commands.command()
-def replay(ids: Ids, json: Json = False) -> None:
-    """Put them back where they came from, once what was wrong is right."""
+def replay(
+    ids: Ids = None,
+    queue: Queue = None,
+    reason: Reason = None,
+    every: All = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Put them back where they came from, once what was wrong is right. Broken off, it can be called again: each is put back
+    once. Exit code 1 if some cannot be."""
+    chosen = _chosen(ids, queue, reason, every)
 
-    async def work(client: Client) -> list[tuple[UUID, str | PenstockError]]:
-        done: list[tuple[UUID, str | PenstockError]] = []
-        for id in ids:
-            try:
-                done.append((id, await dead_letters.replay(client, id)))
-            except PenstockError as error:
-                done.append((id, error))
-        return done
+    async def work(client: Client) -> list[Outcome]:
+        return [one async for one in dead_letters.replay(client, chosen, dry_run=dry_run)]
 
-    failed = False
-    for id, what in with_client(work):
-        if isinstance(what, PenstockError):
-            failed = True
-            complain(what)
-        elif json:
-            json_line({"id": id, "replayed": what})
-        else:
-            out.print(f"{id} is replayed: {what}")
-    if failed:
-        raise typer.Exit(1)
+    done = with_client(work)
+    if ids and not done:
+        raise _missing()
+    bulk_output.show(done, "would be put back" if dry_run else "put back", each=bool(ids), json=json)
 
 
 @commands.command()
-def drop(ids: Ids, json: Json = False) -> None:
+def drop(
+    ids: Ids = None,
+    queue: Queue = None,
+    reason: Reason = None,
+    every: All = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
     """Forget them."""
-    dropped = with_session(lambda session: dead_letters.drop(session, ids))
-    if not dropped:
-        raise NotFound("no such dead letter", hint="`penstock dead-letters list` shows them.")
+    chosen = _chosen(ids, queue, reason, every)
+    count = with_session(lambda session: dead_letters.drop(session, chosen, dry_run=dry_run))
+    if ids and not count:
+        raise _missing()
     if json:
-        json_line({"dropped": dropped})
+        json_line({"dropped": 0 if dry_run else count, "matched": count})
     else:
-        out.print(f"{len(dropped)} dropped.")
+        out.print(f"{count:,} {'would be ' if dry_run else ''}dropped.")
+
+
+def _chosen(ids: list[UUID] | None, queue: str | None, reason: str | None, every: bool) -> LetterFilter:
+    if not (ids or queue or reason or every):
+        raise InvalidInput(
+            "it is not said which", hint="Name them, or give --queue or --reason, or say --all."
+        )
+    return LetterFilter(ids or None, queue, reason)
+
+
+def _missing() -> NotFound:
+    return NotFound("no such dead letter", hint="`penstock dead-letters list` shows them.")
 
 
 def add_to(app: typer.Typer) -> None:

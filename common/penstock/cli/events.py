@@ -1,4 +1,4 @@
-"""Commands about events: publish, and `show`, which takes an event or an execution."""
+"""Commands about events: publish, events, and `show`, which takes an event or an execution."""
 
 from __future__ import annotations
 
@@ -10,18 +10,24 @@ from uuid import UUID
 import orjson
 import typer
 
+from penstock.cli import execution_filter as of
 from penstock.cli.arguments import parse_params
 from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.executions import described, plain, print_execution
-from penstock.cli.output import Json, fields, json_line, out, table
+from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.event_rules import compile_rule, evaluate
 from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.graph import Graph
 from penstock.operate.masking import Masking
+from penstock.store import event_list
 from penstock.store import events as store
 from penstock.store.database import Session
+from penstock.store.event_list import EventFilter
+
+SHOWN = 80
+"""Characters of a payload in a list."""
 
 
 def publish(
@@ -44,6 +50,59 @@ def publish(
         json_line({"id": id})
     else:
         out.print(f"Event {id} is stored. See what came of it with: penstock show {id}")
+
+
+def events(
+    trigger: Annotated[str | None, typer.Option(help="Only those of this trigger.")] = None,
+    tenant: of.Tenant = None,
+    source: Annotated[str | None, typer.Option(help="Only those that came from there.")] = None,
+    since: of.Since = None,
+    until: of.Until = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--payload", "-p", help="Only with this in the payload: name=value; may be repeated."),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Only those with this key.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
+    before: Annotated[UUID | None, typer.Option(help="Go on after this id.")] = None,
+    json: Json = False,
+) -> None:
+    """List the newest events, and how many rules matched each."""
+    chosen = EventFilter(
+        trigger=trigger,
+        tenant=tenant,
+        source=source,
+        since=of.instant("--since", since),
+        until=of.instant("--until", until),
+        payload=parse_params(param) if param else None,
+        key=key,
+    )
+
+    async def work(session: Session) -> list[dict[str, Any]]:
+        masking = await Masking.load(session)
+        rows = await event_list.page(session, chosen, before=before, limit=limit)
+        return [{**asdict(r), "payload": masking.payload(r.trigger, orjson.loads(r.payload))} for r in rows]
+
+    rows = with_session(work)
+    if json:
+        for row in rows:
+            json_line(row)
+        return
+    table(
+        ["id", "age", "trigger", "source", "rules", "payload"],
+        [
+            (r["id"], age(r["created_at"]), r["trigger"], r["source"], r["matched"], _short(r["payload"]))
+            for r in rows
+        ],
+        empty="There are none.",
+    )
+    if len(rows) == limit:
+        err.print(f"[dim]There may be more: --before {rows[-1]['id']}[/dim]")
+
+
+def _short(payload: Any) -> str:
+    text = orjson.dumps(payload).decode()
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
@@ -96,12 +155,12 @@ def show(
         found = await described(session, id)
         if found is not None:
             return found, []
-        events = await store.read(session, [id], days=3650)
-        if not events:
+        stored = await store.read(session, [id], days=3650)
+        if not stored:
             raise NotFound(f"no execution and no event {id}", hint="`penstock executions` lists the newest.")
-        payload = orjson.loads(events[0].payload)
+        payload = orjson.loads(stored[0].payload)
         masking = await Masking.load(session)
-        event = {**asdict(events[0]), "payload": masking.payload(events[0].trigger, payload)}
+        event = {**asdict(stored[0]), "payload": masking.payload(stored[0].trigger, payload)}
         return event, await tried(session, id)
 
     found, verdicts = with_session(work)
@@ -134,4 +193,5 @@ def _draw(found: dict[str, Any], draw: Callable[[Graph, Mapping[str, str]], str]
 
 def add_to(app: typer.Typer) -> None:
     app.command()(publish)
+    app.command()(events)
     app.command()(show)

@@ -1,8 +1,7 @@
-"""Commands about executions: executions, history, cancel, logs."""
+"""Commands that show executions: executions, history; and what `show` shows of one."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -12,35 +11,41 @@ import orjson
 import typer
 from rich.markup import escape
 
+from penstock.cli import execution_filter as of
 from penstock.cli import workflow_tree
 from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.client.client import Client
-from penstock.errors import InvalidInput, NotFound
 from penstock.language.workflows.progress import TaskProgress
-from penstock.moves import COMPLETED, STATUSES
-from penstock.store import execution_list, inquiries, log_lines, past_attempts
+from penstock.moves import COMPLETED
+from penstock.store import execution_list, inquiries, past_attempts
 from penstock.store import executions as store
 from penstock.store.database import Session
+from penstock.store.execution_list import ExecutionFilter
 
 
 def executions(
-    status: Annotated[str | None, typer.Option(help="Only those in this status.")] = None,
-    action: Annotated[str | None, typer.Option(help="Only those of this action.")] = None,
+    status: of.Status = None,
+    action: of.Action = None,
+    tenant: of.Tenant = None,
+    since: of.Since = None,
+    until: of.Until = None,
+    param: of.Param = None,
+    event: of.Event = None,
+    parent: of.Parent = None,
+    key: of.Key = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
     before: Annotated[UUID | None, typer.Option(help="Go on after this id.")] = None,
     children: Annotated[bool, typer.Option("--children", help="With the tasks of workflows.")] = False,
     json: Json = False,
 ) -> None:
     """List the newest executions."""
-    if status is not None and status not in STATUSES:
-        raise InvalidInput(f"there is no status {status!r}", hint=f"There are: {', '.join(STATUSES)}.")
-    rows = with_session(
-        lambda session: execution_list.page(
-            session, status=status, action=action, before=before, limit=limit, children=children
-        )
-    )
+    chosen = of.executions(
+        status=status, action=action, tenant=tenant, since=since, until=until, param=param, event=event,
+        parent=parent, key=key, children=children,
+    )  # fmt: skip
+    rows = with_session(lambda session: execution_list.page(session, chosen, before=before, limit=limit))
     if json:
         for row in rows:
             json_line(row)
@@ -59,9 +64,9 @@ def executions(
             )
             for r in rows
         ],
-        empty="There are none."
-        if status or action
-        else "No executions yet. Start one with `penstock run ACTION`.",
+        empty="No executions yet. Start one with `penstock run ACTION`."
+        if chosen == ExecutionFilter(children=children) and before is None
+        else "There are none.",
     )
     if len(rows) == limit:
         err.print(f"[dim]There may be more: penstock executions --before {rows[-1].id}[/dim]")
@@ -184,57 +189,6 @@ def history(id: Annotated[UUID, typer.Argument(help="An execution.")], json: Jso
     )
 
 
-def cancel(
-    ids: Annotated[list[UUID], typer.Argument(help="Executions to end.")],
-    reason: Annotated[str, typer.Option(help="Kept in the history.")] = "asked on the command line",
-    json: Json = False,
-) -> None:
-    """Ask for executions to end. A running one is told at once."""
-
-    async def work(client: Client) -> int:
-        return await client.cancel(*ids, reason=reason)
-
-    count = with_client(work)
-    if json:
-        json_line({"asked": len(ids), "told": count})
-    elif count:
-        out.print(f"{count} of {len(ids)} told to end.")
-    else:
-        out.print("Nothing to cancel: all of them have ended already, or do not exist.")
-
-
-def logs(
-    id: Annotated[UUID, typer.Argument(help="An execution.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it has ended.")] = False,
-    json: Json = False,
-) -> None:
-    """What an execution printed and logged."""
-    if not with_session(lambda session: _print_lines(session, id, follow, json)) and not json:
-        err.print("[dim]It has printed nothing.[/dim]")
-
-
-async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> int:
-    """Print what there is, and with `follow` what comes; returns how many lines that were."""
-    count, last = 0, (0, -1)
-    while True:
-        found = await store.find(session, [id])
-        if not found:
-            raise NotFound(f"no execution {id}", hint="`penstock executions` lists the newest.")
-        lines = await log_lines.after(session, id, *last)
-        for line in lines:
-            if json:
-                json_line(line)
-            else:
-                style = "red" if line.stream == "stderr" else None
-                out.print(line.line, markup=False, highlight=False, style=style)
-        if lines:
-            count, last = count + len(lines), (lines[-1].attempt, lines[-1].seq)
-        if len(lines) < log_lines.PAGE:
-            if not follow or found[0].finished_at is not None:
-                return count
-            await asyncio.sleep(0.3)
-
-
 def add_to(app: typer.Typer) -> None:
-    for command in (executions, history, cancel, logs):
+    for command in (executions, history):
         app.command()(command)

@@ -1,4 +1,4 @@
-"""What people tell runs: pause, resume, skip, set-result, rerun. Kept with who and why."""
+"""What people tell runs: pause, resume, skip, set-result. Kept with who and why."""
 
 from __future__ import annotations
 
@@ -58,34 +58,7 @@ def _command(
         out.print(f"Told. See what came of it with: penstock show {id}")
 
 
-def rerun(
-    id: Annotated[UUID, typer.Argument(help="An execution that has ended.")],
-    by: By = ME,
-    from_failed: Annotated[
-        bool, typer.Option("--from-failed", help="Of a workflow: keep what succeeded.")
-    ] = False,
-    from_task: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="TASK", help="Of a workflow: keep what does not come after this task."
-        ),
-    ] = None,
-    reason: Why = None,
-    json: Json = False,
-) -> None:
-    """RunId what has ended once more: a new execution of the same version, with the same parameters."""
-
-    async def work(client: Client) -> UUID:
-        return await client.rerun(id, from_failed=from_failed, from_task=from_task, by=by, reason=reason)
-
-    new = with_client(work)
-    if json:
-        json_line({"id": new, "rerun_of": id})
-    else:
-        out.print(f"Execution {new} is requested. See it with: penstock show {new}")
-
-
 def add_to(app: typer.Typer) -> None:
-    for command in (pause, resume, skip, rerun):
+    for command in (pause, resume, skip):
         app.command()(command)
     app.command("set-result")(set_result)

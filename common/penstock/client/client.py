@@ -48,7 +48,7 @@ class Client:
         self._turn = 0
         self._submissions: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
         self._starts = Starts(self.session)
-        self._publishing = Publishing(self.session, publisher)
+        self.publishing = Publishing(self.session, publisher)
         self._watch = ResultWatch(database.session())
         self.schedules = Schedules(self.session, publisher)
         self.limits = Limits(self.session, publisher)
@@ -157,7 +157,7 @@ class Client:
     ) -> UUID:
         """Publish an event; returns its id once it is durably stored. The same `key` again gives the same event.
         Raises NotFound for an unknown trigger, InvalidInput for a payload that does not fit, Conflict."""
-        return await self._publishing.publish(trigger, payload, key=key, tenant=tenant, source=source)
+        return await self.publishing.publish(trigger, payload, key=key, tenant=tenant, source=source)
 
     # -- results -------------------------------------------------------------------------------------------------
 
@@ -244,8 +244,9 @@ class Client:
             nonlocal new
             try:
                 async with self.session.transaction() as tx:
+                    old = await commands.found(tx, id)
                     await commands.rerun(
-                        tx, new, id, from_failed=from_failed, from_task=from_task, by=by, reason=reason
+                        tx, new, old, from_failed=from_failed, from_task=from_task, by=by, reason=reason
                     )
             except WrongClock:
                 new = new_id()

@@ -15,6 +15,7 @@ from penstock.language.waits import WAITS
 from penstock.moves import COMPLETED
 from penstock.store import catalog, executions, workflow_commands
 from penstock.store.database import Transaction
+from penstock.store.executions import Execution
 
 
 async def command(
@@ -26,21 +27,26 @@ async def command(
         raise Conflict(f"{id} is no workflow that runs", hint=f"`penstock show {id}` tells what it is.")
 
 
+async def found(tx: Transaction, id: UUID) -> Execution:
+    """The execution. Raises NotFound."""
+    rows = await executions.find(tx, [id])
+    if not rows:
+        raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
+    return rows[0]
+
+
 async def rerun(
     tx: Transaction,
     new: UUID,
-    old: UUID,
+    row: Execution,
     *,
     from_failed: bool,
     from_task: str | None,
     by: str,
     reason: str | None,
 ) -> None:
-    """Run `old` once more as `new`. Raises NotFound, Conflict if it has not ended, InvalidInput."""
-    rows = await executions.find(tx, [old])
-    if not rows:
-        raise NotFound(f"no execution {old}", hint="It may be older than the archive's retention.")
-    row = rows[0]
+    """Run an execution once more as `new`. Raises NotFound, Conflict if it has not ended, InvalidInput."""
+    old = row.id
     if row.finished_at is None:
         raise Conflict(
             f"{old} has not ended: it is {row.status}",
@@ -52,7 +58,8 @@ async def rerun(
             hint=f"Re-run the workflow: penstock rerun {row.parent} --from {row.task}",
         )
     if from_failed or from_task is not None:
-        await _see_what_is_kept(tx, row.definition_id, row.status, from_failed, from_task)
+        keeps_some = await _see_what_is_kept(tx, row.definition_id, row.status, from_failed, from_task)
+        from_failed = from_failed and keeps_some
     keeps = {"from_failed": from_failed, "from_task": from_task}
     value = {name: one for name, one in keeps.items() if one}
     origin = {"rerun_of": str(old), **value, "by": by, **({"reason": reason} if reason else {})}
@@ -74,19 +81,23 @@ async def rerun(
 
 async def _see_what_is_kept(
     tx: Transaction, definition: int, status: str, from_failed: bool, from_task: str | None
-) -> None:
-    body = (await catalog.bodies(tx, [definition]))[definition]
-    if body["kind"] != "workflow":
-        raise InvalidInput(
-            f"{body['ref']} is no workflow: it has no tasks to keep", hint="Re-run it as a whole."
-        )
+) -> bool:
+    """Whether it has tasks, of which some are kept."""
     if from_failed and from_task is not None:
         raise InvalidInput("it is either from what failed or from a task", hint="Choose one of the two.")
     if from_failed and status == COMPLETED:
         raise Conflict(
-            "the workflow has completed: there is nothing to run again",
-            hint="Name the task to begin from, or run it again as a whole.",
+            "it has completed: there is nothing that failed",
+            hint="Run it again as a whole, or, a workflow, from one of its tasks.",
+        )
+    body = (await catalog.bodies(tx, [definition]))[definition]
+    if body["kind"] != "workflow":
+        if from_task is None:
+            return False
+        raise InvalidInput(
+            f"{body['ref']} is no workflow: it has no tasks to keep", hint="Re-run it as a whole."
         )
     tasks = [task["name"] for task in body["tasks"]]
     if from_task is not None and from_task not in tasks:
         raise NotFound(f"{body['ref']} has no task {from_task!r}", hint=did_you_mean(from_task, tasks))
+    return True

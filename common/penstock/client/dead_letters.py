@@ -1,28 +1,50 @@
-"""Dead letters: list them, look at one, put it back, or forget it.
+"""Dead letters: list and count them, look at one, put them back, or forget them.
 
-An event from outside is put back by publishing it anew, so that it is checked again and stored once, under the same
-message id. An envelope of ours is staged again. Work whose execution has ended is not put back: it would change nothing.
+An event from outside is checked again and stored once, under the same message id; an envelope of ours is staged again. The
+letter goes in the same transaction, so that each is put back once. Work whose execution has ended is not put back: it would
+change nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import orjson
 
+from penstock.client import answers
+from penstock.client.bulk import Outcome
 from penstock.client.client import Client
-from penstock.errors import Conflict, NotFound, Undecodable
+from penstock.errors import Conflict, NotFound, PenstockError, Undecodable
 from penstock.messaging import envelope
 from penstock.messaging.dead_letters import APP, TRIGGER
-from penstock.store import dead_letters, executions, outbox, queues
-from penstock.store.database import Session
-from penstock.store.dead_letters import DeadLetter, DeadLetterSummary
+from penstock.moves import FINAL
+from penstock.store import dead_letters, events, executions, outbox, queues
+from penstock.store.database import Session, Transaction, retried
+from penstock.store.dead_letters import DeadLetter, DeadLetterSummary, LetterCount, LetterFilter
+from penstock.store.events import NewEvent
+
+BATCH = 200
+"""Letters of one transaction."""
+ENVELOPE = 20
+"""Ids of one message that is staged again."""
+BATCH_BYTES = 8 * 1024 * 1024
+"""Bytes of their bodies, above which a transaction has fewer."""
 
 
-async def newest(session: Session, *, queue: str | None = None, limit: int = 50) -> list[DeadLetterSummary]:
-    """Dead letters (of one queue), those that came (again) last first."""
-    return await dead_letters.newest(session, queue, limit)
+async def newest(
+    session: Session, chosen: LetterFilter = LetterFilter(), *, limit: int = 50, before: UUID | None = None
+) -> list[DeadLetterSummary]:
+    """Those that came (again) last first; `before` a letter goes on from a page's end. Raises NotFound if that is gone."""
+    if before is not None:
+        await find(session, before)
+    return await dead_letters.newest(session, chosen, limit, before)
+
+
+async def counts(session: Session, chosen: LetterFilter = LetterFilter()) -> list[LetterCount]:
+    """How many there are of each queue and reason, most first."""
+    return await dead_letters.counts(session, chosen)
 
 
 async def find(session: Session, id: UUID) -> DeadLetter:
@@ -33,26 +55,74 @@ async def find(session: Session, id: UUID) -> DeadLetter:
     return letter
 
 
-async def drop(session: Session, ids: Sequence[UUID]) -> list[UUID]:
-    """Forget these. Returns those that were there."""
-    return await dead_letters.drop(session, ids)
+async def drop(session: Session, chosen: LetterFilter, *, dry_run: bool = False) -> int:
+    """Forget them. Returns how many that were, or would be."""
+    if dry_run:
+        return await dead_letters.count(session, chosen)
+    dropped = 0
+    while gone := await dead_letters.drop_batch(session, chosen, BATCH):
+        dropped += len(gone)
+    return dropped
 
 
-async def replay(client: Client, id: UUID) -> str:
-    """Put it back where it came from, and forget it here; says what became of it. Should it fail again, it comes
-    back. Raises NotFound, Conflict, and InvalidInput if the event is still refused."""
-    letter = await find(client.session, id)
-    if letter.queue == queues.EVENT_RECEIVED:
-        said = await _publish(client, letter)
-    else:
-        said = await _stage(client, letter)
-    await drop(client.session, [id])
-    return said
+async def replay(client: Client, chosen: LetterFilter, *, dry_run: bool = False) -> AsyncIterator[Outcome]:
+    """Put them back where they came from, and forget them here. Should one fail again, it comes back. What cannot be put
+    back stays, and its outcome says why. `dry_run`: only look which could be."""
+    after: UUID | None = None
+    while letters := await dead_letters.batch(client.session, chosen, after, limit=BATCH, most=BATCH_BYTES):
+        tries = 0
+
+        async def step(letters: Sequence[DeadLetter] = letters) -> tuple[Transaction | None, list[Outcome]]:
+            nonlocal tries
+            tries += 1
+            ready = await _ready(client, letters)
+            if dry_run:
+                return None, [_outcome(letter.id, ready[letter.id]) for letter in letters]
+            async with client.session.transaction() as tx:
+                return tx, await _put_back(tx, ready, again=tries > 1)
+
+        tx, outcomes = await retried(step, deadline=30)
+        if tx is not None:
+            client.publish_staged(tx)
+        for outcome in outcomes:
+            yield outcome
+        after = letters[-1].id
 
 
-async def _publish(client: Client, letter: DeadLetter) -> str:
-    headers = letter.headers
-    trigger = headers.get(TRIGGER)
+@dataclass(frozen=True, slots=True)
+class _Staging:
+    """An envelope of ours: what is staged again, and where."""
+
+    queue: str
+    ids: list[UUID]
+
+
+_Ready = NewEvent | _Staging | PenstockError
+"""What a letter becomes, or why it cannot be put back."""
+
+
+async def _ready(client: Client, letters: Sequence[DeadLetter]) -> dict[UUID, _Ready]:
+    ready: dict[UUID, _Ready] = {}
+    for letter in letters:
+        try:
+            if letter.cut_from is not None:
+                raise Conflict(
+                    f"only the beginning of its {letter.cut_from:,} bytes was kept",
+                    hint="Publish it again at its source, and drop this one.",
+                )
+            event = letter.queue == queues.EVENT_RECEIVED
+            ready[letter.id] = await _event(client, letter) if event else _staging(letter)
+        except PenstockError as error:
+            ready[letter.id] = error
+    work = {id: one for id, one in ready.items() if isinstance(one, _Staging) and queues.is_work(one.queue)}
+    found = await executions.find(client.session, [id for one in work.values() for id in one.ids])
+    wanted = {row.id for row in found if row.status not in FINAL}
+    ended = {id: _ended(one.ids[0]) for id, one in work.items() if wanted.isdisjoint(one.ids)}
+    return ready | ended
+
+
+async def _event(client: Client, letter: DeadLetter) -> NewEvent:
+    trigger = letter.headers.get(TRIGGER)
     if trigger is None:
         raise Conflict(
             "it is not known which trigger this event was for", hint="Publish it again at its source."
@@ -64,37 +134,61 @@ async def _publish(client: Client, letter: DeadLetter) -> str:
             f"the body is not JSON ({error}): it would be refused again",
             hint="Publish it anew where it came from, and drop this one.",
         ) from None
-    event = await client.publish(
+    return await client.publishing.checked(
         trigger,
         payload,
         key=letter.message_id,
-        source=headers.get(APP) or "client",
-        tenant=str(headers.get("tenant") or "public"),
+        tenant=str(letter.headers.get("tenant") or "public"),
+        source=letter.headers.get(APP),
     )
-    return f"event {event}"
 
 
-async def _stage(client: Client, letter: DeadLetter) -> str:
-    queue = letter.queue
+def _staging(letter: DeadLetter) -> _Staging:
     try:
-        ids = envelope.decode(letter.body.encode()).ids
+        return _Staging(letter.queue, envelope.decode(letter.body.encode()).ids)
     except Undecodable as error:
         raise Conflict(
             f"{error.message}: it would be refused again",
             hint="Nothing but Penstock publishes to its own queues; drop it.",
         ) from None
-    if queues.is_work(queue):
-        await _still_wanted(client.session, ids)
-    async with client.session.transaction() as tx:
-        await outbox.stage(tx, queue, ids, len(ids))
-    return f"{len(ids)} on {queue}; taken within seconds"
 
 
-async def _still_wanted(session: Session, ids: Sequence[UUID]) -> None:
-    """Raises Conflict where no execution of these is open any more."""
-    rows = await executions.find(session, ids)
-    if all(row.finished_at is not None for row in rows):
-        raise Conflict(
-            f"execution {ids[0]} has ended, it cannot run again",
-            hint=f"Start a new one with the same parameters: `penstock show {ids[0]}` tells them.",
+def _ended(execution: UUID) -> PenstockError:
+    return Conflict(
+        f"execution {execution} has ended, it cannot run again",
+        hint=f"Start a new one with the same parameters: `penstock rerun {execution}`.",
+    )
+
+
+async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready], *, again: bool) -> list[Outcome]:
+    """Of those that are still there: others were put back by somebody else, or, `again`, by a commit whose answer was lost."""
+    held = await dead_letters.hold(
+        tx, [id for id, one in ready.items() if not isinstance(one, PenstockError)]
+    )
+    new = {id: one for id, one in ready.items() if isinstance(one, NewEvent) and id in held}
+    results: dict[UUID, str | PenstockError] = {}
+    if new:
+        stored = answers.of_events(
+            await events.store(tx, list(new.values()), matched=False), list(new.values())
         )
+        for id, answer in zip(new, stored, strict=True):
+            results[id] = answer if isinstance(answer, PenstockError) else f"event {answer}"
+    staged: dict[str, dict[UUID, None]] = {}  # each id once
+    for id, one in ready.items():
+        if isinstance(one, PenstockError):
+            results[id] = one
+        elif isinstance(one, _Staging) and id in held:
+            staged.setdefault(one.queue, {}).update(dict.fromkeys(one.ids))
+            results[id] = f"{len(one.ids)} on {one.queue}; taken within seconds"
+    for queue, ids in staged.items():
+        await outbox.stage(tx, queue, list(ids), ENVELOPE)
+    await dead_letters.drop(tx, [id for id, result in results.items() if isinstance(result, str)])
+    if again:
+        results |= {id: "put back before" for id in ready if id not in held and id not in results}
+    return [_outcome(id, results[id]) for id in ready if id in results]
+
+
+def _outcome(id: UUID, result: object) -> Outcome:
+    if isinstance(result, PenstockError):
+        return Outcome(id, error=result)
+    return Outcome(id, result if isinstance(result, str) else "it can be put back")

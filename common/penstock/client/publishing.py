@@ -37,17 +37,24 @@ class Publishing:
 
     async def publish(self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str) -> UUID:
         """Raises NotFound, InvalidInput, Conflict."""
+        return await self._group.submit(
+            await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
+        )
+
+    async def checked(
+        self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str | None
+    ) -> NewEvent:
+        """An event that can be stored. Raises NotFound, InvalidInput."""
         check_tenant(tenant)
-        check_name(source, "the source")
+        if source is not None:
+            check_name(source, "the source")
         if key is not None:
             check_name(key, "the key")
         schema = await self._schema(trigger)
         cap = self._session.settings.payload_cap
         body = schema.check({} if payload is None else payload, what="payload", cap=cap)
         digest = hashlib.sha256(body).hexdigest() if key is not None else None
-        return await self._group.submit(
-            NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest)
-        )
+        return NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest)
 
     async def _schema(self, ref: str) -> Schema:
         loop = asyncio.get_running_loop()

@@ -60,8 +60,12 @@ def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
     )
 
 
+EVENT = ("id", "trigger", "tenant", "payload", "created_at")
+"""The names of an event as expressions see it."""
+
+
 def event_namespace(event: Event, payload: Any) -> dict[str, Any]:
-    """An event as expressions see it."""
+    """An event as expressions see it: `EVENT` names what there is."""
     return {
         "id": str(event.id),
         "trigger": event.trigger,

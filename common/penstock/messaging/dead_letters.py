@@ -64,8 +64,9 @@ def _kept(letter: Letter) -> KeptLetter:
         type=storable(letter.type),
         message_id=storable(letter.message_id),
         body=body,
+        cut_from=len(letter.body) if len(body) < len(letter.body) else None,
         headers=orjson.dumps(storable(letter.headers)).decode(),
-        fingerprint=hashlib.sha256(same.encode(errors="replace") + b"\0" + body).hexdigest(),
+        fingerprint=hashlib.sha256(same.encode(errors="replace") + b"\0" + letter.body).hexdigest(),
     )
 
 

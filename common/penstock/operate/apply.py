@@ -30,8 +30,8 @@ class Change:
 async def register(session: Session, definitions: Definitions) -> list[Change]:
     """Check that what refers to something finds it, here or among what is registered already, and apply. Raises
     DefinitionError that names every place."""
-    definitions.check(await catalog.names(session, RETIRABLE))
-    there = await catalog.names(session, RETIRABLE, retired=True)
+    definitions.check(await catalog.schemas(session, RETIRABLE, definitions.refers_to()))
+    there = await catalog.names(session, RETIRABLE)
     for kind, other in (("action", "workflow"), ("workflow", "action")):
         both = sorted(set(definitions.of(kind)) & set(there.get(other, ())))
         if both:

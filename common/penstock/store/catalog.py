@@ -84,16 +84,35 @@ async def hint(db: Session | Transaction, kinds: Collection[str], ref: str, othe
     return f"Did you mean {near[0]!r}? {otherwise}" if near else otherwise
 
 
-NAMES = "select kind, ref from catalog where kind = any($1::text[]) and (enabled or $2)"
+NAMES = "select kind, ref from catalog where kind = any($1::text[])"
 
 
-async def names(
-    db: Session | Transaction, kinds: Collection[str], *, retired: bool = False
-) -> dict[str, list[str]]:
-    """The refs that there are, by kind; with `retired` those that are out of use too."""
+async def names(db: Session | Transaction, kinds: Collection[str]) -> dict[str, list[str]]:
+    """The refs that there are, by kind, those that are out of use, too."""
     found: dict[str, list[str]] = {}
-    for row in await db.fetch(NAMES, list(kinds), retired):
+    for row in await db.fetch(NAMES, list(kinds)):
         found.setdefault(row["kind"], []).append(row["ref"])
+    return found
+
+
+SCHEMAS = """
+select c.kind, c.ref,
+    case when c.ref = any($2::text[]) then d.body -> case c.kind when 'trigger' then 'schema' else 'parameters' end end::text
+        as schema
+from catalog c join definition d on d.id = c.definition_id
+where c.kind = any($1::text[]) and c.enabled
+"""
+
+
+async def schemas(
+    db: Session | Transaction, kinds: Collection[str], refs: Collection[str]
+) -> dict[str, dict[str, dict[str, Any] | None]]:
+    """The refs that are in use, by kind; those among `refs` with what they take: the schema of an action's or a workflow's
+    parameters, of a trigger's payload."""
+    found: dict[str, dict[str, dict[str, Any] | None]] = {}
+    for row in await db.fetch(SCHEMAS, list(kinds), list(refs)):
+        schema = row["schema"]
+        found.setdefault(row["kind"], {})[row["ref"]] = orjson.loads(schema) if schema else None
     return found
 
 
@@ -148,6 +167,32 @@ async def versions(tx: Transaction, documents: Sequence[Document]) -> dict[tuple
         VERSIONS, [d.kind for d in documents], [d.ref for d in documents], [d.digest for d in documents]
     )
     return {(version.kind, version.ref): version for version in rows_as(Version, rows)}
+
+
+@dataclass(frozen=True, slots=True)
+class PastVersion:
+    """A version that a definition has or had; `body` is JSON, `open_runs` is how many of its executions have
+    not ended."""
+
+    digest: str
+    created_at: datetime
+    current: bool
+    open_runs: int
+    body: str
+
+
+HISTORY = """
+select d.digest, d.created_at, c.definition_id is not null as current, d.body::text as body,
+    (select count(*) from execution e where e.definition_id = d.id and e.finished_at is null) as open_runs
+from definition d left join catalog c on c.definition_id = d.id and c.kind = d.kind and c.ref = d.ref
+where d.kind = $1 and d.ref = $2 and d.digest ^@ $3
+order by d.id desc
+"""
+
+
+async def history(db: Session, kind: str, ref: str, digest: str = "") -> list[PastVersion]:
+    """The versions of a definition whose digests begin so, the newest first."""
+    return rows_as(PastVersion, await db.fetch(HISTORY, kind, ref, digest))
 
 
 MAKE_CURRENT = """

@@ -16,7 +16,8 @@ from penstock.store.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class KeptLetter:
-    """A letter to keep, which came `count` times. `headers` is JSON. The same `fingerprint` again is the same letter again."""
+    """A letter to keep, which came `count` times. `headers` is JSON; `cut_from` are the bytes that the body had, where this
+    is only its beginning. The same `fingerprint` again is the same letter again."""
 
     id: UUID
     queue: str
@@ -27,11 +28,37 @@ class KeptLetter:
     headers: str
     fingerprint: str
     count: int = 1
+    cut_from: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LetterFilter:
+    """Which dead letters: all, or those that are like everything that is given. `reason` is a part of the reason, or the
+    reason as `counts` gives it."""
+
+    ids: Sequence[UUID] | None = None
+    queue: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LetterCount:
+    """Dead letters of one queue and reason: how many there are, and how often they came in all (`deliveries`). In the reason
+    `#` stands for ids and numbers, which differ from letter to letter; `example` is the letter that came last."""
+
+    queue: str
+    reason: str
+    letters: int
+    deliveries: int
+    first_at: datetime
+    last_at: datetime
+    example: UUID
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterSummary:
-    """A dead letter without its contents: how often it came (`count`), first and last, and how many bytes it has."""
+    """A dead letter without its contents: how often it came (`count`), first and last, how many bytes are kept of it, and
+    of how many (`cut_from`) if that is not all."""
 
     id: UUID
     queue: str
@@ -42,11 +69,13 @@ class DeadLetterSummary:
     first_at: datetime
     last_at: datetime
     bytes: int
+    cut_from: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that could not be handled: where it was, why, how often it came (`count`), and its body as text."""
+    """A message that could not be handled: where it was, why, how often it came (`count`), and its body as text; `cut_from`
+    are the bytes that it had, if only the beginning was kept."""
 
     id: UUID
     queue: str
@@ -57,14 +86,15 @@ class DeadLetter:
     first_at: datetime
     last_at: datetime
     body: str
+    cut_from: int | None
     headers: dict[str, Any]
 
 
 KEEP = """
-insert into dead_letter (id, queue, reason, type, message_id, body, headers, fingerprint, count)
-select d.id, d.queue, d.reason, d.type, d.message_id, d.body, d.headers::jsonb, d.fingerprint, d.count
-from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::text[], $9::integer[])
-    as d (id, queue, reason, type, message_id, body, headers, fingerprint, count)
+insert into dead_letter (id, queue, reason, type, message_id, body, headers, fingerprint, count, cut_from)
+select d.id, d.queue, d.reason, d.type, d.message_id, d.body, d.headers::jsonb, d.fingerprint, d.count, d.cut_from
+from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::text[], $9::integer[],
+    $10::integer[]) as d (id, queue, reason, type, message_id, body, headers, fingerprint, count, cut_from)
 on conflict (fingerprint) do update set count = dead_letter.count + excluded.count, last_at = clock_timestamp(),
     reason = excluded.reason
 """
@@ -76,41 +106,105 @@ async def keep(tx: Transaction, letters: Sequence[KeptLetter]) -> None:
     await tx.fetch(KEEP, *map(list, columns))
 
 
-NEWEST = """
-select id, queue, reason, type, message_id, count, first_at, last_at, octet_length(body) as bytes from dead_letter
-where ($1::text is null or queue = $1) order by last_at desc limit $2
+FOLDED = r"regexp_replace(reason, '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\m\d+([.,]\d+)*', '#', 'g')"
+"""A reason without what differs between letters that died of the same."""
+CHOSEN = f"""
+($1::uuid[] is null or id = any($1)) and ($2::text is null or queue = $2)
+and ($3::text is null or position($3 in reason) > 0 or {FOLDED} = $3)
+"""
+LIST = f"""
+select id, queue, reason, type, message_id, count, first_at, last_at, octet_length(body) as bytes, cut_from
+from dead_letter
+where {CHOSEN} and ($4::uuid is null or (last_at, id) < (select last_at, id from dead_letter where id = $4))
+order by last_at desc, id desc limit $5
 """
 
 
-async def newest(session: Session, queue: str | None, limit: int) -> list[DeadLetterSummary]:
-    """Those of a queue, or all, that came (again) last first."""
-    return rows_as(DeadLetterSummary, await session.fetch(NEWEST, queue, limit))
+async def newest(
+    session: Session, chosen: LetterFilter, limit: int, before: UUID | None = None
+) -> list[DeadLetterSummary]:
+    """Those that came (again) last first; `before` a letter goes on from a page's end."""
+    return rows_as(DeadLetterSummary, await session.fetch(LIST, *_given(chosen), before, limit))
+
+
+COUNTS = f"""
+select queue, {FOLDED} as reason, count(*) as letters, sum(count)::bigint as deliveries, min(first_at) as first_at,
+    max(last_at) as last_at, (array_agg(id order by last_at desc))[1] as example
+from dead_letter where {CHOSEN} group by 1, 2 order by letters desc, 1, 2
+"""
+
+
+async def counts(session: Session, chosen: LetterFilter) -> list[LetterCount]:
+    """How many there are of each queue and reason, most first."""
+    return rows_as(LetterCount, await session.fetch(COUNTS, *_given(chosen)))
 
 
 FIND = """
-select id, queue, reason, type, message_id, count, first_at, last_at, body, headers::text as headers
+select id, queue, reason, type, message_id, count, first_at, last_at, body, cut_from, headers::text as headers
 from dead_letter where id = $1
 """
 
 
 async def find(session: Session, id: UUID) -> DeadLetter | None:
     """One with its contents."""
-    for row in await session.fetch(FIND, id):
-        body, headers = row["body"].decode(errors="replace"), orjson.loads(row["headers"])
-        return DeadLetter(**{**row, "body": body, "headers": headers})
-    return None
+    return next(iter(map(_letter, await session.fetch(FIND, id))), None)
+
+
+BATCH = f"""
+select id, queue, reason, type, message_id, count, first_at, last_at, body, cut_from, headers::text as headers
+from (
+    select *, sum(octet_length(body)) over (order by id) - octet_length(body) as bytes_before
+    from (select * from dead_letter where {CHOSEN} and ($4::uuid is null or id > $4) order by id limit $5) n
+) b
+where bytes_before < $6 order by id
+"""
+
+
+async def batch(
+    session: Session, chosen: LetterFilter, after: UUID | None, *, limit: int, most: int
+) -> list[DeadLetter]:
+    """The next ones `after` an id, by id, with their contents: at most `limit`, and not many more bytes than `most`."""
+    return [_letter(row) for row in await session.fetch(BATCH, *_given(chosen), after, limit, most)]
+
+
+HOLD = "select id from dead_letter where id = any($1::uuid[]) order by id for update"
+
+
+async def hold(tx: Transaction, ids: Sequence[UUID]) -> set[UUID]:
+    """Lock those of these that are there."""
+    return {row["id"] for row in await tx.fetch(HOLD, list(ids))}
 
 
 DROP = "delete from dead_letter where id = any($1::uuid[]) returning id"
 
 
-async def drop(session: Session, ids: Sequence[UUID]) -> list[UUID]:
+async def drop(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
     """Forget these. Returns those that were there."""
-    return [row["id"] for row in await session.fetch(DROP, list(ids))]
+    return [row["id"] for row in await tx.fetch(DROP, list(ids))]
 
 
-COUNT = "select count(*) as count from dead_letter"
+COUNT = f"select count(*) as count from dead_letter where {CHOSEN}"
 
 
-async def count(session: Session) -> int:
-    return int((await session.fetch(COUNT))[0]["count"])
+async def count(session: Session, chosen: LetterFilter) -> int:
+    return int((await session.fetch(COUNT, *_given(chosen)))[0]["count"])
+
+
+DROP_BATCH = f"""
+delete from dead_letter where id = any(array(select id from dead_letter where {CHOSEN} order by id limit $4))
+returning id
+"""
+
+
+async def drop_batch(session: Session, chosen: LetterFilter, limit: int) -> list[UUID]:
+    """Forget at most `limit` of them. Returns those that are gone."""
+    return [row["id"] for row in await session.fetch(DROP_BATCH, *_given(chosen), limit)]
+
+
+def _given(chosen: LetterFilter) -> tuple[list[UUID] | None, str | None, str | None]:
+    return (None if chosen.ids is None else list(chosen.ids)), chosen.queue, chosen.reason
+
+
+def _letter(row: Any) -> DeadLetter:
+    body, headers = row["body"].decode(errors="replace"), orjson.loads(row["headers"])
+    return DeadLetter(**{**row, "body": body, "headers": headers})

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
+import orjson
+
+from penstock.ids import first_id
 from penstock.store.database import Session
 from penstock.store.rows import rows_as
+
+CLOCKS = 3660
+"""Seconds: how far the time in an id, which a client made, may be off the instant at which it was stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionFilter:
+    """Which executions: all that nothing belongs to, or those of them that are like everything that is given. `since` and
+    `until` (aware) bound when they were made; `params` are parameters that they have, among others; `event` is the one that
+    started them, `parent` the workflow whose tasks they are; `key` is their idempotency key, of `tenant` (or public).
+    `ended`: only those that have ended, or that have not. `children`: the tasks of workflows, too."""
+
+    status: Collection[str] | None = None
+    action: str | None = None
+    tenant: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    params: Mapping[str, Any] | None = None
+    event: UUID | None = None
+    parent: UUID | None = None
+    key: str | None = None
+    ended: bool | None = None
+    children: bool = False
 
 
 @dataclass(slots=True)
@@ -26,31 +54,73 @@ class ListedExecution:
     item: int
 
 
-PAGE = """
+ALIKE = """
+    ($1::text[] is null or x.status = any($1)) and ($2::uuid is null or x.id < $2)
+    and ($3::timestamptz is null or x.created_at >= $3) and ($4::timestamptz is null or x.created_at < $4)
+    and ($5::uuid is null or x.id >= $5) and ($6::uuid is null or x.id < $6)
+    and ($7::uuid is null or x.id = any(array(select f.execution_id from enforcement f where f.event_id = $7)))
+    and ($8::uuid is null or x.parent = $8) and ($9::boolean or x.parent is null)
+    and ($10::text is null or x.id = any(array(
+        select i.execution_id from idempotency i where i.tenant = coalesce($11, 'public') and i.key = $10)))
+"""
+OPEN = f"""
+from execution x join namespace n on n.id = x.namespace_id
+where {ALIKE}
+    and ($11::text is null or n.name ^@ ($11 || '::')) and ($12::text is null or n.action = $12)
+    and ($13::jsonb is null or exists (select from payload p where p.execution_id = x.id and p.params @> $13))
+    and ($14::boolean is null or (x.finished_at is not null) = $14)
+"""
+ARCHIVED = f"""
+from archive x
+where {ALIKE}
+    and ($11::text is null or x.namespace ^@ ($11 || '::')) and ($12::text is null or x.action = $12)
+    and ($13::jsonb is null or x.params @> $13) and coalesce($14, true)
+"""
+PAGE = f"""
 select * from (
-    (select e.id, e.status, n.action, n.name as namespace, e.attempt, e.created_at, e.finished_at, e.parent, e.task, e.item
-    from execution e join namespace n on n.id = e.namespace_id
-    where ($1::text is null or e.status = $1) and ($2::text is null or n.action = $2)
-        and ($3::uuid is null or e.id < $3) and ($5::boolean or e.parent is null)
-    order by e.id desc limit $4)
+    (select x.id, x.status, n.action, n.name as namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item
+    {OPEN} order by x.id desc limit $15)
     union all
-    (select a.id, a.status, a.action, a.namespace, a.attempt, a.created_at, a.finished_at, a.parent, a.task, a.item
-    from archive a
-    where ($1::text is null or a.status = $1) and ($2::text is null or a.action = $2)
-        and ($3::uuid is null or a.id < $3) and ($5::boolean or a.parent is null)
-    order by a.id desc limit $4)
-) x order by id desc limit $4
+    (select x.id, x.status, x.action, x.namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item
+    {ARCHIVED} order by x.id desc limit $15)
+) y order by id desc limit $15
 """
 
 
 async def page(
     session: Session,
+    chosen: ExecutionFilter = ExecutionFilter(),
     *,
-    status: str | None = None,
-    action: str | None = None,
     before: UUID | None = None,
     limit: int = 50,
-    children: bool = False,
 ) -> list[ListedExecution]:
     """The newest executions, open, finished or archived, newest first; `before` an id goes on from a page's end."""
-    return rows_as(ListedExecution, await session.fetch(PAGE, status, action, before, limit, children))
+    return rows_as(ListedExecution, await session.fetch(PAGE, *_given(chosen, before), limit))
+
+
+COUNT = f"select (select count(*) {OPEN}) + (select count(*) {ARCHIVED}) as count"
+
+
+async def count(session: Session, chosen: ExecutionFilter) -> int:
+    """How many there are."""
+    return int((await session.fetch(COUNT, *_given(chosen, None)))[0]["count"])
+
+
+def _given(chosen: ExecutionFilter, before: UUID | None) -> tuple[Any, ...]:
+    # Ids are in the order of time, and have the index.
+    return (
+        None if chosen.status is None else list(chosen.status),
+        before,
+        chosen.since,
+        chosen.until,
+        first_id(chosen.since, -CLOCKS) if chosen.since else None,
+        first_id(chosen.until, CLOCKS) if chosen.until else None,
+        chosen.event,
+        chosen.parent,
+        chosen.children or chosen.parent is not None,
+        chosen.key,
+        chosen.tenant,
+        chosen.action,
+        orjson.dumps(chosen.params).decode() if chosen.params else None,
+        chosen.ended,
+    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from penstock.store.database import Session
-from penstock.store.rows import rows_as
 
 
 class NewLine(NamedTuple):
@@ -51,12 +50,25 @@ class LogLine:
     worker: str
 
 
-AFTER = f"""
-select attempt, seq, stream, line, at, worker_id, worker from log_line
-where execution_id = $1 and (attempt, seq) > ($2::integer, $3::bigint) order by attempt, seq limit {PAGE}
+AFTER_EACH = f"""
+select execution_id, attempt, seq, stream, line, at, worker_id, worker from (
+    select l.*, max(l.at) over (partition by l.execution_id order by l.attempt, l.seq) as until
+    from unnest($1::uuid[], $2::integer[], $3::bigint[]) c (id, attempt, seq)
+    cross join lateral (
+        select * from log_line l where l.execution_id = c.id and (l.attempt, l.seq) > (c.attempt, c.seq)
+        order by l.attempt, l.seq limit {PAGE}
+    ) l
+) x order by until, execution_id, attempt, seq limit {PAGE}
 """
 
 
-async def after(session: Session, execution: UUID, attempt: int, seq: int) -> list[LogLine]:
-    """The next lines of an execution after that one, PAGE at the most."""
-    return rows_as(LogLine, await session.fetch(AFTER, execution, attempt, seq))
+async def after_each(session: Session, last: Mapping[UUID, tuple[int, int]]) -> list[tuple[UUID, LogLine]]:
+    """The next lines of several executions, each after its `last` one (attempt, number), in the order of time; PAGE at the
+    most. Lines of one execution stay in their own order."""
+    rows = await session.fetch(
+        AFTER_EACH,
+        list(last),
+        [attempt for attempt, _ in last.values()],
+        [seq for _, seq in last.values()],
+    )
+    return [(row["execution_id"], LogLine(**{f: row[f] for f in LogLine.__slots__})) for row in rows]

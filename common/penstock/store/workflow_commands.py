@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from penstock.store.database import Transaction
@@ -35,3 +36,15 @@ async def rerun(
     gone."""
     [row] = await tx.stage(RERUN, new, old, origin, from_task, value, by, reason)
     return bool(row["known"])
+
+
+ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtext('penstock.rerun_many'))"
+RERUN_BEFORE = """
+select distinct execution_id from workflow_command where execution_id = any($1::uuid[]) and kind = 'rerun'
+"""
+
+
+async def rerun_before(tx: Transaction, olds: Sequence[UUID]) -> set[UUID]:
+    """Those of these that were run once more already. Whoever asks is alone with that until this has committed."""
+    await tx.fetch(ONE_AT_A_TIME)
+    return {row["execution_id"] for row in await tx.fetch(RERUN_BEFORE, list(olds))}

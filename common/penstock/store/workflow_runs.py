@@ -3,12 +3,15 @@ once it was archived, there."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import orjson
 
 from penstock.language.workflows.progress import SentCommand, StoredTask, TaskExecutions
 from penstock.store.database import Session
+from penstock.store.rows import rows_as
 
 EXECUTIONS = """
 select e.task, n.action, e.status, count(*) as count, (array_agg(e.id order by e.item))[1] as first,
@@ -76,3 +79,26 @@ PAUSED = "select from paused_workflow where execution_id = $1"
 
 async def is_paused(session: Session, id: UUID) -> bool:
     return bool(await session.fetch(PAUSED, id))
+
+
+@dataclass(frozen=True, slots=True)
+class ChildExecution:
+    """An execution of a task; `item` is -1 where it has none."""
+
+    id: UUID
+    parent: UUID
+    task: str
+    item: int
+
+
+CHILDREN = """
+select e.id, e.parent, e.task, e.item from execution e where e.parent = any($1::uuid[])
+union all
+select a.id, a.parent, a.task, a.item from archive a
+where a.parent = any($1::uuid[]) and a.root = any(array(select root from archive where id = any($1::uuid[])))
+"""
+
+
+async def children(session: Session, parents: Sequence[UUID]) -> list[ChildExecution]:
+    """The executions of the tasks of these."""
+    return rows_as(ChildExecution, await session.fetch(CHILDREN, list(parents)))

@@ -16,7 +16,7 @@ create table outbox (
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index outbox_queue on outbox (queue, due_at);
 
--- Messages that cannot be handled, with the reason.
+-- Messages that cannot be handled, with the reason. `cut_from`: bytes that the body had, where only its beginning is kept.
 create table dead_letter (
     id uuid primary key,
     queue text not null,
@@ -24,6 +24,7 @@ create table dead_letter (
     type text,
     message_id text,
     body bytea not null,
+    cut_from integer,
     headers jsonb not null default '{}',
     fingerprint text not null unique,
     count integer not null default 1,

@@ -53,6 +53,7 @@ create table workflow_command (
     error text
 );
 create index workflow_command_open on workflow_command (execution_id) where obeyed_at is null;
+create index workflow_command_rerun on workflow_command (execution_id) where kind = 'rerun';
 
 -- Workflows that are paused, a row each: who schedules their tasks looks here. Insert and delete only, mostly empty.
 create table paused_workflow (

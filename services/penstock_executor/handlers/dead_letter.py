@@ -62,7 +62,8 @@ async def _fail(tx: Transaction, lost: Mapping[tuple[str, str], set[UUID]]) -> N
 
 
 def letter_of(delivery: Delivery) -> dead_letters.Letter:
-    """What is to be kept of it. The same message again is the same letter; two events may well have the same body."""
+    """What is to be kept of it. The same message again is the same letter; two events may well have the same body, unless
+    it can never become an event: the same garbage again is the same letter, whatever its message id."""
     queue = str(delivery.headers.get(QUEUE_HEADER) or "unknown")
     reason = str(delivery.headers.get(REASON_HEADER) or "unknown")
     foreign = queue == queues.EVENT_RECEIVED
@@ -73,5 +74,15 @@ def letter_of(delivery: Delivery) -> dead_letters.Letter:
         type=delivery.type,
         message_id=delivery.id,
         headers=dead_letters.headers_of_event(delivery) if foreign else dict(delivery.headers),
-        same=(delivery.routing_key, delivery.app_id, delivery.id) if foreign else (),
+        same=(delivery.routing_key, delivery.app_id, _id_of_event(delivery)) if foreign else (),
     )
+
+
+def _id_of_event(delivery: Delivery) -> str | None:
+    if len(delivery.body) > dead_letters.LARGEST:  # not kept whole, so never put back
+        return None
+    try:
+        orjson.loads(delivery.body)
+    except orjson.JSONDecodeError:
+        return None
+    return delivery.id

@@ -9,9 +9,10 @@ import threading
 from uuid import UUID
 
 from penstock import Limit, cli
-from penstock.client import dead_letters
+from penstock.client import dead_letters, executions
+from penstock.client.bulk import tally
 from penstock.client.limits import Limits
-from penstock.errors import Conflict, NotFound
+from penstock.errors import Conflict
 from penstock.language.loading import Definitions
 from penstock.messaging import envelope
 from penstock.messaging.relay import RETURNS, relay
@@ -19,6 +20,8 @@ from penstock.operate.apply import register
 from penstock.operate.repair import repair
 from penstock.service.assembly import assembled
 from penstock.store import processes
+from penstock.store.dead_letters import LetterFilter
+from penstock.store.execution_list import ExecutionFilter
 from tests.crash.points.world import World, again
 
 LETTER = """
@@ -47,12 +50,15 @@ async def operator(world: World) -> None:
     charge = await world.start("pt.charge", "charge", {"order": 4})
     await world.rows(LETTER, envelope.encode("execution.requested", [charge]).decode())
     for row in await world.rows("select id from dead_letter"):
-        with contextlib.suppress(NotFound):  # it was put back, and only the answer was lost
-            await again(lambda row=row: dead_letters.replay(world.client, row["id"]))  # type: ignore[misc]
+        chosen = LetterFilter([row["id"]])
+        await again(lambda chosen=chosen: tally(dead_letters.replay(world.client, chosen)))  # type: ignore[misc]
+    await again(lambda: dead_letters.drop(world.session, LetterFilter(reason="nothing like it")))
     await again(lambda: world.client.cancel(flow))
     await world.ended(flow, charge)
     if world.first:
         await again(lambda: world.client.rerun(charge, by="ada"))
+        charges = ExecutionFilter(action="pt.charge")
+        await again(lambda: tally(executions.rerun(world.client, charges, by="ada")))
 
 
 async def the_last_word_counts(world: World) -> None:

@@ -12,12 +12,19 @@ import pytest
 
 from penstock import Trigger
 from penstock.ids import new_id
-from penstock.messaging import envelope
-from penstock.messaging.transports import Message
+from penstock.messaging import dead_letters, envelope
+from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Message
 from penstock.store import queues
 from tests.flows import shop
 from tests.flows.installation import QUICK, Installation
 from tests.penstock.cli.commands import penstock
+
+MANY = """
+insert into dead_letter (id, queue, reason, message_id, body, headers, fingerprint)
+select gen_random_uuid(), 'event.received', replace($4, '%', (n % 10)::text), n, convert_to($3 || n || '}', 'utf8'),
+    jsonb_build_object('x-penstock-trigger', $2::text), $2 || $3 || n
+from generate_series(1, $1) n returning 1
+"""
 
 
 @pytest.fixture
@@ -92,8 +99,71 @@ async def test_one_is_shown_with_its_body_and_dropped(cluster: Installation, vho
     again = await penstock("dead-letters", "replay", id)
     assert again.code == 1
     assert "not JSON" in again.err
-    assert (await penstock("dead-letters", "drop", id, "--json")).document == {"dropped": [id]}
+    assert (await penstock("dead-letters", "drop", id, "--json")).document["dropped"] == 1
     assert "No dead letters" in (await penstock("dead-letters", "list")).out
+
+
+async def test_many_are_counted_by_reason_paged_and_put_back_by_filter_each_once(house: Installation) -> None:
+    await house.apply(*shop.ALL, Trigger("shop.returned"))
+    await house.rows(
+        MANY, 450, "shop.returned", '{"n": ', "InvalidInput: event 7f0b9c3e-0000-7000-8000-00000000000%"
+    )
+    await house.rows(MANY, 30, "shop.gone", '{"n": ', "NotFound: unknown trigger shop.v2")
+    await house.rows(MANY, 20, "shop.returned", "{not json", "Undecodable: line 1, column %")
+    first = await penstock("dead-letters", "list", "--limit", 300)
+    assert "300 of 500" in first.err
+    rest = first.err.split()[-1]
+    page = (await penstock("dead-letters", "list", "--limit", 300, "--before", rest, "--json")).documents
+    assert len(page) == 200
+    assert rest not in {one["id"] for one in page}
+    counted = (await penstock("dead-letters", "counts", "--json")).documents
+    assert [(one["letters"], one["reason"]) for one in counted] == [
+        (450, "InvalidInput: event #"),
+        (30, "NotFound: unknown trigger shop.v2"),
+        (20, "Undecodable: line #, column #"),
+    ]
+    assert (await penstock("dead-letters", "replay")).code == 1
+    tried = await penstock("dead-letters", "replay", "--all", "--dry-run", "--json")
+    assert (tried.document["done"], sum(one["count"] for one in tried.document["refused"])) == (450, 50)
+    assert not await house.rows("select 1 from event")
+    both = await asyncio.gather(
+        *(penstock("dead-letters", "replay", "--reason", "InvalidInput: event #", "--json") for _ in range(2))
+    )
+    assert sum(one.document["done"] for one in both) == 450
+    [events] = await house.rows(
+        "select count(*) as n, count(distinct payload ->> 'n') as different from event"
+    )
+    assert (events["n"], events["different"]) == (450, 450)
+    said = await penstock("dead-letters", "replay", "--all")
+    assert (said.code, "0 put back." in said.out) == (1, True)
+    assert "30 left alone: no trigger 'shop.gone'" in said.err
+    assert "20 left alone: the body is not JSON" in said.err
+    assert (
+        "20 would be dropped"
+        in (await penstock("dead-letters", "drop", "--reason", "column", "--dry-run")).out
+    )
+    assert (await penstock("dead-letters", "drop", "--all", "--json")).document["dropped"] == 50
+
+
+async def test_the_same_garbage_is_one_letter_and_a_body_that_was_cut_says_so(house: Installation) -> None:
+    def dead(id: str, body: bytes) -> Message:
+        headers = {QUEUE_HEADER: queues.EVENT_RECEIVED, REASON_HEADER: "it is no JSON"}
+        return Message(queues.DEAD, body, id=id, type="?", headers=headers)
+
+    await house.apply(*shop.ALL)
+    await house.executor()
+    large = b'{"a": "' + b"x" * dead_letters.LARGEST + b'"}'
+    await house.put(*(dead(f"g{n}", b"{garbage") for n in range(5)), dead("large", large))
+    await house.until("select 1 from dead_letter having sum(count) = 6")
+    found = {one["message_id"][0]: one for one in await letters(house, 2)}
+    assert (found["g"]["count"], found["g"]["cut_from"]) == (5, None)
+    assert (found["l"]["bytes"], found["l"]["cut_from"]) == (dead_letters.LARGEST, len(large))
+    assert (
+        f"only the beginning of {len(large):,} bytes"
+        in (await penstock("dead-letters", "show", found["l"]["id"])).out
+    )
+    again = await penstock("dead-letters", "replay", found["l"]["id"])
+    assert f"only the beginning of its {len(large):,} bytes was kept" in again.err
 
 
 async def test_an_envelope_of_ours_is_sent_again(house: Installation) -> None:

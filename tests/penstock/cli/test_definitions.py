@@ -86,3 +86,29 @@ async def test_a_route_that_is_not_among_the_known_ones_is_refused(
     right = tmp_path / "cli_routed_right.py"
     right.write_text(path.read_text().replace("gpus", "gpu"))
     assert (await penstock("apply", right)).code == 0
+
+
+async def test_what_is_applied_later_is_held_against_what_is_registered(
+    named: str, module: Path, tmp_path: Path
+) -> None:
+    await penstock("apply", module)
+    flow = tmp_path / "flow.yaml"
+    flow.write_text("workflow: cli_shop.flow\ntasks:\n  pay: {action: cli_shop.charge, input: {ordr: 1}}\n")
+    refused = await penstock("apply", flow)
+    assert refused.code == 1
+    assert "flow.yaml:3: workflow cli_shop.flow" in refused.err
+    assert "`cli_shop.charge` has no parameter `ordr`" in refused.err
+    assert "`cli_shop.charge` needs the parameter `order`" in refused.err
+    assert "Did you mean 'order'?" in refused.err
+    made = (
+        "schedule",
+        "create",
+        "cli_shop.daily",
+        "--cron",
+        "@daily",
+        "--action",
+        "cli_shop.charge",
+        "--param",
+    )
+    assert "`nothere` is not defined here" in (await penstock(*made, "order={{ nothere.x }}")).err
+    assert "`cli_shop.charge` has no parameter `ordr`" in (await penstock(*made, "ordr=1")).err

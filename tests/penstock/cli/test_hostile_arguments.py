@@ -44,7 +44,7 @@ def commands() -> list[tuple[str, ...]]:
 @pytest.fixture
 async def shopping(house: Installation, named: str) -> Installation:
     await house.apply(*shop.ALL, Trigger("shop.odd"), Limit(1, ref="shop.few", scope="shop.charge"))
-    await house.apply(Schedule("shop.late", action=shop.charge, every=3600))
+    await house.apply(Schedule("shop.late", action=shop.charge, params={"order": 1}, every=3600))
     return house
 
 

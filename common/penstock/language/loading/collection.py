@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.errors import DefinitionError
@@ -14,7 +14,7 @@ from penstock.language.definitions.route import Route
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.trigger import Trigger
-from penstock.language.loading.reference_checks import check_references
+from penstock.language.loading.reference_checks import KnownRefs, check_references, referred
 from penstock.language.sources import Source
 
 _RUNNABLE = ("action", "workflow")
@@ -96,11 +96,15 @@ class Definitions:
         items = [routes[ref] if kind == "route" else item for (kind, ref), item in self._items.items()]
         return [item.document() for item in items]
 
-    def check(self, known_refs: Mapping[str, Collection[str]] | None = None) -> None:
+    def refers_to(self) -> set[str]:
+        """The refs of the actions, workflows and triggers that these name."""
+        return referred(self)
+
+    def check(self, known: KnownRefs | None = None) -> None:
         """Raise DefinitionError, naming every place, if something refers to a trigger or an action that is neither
-        here nor among `known_refs` (refs by kind: action, workflow, trigger), or gives an action parameters that it
-        does not take."""
-        check_references(list(self), known_refs or {})
+        here nor `known` to exist elsewhere, gives it parameters that it does not take, or uses a name in an
+        expression that will not be there."""
+        check_references(list(self), known or {})
 
     def __add__(self, other: Definitions) -> Definitions:
         return Definitions([*self, *other], [*self.packs.values(), *other.packs.values()])

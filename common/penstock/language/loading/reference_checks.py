@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.errors import DefinitionError, InvalidInput
+from penstock.errors import DefinitionError
+from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
-from penstock.language.expressions.template_checks import is_template
+from penstock.language.event_rules import EVENT
+from penstock.language.expressions import NamesUsed, condition, names_used
 from penstock.language.options import Problem, did_you_mean
-from penstock.language.schemas import Schema
+from penstock.language.parameter_checks import Names, misfits, names_of, unknown_names
+from penstock.language.schedules.reserved_context import RESERVED
 from penstock.language.sources import Location
 
-KnownRefs = Mapping[str, Collection[str]]
-"""Refs that exist elsewhere, by kind: action, workflow, trigger."""
-Found = tuple[Location, str, str | None]
-"""Where in the definition, what is wrong, and a hint."""
+KnownRefs = Mapping[str, Mapping[str, Mapping[str, Any] | None]]
+"""What exists elsewhere: by kind (action, workflow, trigger) and ref the schema of its parameters or payload, or None."""
 
 
 class _ReferenceTargets:
@@ -25,40 +26,45 @@ class _ReferenceTargets:
     def __init__(self, definitions: Sequence[Any], known: KnownRefs) -> None:
         from penstock.language.workflows.known_definition import KnownDefinition  # it imports definitions
 
-        by_kind: dict[str, dict[str, Any]] = {"action": {}, "trigger": {}, "workflow": {}}
-        for item in definitions:
-            by_kind.setdefault(item.kind, {})[item.ref] = item
-        workflows = by_kind["workflow"]
-        self.actions = by_kind["action"]
-        self.triggers = {*by_kind["trigger"], *known.get("trigger", ())}
-        self.runnable_definitions = {ref: KnownDefinition("action") for ref in known.get("action", ())}
-        self.runnable_definitions |= {ref: KnownDefinition("workflow") for ref in known.get("workflow", ())}
-        self.runnable_definitions |= {
-            ref: KnownDefinition("workflow", one.parameters) for ref, one in workflows.items()
+        def known_of(kind: str, schemas: Iterable[tuple[str, Any]]) -> dict[str, KnownDefinition]:
+            here = {ref: KnownDefinition(kind, schema) for ref, schema in known.get(kind, {}).items()}
+            return here | {ref: KnownDefinition(kind, schema) for ref, schema in schemas}
+
+        of = {
+            kind: [one for one in definitions if one.kind == kind]
+            for kind in ("action", "workflow", "trigger")
         }
-        self.runnable_definitions |= {
-            ref: KnownDefinition("action", one.parameters_schema) for ref, one in self.actions.items()
-        }
-        self.runnable = set(self.runnable_definitions)
-        self.workflows = {*workflows, *known.get("workflow", ())}
-        self.for_workflows = {
-            **{ref: KnownDefinition("trigger") for ref in self.triggers},
-            **self.runnable_definitions,
-        }
+        self.workflows = known_of("workflow", ((one.ref, one.parameters) for one in of["workflow"]))
+        self.triggers = known_of("trigger", ((one.ref, one.payload_schema) for one in of["trigger"]))
+        self.runnable = self.workflows | known_of(
+            "action", ((one.ref, one.parameters_schema) for one in of["action"])
+        )
+
+
+def referred(definitions: Iterable[Any]) -> set[str]:
+    """The refs of the actions, workflows and triggers that these refer to."""
+    from penstock.language.workflows.check import steps
+
+    refs: set[str] = set()
+    for item in definitions:
+        if isinstance(item, Rule):
+            refs |= {item.trigger, item.action}
+        elif isinstance(item, Schedule):
+            refs.add(item.action)
+        elif isinstance(item, Limit):
+            refs.add(str(item.scope))
+        elif item.kind == "workflow":
+            refs |= {step.refers_to for _, step in steps(item) if step.refers_to}
+    return refs
 
 
 def check_references(definitions: Sequence[Any], known: KnownRefs) -> None:
     """Raises one DefinitionError for everything that is found."""
-    from penstock.language.workflows.check import unknown_refs
-
     targets = _ReferenceTargets(definitions, known)
     lines: list[str] = []
     hints: list[str] = []
     for item in definitions:
-        found: list[Problem] = [Problem(*one) for one in _problems(item, targets)]
-        if item.kind == "workflow":
-            found += unknown_refs(item, targets.for_workflows)
-        for problem in found:
+        for problem in _problems(item, targets):
             message = problem if item.kind == "workflow" else problem.message
             lines.append(f"{item.source.at(problem.at)}: {item.kind} {item.ref}: {message}")
             hints += [problem.hint] if problem.hint else []
@@ -66,38 +72,64 @@ def check_references(definitions: Sequence[Any], known: KnownRefs) -> None:
         raise DefinitionError("\n".join(lines), hint=hints[0] if hints else None)
 
 
-def _problems(item: Any, targets: _ReferenceTargets) -> Iterator[Found]:
-    if isinstance(item, Rule) and item.trigger not in targets.triggers:
-        yield ("trigger",), f"unknown trigger {item.trigger!r}", did_you_mean(item.trigger, targets.triggers)
-    if isinstance(item, Rule | Schedule):
-        if item.action not in targets.runnable:
-            yield ("action",), f"unknown action {item.action!r}", did_you_mean(item.action, targets.runnable)
-        action = targets.actions.get(item.action)
-        if action is not None:
-            yield from _misfits(item.params, action.parameters_schema)
-    if isinstance(item, Schedule) and item.retry is not None and item.action in targets.workflows:
-        hint = "Set it on the tasks of the workflow."
-        yield ("retry",), "retry: a workflow is not tried again as a whole", hint
-    if item.kind == "action":
+def _problems(item: Any, targets: _ReferenceTargets) -> Iterator[Problem]:
+    from penstock.language.workflows.check import unknown_refs
+
+    if isinstance(item, Rule):
+        yield from _of_rule(item, targets)
+    elif isinstance(item, Schedule):
+        yield from _of_schedule(item, targets)
+    elif isinstance(item, Limit):
+        yield from _of_limit(item, targets)
+    elif item.kind == "workflow":
+        yield from unknown_refs(item, targets.triggers | targets.runnable)
+    elif item.kind == "action":
         for name in ("on_success", "on_failure"):
             for ref in getattr(item.choices, name):
-                if ref not in targets.runnable:
-                    yield (name,), f"{name}: unknown action {ref!r}", did_you_mean(ref, targets.runnable)
+                yield from _unknown((name,), f"{name}: unknown action", ref, targets.runnable)
 
 
-def _misfits(params: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Found]:
-    """What can be said before templates are rendered: names, what is missing, and values that are no templates."""
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    if schema.get("additionalProperties") is False:
-        for name in params:
-            if name not in properties:
-                yield ("params", name), f"the action takes no {name!r}", did_you_mean(name, properties)
-    for name in schema.get("required", ()):
-        if name not in params:
-            yield ("params",), f"the action needs {name!r}", f"Add {name} to params."
-    for name, value in params.items():
-        if name in properties and not is_template(value):
-            try:
-                Schema({**properties[name], "$defs": schema.get("$defs", {})}).validate(value, what=name)
-            except InvalidInput as error:
-                yield ("params", name), error.message, error.hint
+def _of_rule(rule: Rule, targets: _ReferenceTargets) -> Iterator[Problem]:
+    yield from _unknown(("trigger",), "unknown trigger", rule.trigger, targets.triggers)
+    yield from _of_call(rule, targets)
+    trigger = targets.triggers.get(rule.trigger)
+    payload = names_of(trigger.schema) if trigger else None
+    there = {"event": {**dict.fromkeys(EVENT), "payload": payload}, "payload": payload}
+    if rule.when is not None:
+        yield from _undefined(("when",), condition(rule.when).names, there)
+    yield from _undefined(("params",), names_used(rule.params), there)
+
+
+def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Problem]:
+    yield from _of_call(schedule, targets)
+    if schedule.retry is not None and schedule.action in targets.workflows:
+        hint = "Set it on the tasks of the workflow."
+        yield Problem(("retry",), "retry: a workflow is not tried again as a whole", hint)
+    context = dict.fromkeys([*schedule.context, *RESERVED])
+    yield from _undefined(("params",), names_used(schedule.params), {**context, "context": context})
+
+
+def _of_limit(limit: Limit, targets: _ReferenceTargets) -> Iterator[Problem]:
+    """A parameter that is never there would have everything counted as one."""
+    covered = targets.runnable.get(str(limit.scope))
+    there = names_of(covered.schema) if covered else None
+    for field in ("by", "fair"):
+        paths = frozenset(("parameters", *path.split(".")) for path in getattr(limit, field))
+        yield from _undefined((field,), NamesUsed(paths), {"parameters": there})
+
+
+def _of_call(item: Rule | Schedule, targets: _ReferenceTargets) -> Iterator[Problem]:
+    yield from _unknown(("action",), "unknown action", item.action, targets.runnable)
+    if (action := targets.runnable.get(item.action)) is not None:
+        for problem in misfits(item.params, item.action, action.schema):
+            yield Problem(("params", *problem.at), problem.message, problem.hint)
+
+
+def _unknown(at: Location, what: str, ref: str, there: Mapping[str, Any]) -> Iterator[Problem]:
+    if ref not in there:
+        yield Problem(at, f"{what} {ref!r}", did_you_mean(ref, there))
+
+
+def _undefined(at: Location, used: NamesUsed, there: Names) -> Iterator[Problem]:
+    for problem in unknown_names(used, there):
+        yield Problem(at, problem.message, problem.hint)

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim
 
 from penstock.errors import DefinitionError
-from penstock.language.schedules.cron_fields import parse_fields
+from penstock.language.schedules.cron_fields import parse_fields, values_written_out
 from penstock.language.schedules.due import Due
 from penstock.language.schedules.zones import first_instant, next_change, offset_at, wall
 
@@ -29,7 +29,7 @@ _SECOND = timedelta(seconds=1)
 def parse_cron(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
     """What is due after an instant, in order. Raises DefinitionError that names field, position and reason."""
     fields = parse_fields(WORDS.get(text.lower(), text))
-    expression = " ".join(fields)
+    expression = " ".join(values_written_out(fields))
     if next(_times(expression, _LONG_AGO), None) is None:
         raise DefinitionError(f"Schedule {text!r} never fires: no date fits it.")
     interval = any(field.startswith("*") for field in fields[:-3])  # seconds if given, minutes, hours

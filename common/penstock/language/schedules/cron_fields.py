@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import DefinitionError
@@ -59,6 +60,19 @@ def parse_fields(text: str) -> list[str]:
     return [part for part, _ in parts]
 
 
+def values_written_out(parts: Sequence[str]) -> list[str]:
+    """The same fields, as `parse_fields` gives them, with the values of ranges and steps one by one: `9,11,13` for `9-13/2`.
+    What counts from `*`, or depends on the month, stays as it is."""
+
+    def written_out(field: Field, term: str) -> str:
+        if term.startswith("*") or _is_special(field, term, 0):
+            return term
+        return ",".join(map(str, sorted(_term(field, term, 0))))
+
+    fields = zip(SIX[-len(parts) :], parts, strict=True)
+    return [",".join(written_out(field, term) for term in part.split(",")) for field, part in fields]
+
+
 def _refused(text: str, field: Field, position: int, reason: str, hint: str | None) -> DefinitionError:
     where = f"{field.name} is wrong at character {position + 1}"
     return DefinitionError(f"Schedule {text!r}: {where}: {reason}.", hint=hint)
@@ -85,10 +99,15 @@ def _term(field: Field, term: str, offset: int) -> set[int]:
         low = _number(field, start, offset)
         high = _number(field, end, offset + len(start) + 1) if dash else field.highest if slash else low
         if high < low:
-            last = 6 if field is WEEKDAY else field.highest  # its 7 is Sunday again
-            hint = f"Write two: {start}-{last},{field.lowest}-{end}."
-            raise _Wrong(f"the range {base} runs backwards", offset, hint)
+            raise _Wrong(f"the range {base} runs backwards", offset, _in_two(field, low, start, end))
     return set(range(low, high + 1, _step(field, step, offset + len(base) + 1) if slash else 1))
+
+
+def _in_two(field: Field, low: int, start: str, end: str) -> str:
+    last = 6 if field is WEEKDAY else field.highest  # its 7 is Sunday again, as its 0 is
+    if low > last:
+        return f"Write {field.lowest}-{end}."
+    return f"Write two: {start}-{last},{field.lowest}-{end}."
 
 
 def _is_special(field: Field, base: str, offset: int) -> bool:

@@ -29,6 +29,8 @@ _PARTS = {"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", "BYMONTHDAY", "
     "BYMINUTE",
     "BYSECOND",
 }
+_DAYS = ("BYDAY", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO")
+_WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
 _YEARS = 100
 """After so many a rule without an end is taken to end."""
@@ -53,8 +55,10 @@ def parse_rrule(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]
     try:
         rule = _rule(parts, start).replace(until=end)
         # A rule of which nothing fits is searched up to the year 9999, so year by year first, which is quick.
-        yearly = _rule({**parts, "FREQ": "YEARLY", "INTERVAL": "1", "BYSETPOS": ""}, start)
-        if next(iter(yearly), None) is None or next(iter(rule), None) is None:
+        if (
+            next(iter(_rule(_year_by_year(parts, start), start)), None) is None
+            or next(iter(rule), None) is None
+        ):
             raise _wrong(text, "it never fires: no date fits it")
     except (ValueError, TypeError, KeyError) as error:
         raise _wrong(text, str(error)) from None
@@ -74,6 +78,22 @@ def _rule(parts: Mapping[str, str], start: datetime) -> Any:
     return rrulestr(written, dtstart=start, cache=True)
 
 
+def _year_by_year(parts: Mapping[str, str], start: datetime) -> dict[str, str]:
+    """A yearly rule that fits on all the days on which this one does, and on more where INTERVAL or BYSETPOS leave some
+    out. What a rule does not say of the day comes from DTSTART, but according to its own frequency."""
+    frequency = parts["FREQ"]
+    said = dict(parts)
+    if frequency != "YEARLY" and not any(name in parts for name in _DAYS):
+        said |= {
+            "DAILY": {"BYDAY": ",".join(_WEEKDAYS)},
+            "WEEKLY": {"BYDAY": _WEEKDAYS[start.weekday()]},
+            "MONTHLY": {"BYMONTHDAY": str(start.day)},
+        }[frequency]
+    if frequency == "MONTHLY":  # its second Friday is that of each month
+        said.setdefault("BYMONTH", ",".join(map(str, range(1, 13))))
+    return {**said, "FREQ": "YEARLY", "INTERVAL": "1", "BYSETPOS": ""}
+
+
 def _parts(text: str, rule: str) -> dict[str, str]:
     parts: dict[str, str] = {}
     for part in rule.split(";"):
@@ -88,6 +108,8 @@ def _parts(text: str, rule: str) -> dict[str, str]:
         raise _wrong(text, f"FREQ is not one of {', '.join(_FREQUENCIES)}", hint)
     if "BYSETPOS" in parts and parts["FREQ"] in ("DAILY", "WEEKLY"):
         raise _wrong(text, "BYSETPOS needs FREQ=MONTHLY or YEARLY")
+    if any(digit.isdigit() for digit in parts.get("BYDAY", "")) and parts["FREQ"] in ("DAILY", "WEEKLY"):
+        raise _wrong(text, "BYDAY with a number needs FREQ=MONTHLY or YEARLY", "Leave the number out.")
     if "COUNT" in parts and "UNTIL" in parts:
         raise _wrong(text, "COUNT and UNTIL exclude each other")
     times = 1

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from penstock.errors import DefinitionError
 from penstock.language.options import Problem, did_you_mean
+from penstock.language.parameter_checks import misfits
 from penstock.language.sources import Location, Source
 from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.check_run_conditions import run_condition_problems
@@ -123,10 +123,11 @@ def unknown_refs(workflow: Workflow, known: Mapping[str, KnownDefinition]) -> It
         if step.kind not in _KIND:
             continue
         field = "wait_for_event" if step.kind == "event" else step.kind
-        ref = step.wait_for_event.trigger if step.wait_for_event else step.action or step.workflow or ""
+        ref = step.refers_to or ""
         yield from _ref((*path, field), ref, _KIND[step.kind], known)
         if ref in known and isinstance(step.input, dict) and step.kind != "event":
-            yield from _input((*path, "input"), step.input, ref, known[ref].parameters)
+            for problem in misfits(step.input, ref, known[ref].schema):
+                yield Problem((*path, "input", *problem.at), problem.message, problem.hint)
 
 
 def _ref(path: Location, ref: str, kind: str, known: Mapping[str, KnownDefinition]) -> Iterator[Problem]:
@@ -139,21 +140,3 @@ def _ref(path: Location, ref: str, kind: str, known: Mapping[str, KnownDefinitio
         yield Problem(
             path, f"`{ref}` is a{'n' * (entry.kind == 'action')} {entry.kind}", f"Write `{key}: {ref}`."
         )
-
-
-def _input(
-    path: Location, given: dict[str, object], ref: str, schema: Mapping[str, Any] | None
-) -> Iterator[Problem]:
-    """Names of the input against the parameters. Values are checked when they are known, at the start."""
-    if not schema or any("{{" in name for name in given):
-        return
-    properties, required = schema.get("properties"), schema.get("required") or ()
-    if isinstance(properties, Mapping) and schema.get("additionalProperties") is False:
-        for name in given:
-            if name not in properties:
-                yield Problem(
-                    (*path, name), f"`{ref}` has no parameter `{name}`", did_you_mean(name, properties)
-                )
-    for name in required if isinstance(required, list | tuple) else ():
-        if name not in given:
-            yield Problem(path, f"`{ref}` needs the parameter `{name}`", f"Add `{name}: ...` to the input.")

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from penstock.errors import ExpressionError
 from penstock.language.expressions import NamesUsed
 from penstock.language.options import Problem, did_you_mean
+from penstock.language.parameter_checks import names_of, unknown_names
 from penstock.language.schedules.reserved_context import RESERVED
 from penstock.language.sources import Location
 from penstock.language.workflows import task_trigger_rules
@@ -36,9 +37,7 @@ def template_problems(graph: Graph) -> Iterator[Problem]:
 class _Reader:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        schema = graph.workflow.parameters
-        self.parameters = schema.get("properties") or {}
-        self.closed = schema.get("additionalProperties") is False
+        self.parameters = names_of(graph.workflow.parameters)
         self.variables = sorted(
             {*graph.workflow.vars, *(name for node in graph.nodes for name in _published(node))}
         )
@@ -51,18 +50,15 @@ class _Reader:
         except ExpressionError as error:
             yield Problem(path, error.message.rstrip("."), error.hint)
             return
-        for root in sorted(names.roots - slot.roots):
-            yield Problem(path, f"`{root}` is not defined here", _instead(root, slot.roots))
+        for problem in unknown_names(names, {**dict.fromkeys(slot.roots), "parameters": self.parameters}):
+            [root, *below] = problem.at
+            hint = problem.hint if below else _instead(str(root), slot.roots)
+            yield Problem(path, problem.message, hint)
         if "tasks" in slot.roots:
             yield from self.tasks(path, names, node)
             yield from self.variables_of(path, names, node)
         elif slot.path == ("vars",) and names.roots & {"tasks", "vars"}:
             return
-        if self.closed:
-            for name in sorted(str(name) for name in names.under("parameters")):
-                if name not in self.parameters:
-                    hint = did_you_mean(name, self.parameters)
-                    yield Problem(path, f"there is no parameter `{name}`", hint)
         if node and slot.stage == "decide":
             yield from self.outcome_by_text(path, names, node)
 
@@ -107,7 +103,7 @@ class _Reader:
         if (
             not isinstance(task, Task)
             or task.when is None
-            or not self.closed
+            or self.parameters is None
             or self.graph.publishers.anything
         ):
             return

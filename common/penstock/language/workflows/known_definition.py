@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class KnownDefinition:
-    """An action, workflow or trigger that exists, with the JSON Schema of its parameters if it has one."""
+    """An action, workflow or trigger that exists. `schema` is that of its parameters, of a trigger that of its payload."""
 
-    kind: Literal["action", "workflow", "trigger"]
-    parameters: Mapping[str, Any] | None = None
+    kind: str
+    """action, workflow or trigger."""
+    schema: Mapping[str, Any] | None = None

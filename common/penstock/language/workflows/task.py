@@ -170,6 +170,11 @@ class Step(Options):
             return "workflow"
         return "event" if self.wait_for_event else "inquiry" if self.inquiry else "action"
 
+    @property
+    def refers_to(self) -> str | None:
+        """The ref of the action, workflow or trigger that it names."""
+        return self.wait_for_event.trigger if self.wait_for_event else self.action or self.workflow
+
     @model_validator(mode="after")
     def _one_thing_to_do(self) -> Step:
         ways = [way for way in ("action", "workflow", "wait_for_event", "inquiry") if getattr(self, way)]

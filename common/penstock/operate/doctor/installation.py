@@ -175,9 +175,11 @@ async def _schedules(session: Session) -> Finding:
 
 
 async def _dead_letters(session: Session) -> Finding:
-    count = await dead_letters.count(session)
+    count = await dead_letters.count(session, dead_letters.LetterFilter())
     if not count:
         return ok("dead letters", "none")
     return warning(
-        "dead letters", f"{count}", "See why with `penstock dead-letters list`; then replay or drop them."
+        "dead letters",
+        f"{count}",
+        "See why with `penstock dead-letters list` and `counts`; then replay or drop them.",
     )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 
@@ -22,7 +22,7 @@ def charge(customer: str, amount: int = 1, card: Annotated[str, Secret] = "") ->
 def notify(**anything) -> None: ...  # type: ignore[no-untyped-def]
 
 
-def problems(*items: object, **known: list[str]) -> str:
+def problems(*items: object, **known: dict[str, dict[str, Any] | None]) -> str:
     with pytest.raises(DefinitionError) as raised:
         Definitions(items).check(known)
     return f"{raised.value.message}\n{raised.value.hint}"
@@ -37,7 +37,7 @@ def test_what_is_known_elsewhere_may_be_referred_to() -> None:
     rule = Rule("big", trigger="other.event", action="other.work", params={"anything": 1})
     flow = Schedule("daily", action="other.flow", cron="@daily")
     Definitions([rule, flow]).check(
-        {"trigger": ["other.event"], "action": ["other.work"], "workflow": ["other.flow"]}
+        {"trigger": {"other.event": None}, "action": {"other.work": {}}, "workflow": {"other.flow": None}}
     )
 
 
@@ -55,17 +55,74 @@ def test_unknown_triggers_and_actions_are_found_with_their_lines_and_what_was_me
 def test_parameters_of_rules_and_schedules_are_held_against_those_of_the_action() -> None:
     known = [placed, charge, notify]
     said = problems(*known, Rule("big", trigger=placed, action=charge, params={"custmer": "x"}))
-    assert "the action takes no 'custmer'" in said
-    assert "the action needs 'customer'" in said
+    assert "`shop.charge` has no parameter `custmer`" in said
+    assert "`shop.charge` needs the parameter `customer`" in said
     assert "Did you mean 'customer'?" in said
     late = Schedule("s", action=charge, every=5, params={"customer": "c", "amount": "many"})
     assert "amount: expected integer, got string" in problems(*known, late)
 
 
+CLOSED = {"properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+
+
+@pytest.mark.parametrize("known", [{"workflow": {"other.work": CLOSED}}, {"action": {"other.work": CLOSED}}])
+def test_what_is_known_elsewhere_is_given_what_it_takes_by_rules_schedules_and_tasks_alike(
+    known: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    [kind] = known
+    file = tmp_path / "flow.yaml"
+    file.write_text(f"workflow: a.flow\ntasks:\n  one: {{{kind}: other.work, input: {{m: 1, n: x}}}}\n")
+    wrong = {"action": "other.work", "params": {"m": 1, "n": "x"}}
+    for one in (Rule("r", trigger="other.event", **wrong), Schedule("s", every=5, **wrong), *load(file)):  # type: ignore[arg-type]
+        said = problems(one, trigger={"other.event": None}, **known)
+        assert "`other.work` has no parameter `m`" in said
+        assert "n: expected integer, got string" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"every": 5, "params": {"customer": "{{ nothere.x }}"}}, "`nothere` is not defined here"),
+        ({"every": 5, "params": {"customer": "{{ context.shop }}"}}, "there is no `shop` in `context`"),
+        ({"trigger": "placed", "when": "nothere.x"}, "`nothere` is not defined here"),
+        ({"trigger": "placed", "params": {"customer": "{{ event.at }}"}}, "there is no `at` in `event`"),
+        ({"trigger": "sent", "when": "payload.nn > 1"}, "there is no `nn` in `payload`\nDid you mean 'n'?"),
+        (
+            {"trigger": "other.event", "params": {"customer": "{{ event.payload.m }}"}},
+            "there is no `m` in `event.payload`",
+        ),
+    ],
+)
+def test_names_that_will_not_be_there_are_refused_in_rules_and_schedules(
+    given: dict[str, Any], problem: str
+) -> None:
+    sent = Trigger("sent", schema=CLOSED)
+    given.setdefault("params", {"customer": "c"})
+    if "trigger" in given:
+        one: object = Rule("r", action=charge, **given)
+    else:
+        one = Schedule("s", action=charge, context={"store": 1}, **given)
+    assert problem in problems(placed, sent, charge, notify, one, trigger={"other.event": CLOSED})
+
+
+def test_names_that_may_be_there_are_let_through() -> None:
+    params = {"customer": "{{ context.store ~ store ~ scheduled_time ~ context.is_missed }}"}
+    daily = Schedule("s", action=charge, cron="@daily", context={"store": 1}, params=params)
+    when = "payload.anything and event.payload.more and payload.get('n') and event.created_at"
+    Definitions([placed, charge, notify, daily, Rule("r", trigger=placed, action=notify, when=when)]).check()
+
+
+def test_the_paths_of_an_actions_limit_are_parameters_that_it_has() -> None:
+    limit = Limit(1, ref="shop.each", scope=charge, by="custmer")
+    said = problems(charge, notify, limit)
+    assert "limit shop.each: there is no `custmer` in `parameters`\nDid you mean 'customer'?" in said
+    Definitions([charge, notify, Limit(1, ref="shop.all", scope=notify, by="any.thing")]).check()
+
+
 def test_a_schedule_of_a_workflow_has_no_retry_policy() -> None:
     flow = Schedule("daily", action="other.flow", cron="@daily", retry={"max_attempts": 3})
-    assert "retry: a workflow is not tried again as a whole" in problems(flow, workflow=["other.flow"])
-    Definitions([flow]).check({"action": ["other.flow"]})
+    assert "retry: a workflow is not tried again as a whole" in problems(flow, workflow={"other.flow": None})
+    Definitions([flow]).check({"action": {"other.flow": None}})
 
 
 def test_a_value_of_a_secret_is_not_shown() -> None:

@@ -131,7 +131,7 @@ def test_what_is_wrong_is_said_with_its_file_its_line_and_what_to_write(
     write(pack / "code/charging.py", CODE)
     write(pack / file, text)
     with pytest.raises(DefinitionError, match=message) as raised:
-        load(pack).check({"trigger": ["shop.placed"], "action": ["shop.charge"]})
+        load(pack).check({"trigger": {"shop.placed": None}, "action": {"shop.charge": None}})
     assert hint in str(raised.value.hint)
 
 

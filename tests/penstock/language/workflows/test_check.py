@@ -82,7 +82,7 @@ def test_terms_that_cannot_be_meant(tasks: str, problem: str) -> None:
     ("expression", "problem"),
     [
         ("{{ parameters.a + }}", "tasks[1].input: `{{ parameters.a + }}`, line 1, column 19"),
-        ("{{ parameters.nn }}", "there is no parameter `nn` | Did you mean 'n'?"),
+        ("{{ parameters.nn }}", "there is no `nn` in `parameters` | Did you mean 'n'?"),
         ("{{ tasks.aa.result }}", "there is no task `aa` | Did you mean 'a'?"),
         (
             "{{ tasks.c.result }}",
@@ -171,7 +171,7 @@ def test_refs_are_looked_up_and_inputs_compared_with_their_parameters() -> None:
         "tasks[1].action: `shop.flow` is a workflow | Write `workflow: shop.flow`.",
         "tasks[2].workflow: `shop.charge` is an action | Write `action: shop.charge`.",
         "tasks[3].input.nn: `shop.charge` has no parameter `nn` | Did you mean 'n'?",
-        "tasks[3].input: `shop.charge` needs the parameter `n` | Add `n: ...` to the input.",
+        "tasks[3].input: `shop.charge` needs the parameter `n` | Give it: `n: ...`.",
         "tasks[4].wait_for_event: there is no trigger `shop.pay` | Did you mean 'shop.paid'?",
         "on_exit.action: there is no action `shop.gone` | Did you mean 'shop.charge'?",
     ]

@@ -154,7 +154,7 @@ def told_zone() -> Any:
     ("options", "says"),
     [
         ({"action": note, "params": {"at": ""}}, "clock.note is not registered"),
-        ({"params": {"order": "{{ nothing }}"}}, "nothing"),
+        ({"params": {"order": "{{ timezone.nothing }}"}}, "nothing"),
         ({"params": {"order": "{{ timezone }}"}}, "order"),
     ],
 )

@@ -35,6 +35,7 @@ dead_letter = Table(
     Column("type", Text),
     Column("message_id", Text),
     Column("body", LargeBinary, nullable=False),
+    Column("cut_from", Integer),
     Column("headers", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("fingerprint", Text, nullable=False, unique=True),
     Column("count", Integer, nullable=False, server_default=text("1")),

@@ -62,6 +62,7 @@ workflow_command = Table(
     Column("obeyed_at", INSTANT),
     Column("error", Text),
     Index("workflow_command_open", "execution_id", postgresql_where=text("(obeyed_at IS NULL)")),
+    Index("workflow_command_rerun", "execution_id", postgresql_where=text("(kind = 'rerun'::text)")),
 )
 
 paused_workflow = Table("paused_workflow", METADATA, Column("execution_id", UUID, primary_key=True))

@@ -1,0 +1,45 @@
+"""What commands on many things at once print: what became of each, or how many, and why some were left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from penstock.cli.output import complain, err, json_line, out
+from penstock.client.bulk import Outcome, Tally
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would be done to.")]
+SHOWN = 10
+"""Reasons that are printed."""
+
+
+def show(outcomes: Iterable[Outcome], done: str, *, each: bool, json: bool) -> None:
+    """Print them: one by one, or else how many were `done`. Exit code 1 if some were left alone."""
+    counted = Tally()
+    for outcome in outcomes:
+        counted.add(outcome)
+        if not each:
+            continue
+        if outcome.error is not None:
+            complain(outcome.error)
+        elif json:
+            json_line({"id": outcome.id, "done": outcome.said})
+        else:
+            out.print(f"{outcome.id} {done}: {escape(str(outcome.said))}")
+    left = sorted(counted.refused.items(), key=lambda one: -one[1].count)
+    if json and not each:
+        refused = [{"count": r.count, "error": why, "example": r.example} for why, r in left]
+        json_line({"done": counted.done, "refused": refused})
+    elif not each:
+        out.print(f"{counted.done:,} {done}.")
+        for why, refusal in left[:SHOWN]:
+            err.print(f"[red]{refusal.count:,} left alone:[/red] {escape(why)} (such as {refusal.example})")
+            if refusal.error.hint:
+                err.print(f"[dim]hint:[/dim]  {escape(refusal.error.hint)}")
+        if len(left) > SHOWN:
+            err.print(f"[dim]and for {len(left) - SHOWN} other reasons; --json has all.[/dim]")
+    if left:
+        raise typer.Exit(1)

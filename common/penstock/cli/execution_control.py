@@ -1,0 +1,146 @@
+"""`penstock cancel` and `rerun`: for executions that are named, or for all that are chosen."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from penstock.cli import bulk_output
+from penstock.cli import execution_filter as of
+from penstock.cli.bulk_output import DryRun
+from penstock.cli.command_runner import ME, with_client
+from penstock.cli.output import Json, json_line, out
+from penstock.client import executions
+from penstock.client.bulk import Outcome
+from penstock.client.client import Client
+from penstock.errors import InvalidInput
+from penstock.store.execution_list import ExecutionFilter
+
+All = Annotated[bool, typer.Option("--all", help="All of them.")]
+
+
+def cancel(
+    ids: Annotated[
+        list[UUID] | None, typer.Argument(help="Executions to end; or say which by options.")
+    ] = None,
+    status: of.Status = None,
+    action: of.Action = None,
+    tenant: of.Tenant = None,
+    since: of.Since = None,
+    until: of.Until = None,
+    param: of.Param = None,
+    event: of.Event = None,
+    parent: of.Parent = None,
+    key: of.Key = None,
+    every: All = False,
+    dry_run: DryRun = False,
+    reason: Annotated[str, typer.Option(help="Kept in the history.")] = "asked on the command line",
+    json: Json = False,
+) -> None:
+    """Ask for executions to end: those that are named, or all that are chosen. Running ones are told at once. Broken off, it
+    can be called again."""
+    chosen = of.executions(
+        status=status, action=action, tenant=tenant, since=since, until=until, param=param, event=event,
+        parent=parent, key=key,
+    )  # fmt: skip
+    _say_which(bool(ids), chosen, every, dry_run)
+
+    async def work(client: Client) -> int:
+        if ids:
+            return await client.cancel(*ids, reason=reason)
+        return await executions.cancel(client, chosen, reason=reason, dry_run=dry_run)
+
+    count = with_client(work)
+    if json:
+        json_line({"asked": len(ids) if ids else count, "told": 0 if dry_run else count})
+    elif dry_run:
+        out.print(f"{count:,} would be told to end.")
+    elif ids and count:
+        out.print(f"{count} of {len(ids)} told to end.")
+    elif count:
+        out.print(f"{count:,} told to end.")
+    else:
+        out.print("Nothing to cancel: all of them have ended already, or do not exist.")
+
+
+def rerun(
+    id: Annotated[
+        UUID | None, typer.Argument(help="An execution that has ended; or say which by options.")
+    ] = None,
+    by: Annotated[str, typer.Option(help="Who says so; kept with the run.")] = ME,
+    from_failed: Annotated[
+        bool, typer.Option("--from-failed", help="Of a workflow: keep what succeeded.")
+    ] = False,
+    from_task: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="TASK", help="Of a workflow: keep what does not come after this task."
+        ),
+    ] = None,
+    status: of.Status = None,
+    action: of.Action = None,
+    tenant: of.Tenant = None,
+    since: of.Since = None,
+    until: of.Until = None,
+    param: of.Param = None,
+    event: of.Event = None,
+    parent: of.Parent = None,
+    key: of.Key = None,
+    every: All = False,
+    dry_run: DryRun = False,
+    reason: Annotated[str | None, typer.Option("--reason", help="Kept with the run.")] = None,
+    json: Json = False,
+) -> None:
+    """Run what has ended once more: a new execution of the same version, with the same parameters. Of those that are chosen
+    by options, what was run once more already is left alone; so, broken off, it can be called again."""
+    chosen = of.executions(
+        status=status, action=action, tenant=tenant, since=since, until=until, param=param, event=event,
+        parent=parent, key=key,
+    )  # fmt: skip
+    _say_which(id is not None, chosen, every, dry_run)
+    if id is not None:
+        _rerun_one(id, from_failed, from_task, by, reason, json)
+        return
+    if from_task is not None:
+        raise InvalidInput("--from names a task of one run", hint="Name the run, or use --from-failed.")
+
+    async def work(client: Client) -> list[Outcome]:
+        found = executions.rerun(
+            client, chosen, by=by, reason=reason, from_failed=from_failed, dry_run=dry_run
+        )
+        return [one async for one in found]
+
+    said = "would be run once more" if dry_run else "requested once more"
+    bulk_output.show(with_client(work), said, each=False, json=json)
+
+
+def _rerun_one(
+    id: UUID, from_failed: bool, from_task: str | None, by: str, reason: str | None, json: bool
+) -> None:
+    async def work(client: Client) -> UUID:
+        return await client.rerun(id, from_failed=from_failed, from_task=from_task, by=by, reason=reason)
+
+    new = with_client(work)
+    if json:
+        json_line({"id": new, "rerun_of": id})
+    else:
+        out.print(f"Execution {new} is requested. See it with: penstock show {new}")
+
+
+def _say_which(named: bool, chosen: ExecutionFilter, every: bool, dry_run: bool) -> None:
+    """Raises InvalidInput unless it is said which, in one way."""
+    filtered = chosen != ExecutionFilter() or every
+    if named and (filtered or dry_run):
+        raise InvalidInput("they are named, and chosen by options, too", hint="Do one of the two.")
+    if not named and not filtered:
+        raise InvalidInput(
+            "it is not said which",
+            hint="Name them, or choose with --status, --action, --since ..., or --all.",
+        )
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(cancel)
+    app.command()(rerun)

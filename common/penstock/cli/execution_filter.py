@@ -1,0 +1,79 @@
+"""Options that choose executions and events, the same wherever some are chosen."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from penstock.cli.arguments import parse_params
+from penstock.errors import InvalidInput
+from penstock.language.durations import seconds
+from penstock.moves import STATUSES
+from penstock.store.execution_list import ExecutionFilter
+
+Text = str | None
+_TIME = "an hour ago is 1h; or 2030-01-31T09:00, in UTC if it has no offset"
+
+Status = Annotated[list[str] | None, typer.Option(help="Only those in this status; may be repeated.")]
+Action = Annotated[Text, typer.Option(help="Only those of this action or workflow.")]
+Tenant = Annotated[Text, typer.Option(help="Only those of this tenant.")]
+Since = Annotated[Text, typer.Option(help=f"Only those made since then: {_TIME}.")]
+Until = Annotated[Text, typer.Option(help="Only those made before then.")]
+Param = Annotated[
+    list[str] | None,
+    typer.Option("--param", "-p", help="Only with this parameter: name=value; may be repeated."),
+]
+Event = Annotated[UUID | None, typer.Option(help="Only those that this event has started.")]
+Parent = Annotated[UUID | None, typer.Option(help="Only the tasks of this run of a workflow.")]
+Key = Annotated[Text, typer.Option(help="Only the one with this idempotency key (of --tenant, or public).")]
+
+
+def executions(
+    *,
+    status: list[str] | None,
+    action: str | None,
+    tenant: str | None,
+    since: str | None,
+    until: str | None,
+    param: list[str] | None,
+    event: UUID | None,
+    parent: UUID | None,
+    key: str | None,
+    children: bool = False,
+) -> ExecutionFilter:
+    """What these options choose. Raises InvalidInput."""
+    for one in status or ():
+        if one not in STATUSES:
+            raise InvalidInput(f"there is no status {one!r}", hint=f"There are: {', '.join(STATUSES)}.")
+    return ExecutionFilter(
+        status=status or None,
+        action=action,
+        tenant=tenant,
+        since=instant("--since", since),
+        until=instant("--until", until),
+        params=parse_params(param) if param else None,
+        event=event,
+        parent=parent,
+        key=key,
+        children=children,
+    )
+
+
+def instant(option: str, given: str | None) -> datetime | None:
+    """`1h` (ago) or ISO text as an instant. Raises InvalidInput."""
+    if given is None:
+        return None
+    try:
+        return datetime.now(UTC) - timedelta(seconds=seconds(given))
+    except ValueError:
+        pass
+    try:
+        at = datetime.fromisoformat(given)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"{option}: {given!r} is neither a time nor how long ago it was", hint=f"Write it so: {_TIME}."
+        ) from None

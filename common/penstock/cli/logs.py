@@ -1,0 +1,76 @@
+"""`penstock logs`: what an execution printed, or all the tasks of a workflow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from penstock.cli.command_runner import with_session
+from penstock.cli.output import Json, err, json_line, out
+from penstock.errors import NotFound
+from penstock.store import executions as store
+from penstock.store import log_lines, workflow_runs
+from penstock.store.database import Session
+
+
+def logs(
+    id: Annotated[UUID, typer.Argument(help="An execution.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it has ended.")] = False,
+    json: Json = False,
+) -> None:
+    """What an execution printed and logged; of a workflow what its tasks did, each line with the name of its task."""
+    if not with_session(lambda session: _print_lines(session, id, follow, json)) and not json:
+        err.print("[dim]It has printed nothing.[/dim]")
+
+
+async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> int:
+    """Print what there is, and with `follow` what comes; returns how many lines that were."""
+    count = 0
+    last: dict[UUID, tuple[int, int]] = {}
+    names: dict[UUID, str] = {}
+    while True:
+        found = await store.find(session, [id])
+        if not found:
+            raise NotFound(f"no execution {id}", hint="`penstock executions` lists the newest.")
+        names = await _names(session, id)
+        for execution in names:
+            last.setdefault(execution, (0, -1))
+        lines = await log_lines.after_each(session, last)
+        for execution, line in lines:
+            _print(names[execution], execution, line, json)
+            last[execution] = (line.attempt, line.seq)
+        count += len(lines)
+        if len(lines) < log_lines.PAGE:
+            if not follow or found[0].finished_at is not None:
+                return count
+            await asyncio.sleep(0.3)
+
+
+def _print(task: str, execution: UUID, line: log_lines.LogLine, json: bool) -> None:
+    if json:
+        json_line({**({"execution": execution, "task": task} if task else {}), **asdict(line)})
+        return
+    style = "red" if line.stream == "stderr" else None
+    out.print(f"{task} | {line.line}" if task else line.line, markup=False, highlight=False, style=style)
+
+
+async def _names(session: Session, id: UUID) -> dict[UUID, str]:
+    """An execution, which has no name, and all that belong to it: the tasks on the way to each, and its item."""
+    names = {id: ""}
+    parents: Sequence[UUID] = [id]
+    while parents:
+        children = await workflow_runs.children(session, parents)
+        for one in children:
+            task = one.task if one.item < 0 else f"{one.task}[{one.item}]"
+            names[one.id] = f"{names[one.parent]}.{task}".removeprefix(".")
+        parents = [one.id for one in children]
+    return names
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(logs)

@@ -1,0 +1,51 @@
+"""What commands on many things at once have in common: they take them in batches, each of which is committed by itself, and
+say of each thing what became of it. Broken off and begun again, they go on with what is left."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from penstock.errors import PenstockError
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one of them: it is done, and `said` tells what came of it; or it was left alone, for `error`."""
+
+    id: UUID
+    said: str | None = None
+    error: PenstockError | None = None
+
+
+@dataclass(slots=True)
+class Refusal:
+    """Why some were left alone: how many, and one of them."""
+
+    error: PenstockError
+    example: UUID
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many were done, and those that were left alone, by the reason."""
+
+    done: int = 0
+    refused: dict[str, Refusal] = field(default_factory=dict)
+
+    def add(self, outcome: Outcome) -> None:
+        if outcome.error is None:
+            self.done += 1
+            return
+        reason = outcome.error.message.replace(str(outcome.id), "ID")
+        self.refused.setdefault(reason, Refusal(outcome.error, outcome.id)).count += 1
+
+
+async def tally(outcomes: AsyncIterator[Outcome]) -> Tally:
+    """Let a command on many come to its end, and count."""
+    counted = Tally()
+    async for outcome in outcomes:
+        counted.add(outcome)
+    return counted

@@ -1,0 +1,109 @@
+"""Executions by the many: those that a filter chooses are listed, counted, cancelled, and run once more."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from penstock.client import commands
+from penstock.client.bulk import Outcome
+from penstock.client.client import Client
+from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.ids import new_id
+from penstock.store import execution_list, workflow_commands
+from penstock.store import executions as store
+from penstock.store.database import Session, Transaction, retried
+from penstock.store.execution_list import ExecutionFilter, ListedExecution
+from penstock.store.executions import Execution
+
+CANCELLED_AT_ONCE = 500
+RERUN_AT_ONCE = 100
+"""Executions of one transaction."""
+
+
+async def page(
+    session: Session,
+    chosen: ExecutionFilter = ExecutionFilter(),
+    *,
+    before: UUID | None = None,
+    limit: int = 50,
+) -> list[ListedExecution]:
+    """The newest first; `before` an id goes on from a page's end."""
+    return await execution_list.page(session, chosen, before=before, limit=limit)
+
+
+async def count(session: Session, chosen: ExecutionFilter = ExecutionFilter()) -> int:
+    """How many there are."""
+    return await execution_list.count(session, chosen)
+
+
+async def cancel(client: Client, chosen: ExecutionFilter, *, reason: str, dry_run: bool = False) -> int:
+    """Ask those to end that have not. Returns how many were told, or would be. Broken off and called again, it goes on with
+    what is left; what is started meanwhile is left alone."""
+    still_open = replace(chosen, ended=False)
+    if dry_run:
+        return await count(client.session, still_open)
+    told = 0
+    async for rows in _batches(client.session, still_open, CANCELLED_AT_ONCE):
+        told += await client.cancel(*(row.id for row in rows), reason=reason)
+    return told
+
+
+async def rerun(
+    client: Client,
+    chosen: ExecutionFilter,
+    *,
+    by: str,
+    reason: str | None = None,
+    from_failed: bool = False,
+    dry_run: bool = False,
+) -> AsyncIterator[Outcome]:
+    """Run those once more that have ended, each as `Client.rerun` does, and those not that were run once more already: so,
+    broken off and called again, it goes on with what is left. `from_failed`: workflows keep what succeeded. What cannot be
+    run once more has an outcome that says why."""
+    async for rows in _batches(client.session, replace(chosen, ended=True), RERUN_AT_ONCE):
+        news: dict[UUID, UUID] = {}
+
+        async def step(
+            rows: Sequence[ListedExecution] = rows, news: dict[UUID, UUID] = news
+        ) -> tuple[Transaction, list[Outcome]]:
+            async with client.session.transaction() as tx:
+                olds = [row.id for row in rows]
+                before = await workflow_commands.rerun_before(tx, olds)
+                # By a commit whose answer was lost:
+                done = [
+                    Outcome(old, f"execution {news[old]}") for old in olds if old in before and old in news
+                ]
+                left = [old for old in olds if old not in before]
+                if dry_run:
+                    return tx, [Outcome(old, "it can be run once more") for old in left]
+                for row in await store.find(tx, left):
+                    new = news[row.id] = new_id()
+                    done.append(await _rerun(tx, new, row, from_failed=from_failed, by=by, reason=reason))
+                return tx, done
+
+        tx, outcomes = await retried(step, deadline=30)
+        client.publish_staged(tx)
+        for outcome in outcomes:
+            yield outcome
+
+
+async def _rerun(
+    tx: Transaction, new: UUID, old: Execution, *, from_failed: bool, by: str, reason: str | None
+) -> Outcome:
+    try:
+        await commands.rerun(tx, new, old, from_failed=from_failed, from_task=None, by=by, reason=reason)
+    except (NotFound, Conflict, InvalidInput) as error:
+        return Outcome(old.id, error=error)
+    return Outcome(old.id, f"execution {new}")
+
+
+async def _batches(
+    session: Session, chosen: ExecutionFilter, size: int
+) -> AsyncIterator[list[ListedExecution]]:
+    """The newest first, so that what is made meanwhile, by a re-run for one, is not among them."""
+    before: UUID | None = None
+    while rows := await page(session, chosen, before=before, limit=size):
+        yield rows
+        before = rows[-1].id

@@ -1,0 +1,56 @@
+"""Whether parameters that hold templates fit what they are for, as far as that can be told before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from penstock.errors import InvalidInput
+from penstock.language.expressions import NamesUsed
+from penstock.language.expressions.template_checks import is_template
+from penstock.language.options import Problem, did_you_mean, dotted
+from penstock.language.schemas import Schema
+from penstock.language.sources import Location
+
+Names = Mapping[str, Any]
+"""The names that there are, each with the names below it; or with None where nobody can tell those."""
+
+
+def misfits(given: Mapping[str, Any], ref: str, schema: Mapping[str, Any] | None) -> Iterator[Problem]:
+    """Of parameters for the action or workflow `ref`: names that it does not take, names that it needs, and values that
+    are no templates and do not fit."""
+    if not schema or any(map(is_template, given)):
+        return
+    there = names_of(schema)
+    properties = schema.get("properties") or {}
+    for name in given if there is not None else ():
+        if name not in properties:
+            yield Problem((name,), f"`{ref}` has no parameter `{name}`", did_you_mean(name, properties))
+    for name in schema.get("required") or ():
+        if name not in given:
+            yield Problem((), f"`{ref}` needs the parameter `{name}`", f"Give it: `{name}: ...`.")
+    for name, value in given.items():
+        if name in properties and not is_template(value):
+            try:
+                Schema({**properties[name], "$defs": schema.get("$defs", {})}).validate(value, what=name)
+            except InvalidInput as error:
+                yield Problem((name,), error.message, error.hint)
+
+
+def names_of(schema: Mapping[str, Any] | None) -> Names | None:
+    """The names that a value of this schema may have; None if it may have others, too."""
+    if not schema or schema.get("additionalProperties") is not False or schema.get("patternProperties"):
+        return None
+    properties: Mapping[str, Any] = schema.get("properties") or {}
+    return {name: names_of(part) if isinstance(part, Mapping) else None for name, part in properties.items()}
+
+
+def unknown_names(used: NamesUsed, there: Names, prefix: Location = ()) -> Iterator[Problem]:
+    """Names that expressions use and that are not there; each problem is `at` the name, not at a place of a definition."""
+    for name in sorted(map(str, used.under(*prefix))):
+        if name not in there:
+            where = f"in `{dotted(prefix)}`" if prefix else "here"
+            what = f"there is no `{name}` {where}" if prefix else f"`{name}` is not defined here"
+            yield Problem((*prefix, name), what, did_you_mean(name, there))
+        elif there[name] is not None:
+            yield from unknown_names(used, there[name], (*prefix, name))

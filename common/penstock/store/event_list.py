@@ -1,0 +1,81 @@
+"""Events as lists show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.ids import first_id
+from penstock.store.database import Session
+from penstock.store.execution_list import CLOCKS
+from penstock.store.rows import rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events: all, or those that are like everything that is given. `since` and `until` (aware) bound when they were
+    stored; `payload` are names and values that theirs has, among others; `key` is their message id."""
+
+    trigger: str | None = None
+    tenant: str | None = None
+    source: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    payload: Mapping[str, Any] | None = None
+    key: str | None = None
+
+
+@dataclass(slots=True)
+class ListedEvent:
+    """An event; `payload` is JSON. `matched` are the rules that have matched it."""
+
+    id: UUID
+    trigger: str
+    tenant: str
+    source: str | None
+    created_at: datetime
+    payload: str
+    matched: int
+
+
+PAGE = """
+select e.id, e.trigger, e.tenant, e.source, e.created_at, e.payload::text as payload,
+    (select count(*) from enforcement f where f.event_id = e.id) as matched
+from event e
+where ($1::text is null or e.trigger = $1) and ($2::text is null or e.tenant = $2)
+    and ($3::text is null or e.source = $3)
+    and ($4::timestamptz is null or e.created_at >= $4) and ($5::timestamptz is null or e.created_at < $5)
+    and ($6::uuid is null or e.id >= $6) and ($7::uuid is null or e.id < $7)
+    and ($8::jsonb is null or e.payload @> $8)
+    and ($9::text is null or e.id = any(array(
+        select k.event_id from event_key k
+        where k.message_id = $9 and ($1::text is null or k.trigger = $1) and ($2::text is null or k.tenant = $2))))
+    and ($10::uuid is null or e.id < $10)
+order by e.id desc limit $11
+"""
+
+
+async def page(
+    session: Session, chosen: EventFilter = EventFilter(), *, before: UUID | None = None, limit: int = 50
+) -> list[ListedEvent]:
+    """The newest first; `before` an id goes on from a page's end."""
+    rows = await session.fetch(
+        PAGE,
+        chosen.trigger,
+        chosen.tenant,
+        chosen.source,
+        chosen.since,
+        chosen.until,
+        first_id(chosen.since, -CLOCKS) if chosen.since else None,
+        first_id(chosen.until, CLOCKS) if chosen.until else None,
+        orjson.dumps(chosen.payload).decode() if chosen.payload else None,
+        chosen.key,
+        before,
+        limit,
+    )
+    return rows_as(ListedEvent, rows)
