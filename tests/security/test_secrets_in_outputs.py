@@ -109,6 +109,7 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
     file = folder / "other.yaml"
     file.write_text(to_yaml(opened).replace("side", "top").replace(HIDDEN + "task", HIDDEN + "other"))
     some = [(id,) for id in (ran, failed, run, asked)]
+    [worker] = await house.rows("select name from process where kind = 'worker'")
     return {
         ("actions",): [()],
         ("triggers",): [()],
@@ -137,6 +138,9 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
         ("limit", "list"): [()],
         ("queues",): [()],
         ("workers", "list"): [()],
+        ("workers", "show"): [(worker["name"],)],
+        ("routes", "list"): [()],
+        ("routes", "explain"): [("vault.unlock",)],
         ("check",): [()],
         ("dead-letters", "list"): [()],
         ("dead-letters", "counts"): [()],
@@ -146,7 +150,8 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
 
 SILENT = {
     *((word,) for word in ("apply", "publish", "run", "cancel", "pause", "resume", "skip", "rerun", "set-result")),
-    *((word,) for word in ("answer", "repair", "announce")),
+    *((word,) for word in ("answer", "repair", "announce", "retire")),
+    ("routes", "remove"),
     *(("rules", word) for word in ("enable", "disable", "delete")),
     *(("schedule", word) for word in ("create", "update", "enable", "disable", "pause", "delete", "backfill")),
     *(("polls", word) for word in ("show", "enable", "disable", "reset")),
