@@ -20,6 +20,11 @@ class ConnectionFailed(PenstockError):
     """PostgreSQL or RabbitMQ could not be reached within the deadline."""
 
 
+class ServerFull(ConnectionFailed):
+    """PostgreSQL, this database or this role has no room for one more connection. Raise its limit, run fewer processes, or let
+    each have fewer (`PENSTOCK_DATABASE_CONNECTIONS`)."""
+
+
 class PartEnded(PenstockError):
     """A part that a service must not live without has ended, so the service ends. Start it again, and look at its log."""
 

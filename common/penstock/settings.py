@@ -34,6 +34,9 @@ class Settings(BaseSettings):
     database_schema: Identifier = "public"
     database_pooler: bool = False
     """True behind a transaction pooler such as PgBouncer: no session state, no named statements, no LISTEN."""
+    database_connections: int = Field(default=4, ge=2, le=1000)
+    """Connections to PostgreSQL that all parts of a process share, at the most. Beside them it has one for its heartbeat and,
+    where PostgreSQL carries the messages, one that listens."""
     broker_url: SecretStr | None = None
     """RabbitMQ, as amqp(s)://; several, separated by commas. Unset: PostgreSQL carries the messages too."""
     prefix: Identifier = "penstock"
@@ -163,6 +166,12 @@ class Settings(BaseSettings):
     def silence(self) -> float:
         """Seconds without any heartbeat of anybody after which the database or the network was away."""
         return self.stale_threshold / 2
+
+    @property
+    def most_connections(self) -> int:
+        """Connections to PostgreSQL that a service may have: those that it shares, its heartbeat's, the one that listens."""
+        listens = self.broker_url is None and not self.database_pooler
+        return self.database_connections + 1 + listens
 
     @property
     def transport(self) -> str:

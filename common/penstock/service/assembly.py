@@ -30,14 +30,15 @@ log = structlog.get_logger()
 
 
 def make_transport(
-    settings: Settings, *, role: str, supervisor: Supervisor | None = None, process: UUID | None = None
+    database: Database, *, role: str, supervisor: Supervisor | None = None, process: UUID | None = None
 ) -> Transport:
-    """The transport that the settings ask for, not yet open, for a process that others know by its heartbeats, or None. What
-    keeps its connections are parts of `supervisor`."""
+    """The transport that the settings of the database ask for, not yet open, for a process that others know by its heartbeats,
+    or None. What keeps its connections are parts of `supervisor`."""
+    settings = database.settings
     if settings.broker_url is None:
         from penstock.messaging.transports.postgres import PostgresTransport
 
-        return PostgresTransport(settings, role=role, supervisor=supervisor, process=process)
+        return PostgresTransport(database, supervisor=supervisor, process=process)
     from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 
     return RabbitMQTransport(
@@ -109,7 +110,7 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     database = Database(settings, role=role)
     supervisor, process = Supervisor(), new_id()
     structlog.contextvars.bind_contextvars(service=role, replica=settings.name, replica_id=str(process))
-    transport = make_transport(settings, role=role, supervisor=supervisor, process=process)
+    transport = make_transport(database, role=role, supervisor=supervisor, process=process)
     publisher = Publisher(transport, database)
     try:
         await transport.open()
