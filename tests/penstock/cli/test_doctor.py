@@ -93,6 +93,16 @@ async def test_it_sees_long_transactions(house: Installation, monkeypatch: pytes
     assert "dawdler" in found["long transactions"]["says"]
 
 
+async def test_it_sees_that_one_service_more_would_not_have_room(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_DATABASE_CONNECTIONS", "1000")
+    found = (await findings())["connections"]
+    assert found["state"] == "warning"
+    assert "one service more may open 1002, and would have" in found["says"]
+    assert "PENSTOCK_DATABASE_CONNECTIONS" in found["fix"]
+
+
 async def test_a_database_without_a_schema_is_to_be_migrated(
     empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
