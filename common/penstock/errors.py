@@ -25,6 +25,14 @@ class ServerFull(ConnectionFailed):
     each have fewer (`PENSTOCK_DATABASE_CONNECTIONS`)."""
 
 
+class NotMigrated(ConfigurationError):
+    """The database has no schema yet, or not the functions that this release calls. Run `penstock migrate`."""
+
+
+class ServersNotReady(PenstockError):
+    """A service was told how long to wait for its servers (`--wait`), and they were not ready. Its exit code is 3."""
+
+
 class PartEnded(PenstockError):
     """A part that a service must not live without has ended, so the service ends. Start it again, and look at its log."""
 

@@ -80,6 +80,8 @@ class Settings(BaseSettings):
     grace: Seconds = 30.0
     """How long a draining worker lets its work finish; how long cancelled work may take to end."""
 
+    wait: Seconds | None = None
+    """How long a service that starts waits for its servers; then it ends with exit code 3. Unset: until they are there."""
     heartbeat_interval: Seconds = 10.0
     stale_threshold: Seconds = 60.0
     """Without the database for this long, from the first heartbeat on that does not come through, a process ends its own work;
@@ -118,7 +120,9 @@ class Settings(BaseSettings):
     """Where a day is written to before it is dropped. Unset: nowhere."""
     export_format: Literal["jsonl", "parquet"] = "jsonl"
 
-    @field_validator("database_url", "broker_url", "export_folder", "schedule_to_start", mode="before")
+    @field_validator(
+        "database_url", "broker_url", "export_folder", "schedule_to_start", "wait", mode="before"
+    )
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value

@@ -13,17 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 import structlog
 
-from penstock.errors import PenstockError
 from penstock.ids import new_id
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Transport
 from penstock.settings import Settings
-from penstock.store import functions
 from penstock.store.database import Database
 
 log = structlog.get_logger()
@@ -119,24 +116,6 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
         await publisher.close()
         await transport.close()
         await database.close()
-
-
-async def migrated(database: Database, *, pause: float = 1.0) -> None:
-    """Return once the database has the functions that this release calls; until then, say what is to be done."""
-    logged = ""
-    while True:
-        try:
-            connection = await database.connect()
-            try:
-                return await functions.check(connection.fetch)
-            finally:
-                await connection.close()
-        except (PenstockError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-            said = str(error)
-            if said != logged:
-                log.error("service.waits", why=said, hint=getattr(error, "hint", None))
-            logged = said
-            await asyncio.sleep(pause)
 
 
 async def cancel(*tasks: asyncio.Task[Any]) -> None:

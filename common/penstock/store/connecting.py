@@ -56,6 +56,12 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
             timeout=timeout,
             statement_cache_size=0 if settings.database_pooler else 200,
         )
+    except (ValueError, OverflowError):  # its text may quote a piece of the password
+        raise ConfigurationError(
+            "PENSTOCK_DATABASE_URL is not an address of PostgreSQL",
+            hint="Write postgresql://user:password@host:5432/database, and percent-encode special characters in the "
+            "password (/ is %2F, @ is %40).",
+        ) from None
     except (
         OSError,
         TimeoutError,
@@ -67,12 +73,6 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
         said = f"{type(error).__name__}: {without_password(str(error), url)}".rstrip(": ")
         hint = next((hint for kind, hint in HINTS if isinstance(error, kind)), HINT)
         raise raised(f"PostgreSQL does not answer: {said}", hint=hint) from None
-    except (ValueError, OverflowError):  # its text may quote a piece of the password
-        raise ConfigurationError(
-            "PENSTOCK_DATABASE_URL is not an address of PostgreSQL",
-            hint="Write postgresql://user:password@host:5432/database, and percent-encode special characters in the "
-            "password (/ is %2F, @ is %40).",
-        ) from None
 
 
 def without_password(text: str, url: str) -> str:

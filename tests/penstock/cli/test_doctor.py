@@ -115,7 +115,7 @@ async def test_a_database_without_a_schema_is_to_be_migrated(
     ("url", "fix"),
     [
         ("postgresql://me@127.0.0.1:1/x", "Start PostgreSQL"),
-        ("not a url", "Correct PENSTOCK_DATABASE_URL"),
+        ("not a url", "Write postgresql://"),
     ],
 )
 async def test_a_server_that_does_not_answer_is_a_finding(
