@@ -9,6 +9,7 @@ import structlog
 
 from penstock.errors import ConfigurationError
 from penstock.language import labels
+from penstock.language.executor_names import refuse_unknown_executors
 from penstock.language.loading import Definitions, load_all
 from penstock.operate import routes
 from penstock.run.run import executor_name
@@ -36,6 +37,7 @@ async def serve(settings: Settings, stop: Stop) -> None:
             "a worker needs actions to run",
             hint="Name them: `penstock worker --module FILE.py` (or a folder of YAML packs), or PENSTOCK_MODULES.",
         )
+    refuse_unknown_executors(definitions.actions.values(), settings.executors)
     async with assembled_when_ready(settings, role="worker") as parts:
         await work(parts, definitions, stop)
 
