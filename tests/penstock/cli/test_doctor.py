@@ -54,6 +54,19 @@ async def test_it_sees_work_that_nobody_can_do(house: Installation) -> None:
     assert "penstock worker" in found["work.default"]["fix"]
 
 
+async def test_it_sees_that_the_workers_of_a_route_differ(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    await house.worker(shop.charge, shop.count)
+    await house.worker(shop.charge, shop.count)
+    await house.until("select 1 from process having count(*) = 2")
+    assert "workers of default" not in await findings()
+    await house.worker(shop.charge, labels="gpu=a100")
+    await house.until("select 1 from process having count(*) = 3")
+    found = (await findings())["workers of default"]
+    assert found["state"] == "warning"
+    assert found["says"] == "its workers differ: 2 of 3 have shop.count, 1 of 3 have the labels gpu=a100"
+
+
 async def test_it_sees_dead_letters_and_messages_that_were_not_sent(house: Installation) -> None:
     await house.rows(
         "insert into dead_letter (id, queue, reason, body, fingerprint) "
