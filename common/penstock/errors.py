@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
 
 class PenstockError(Exception):
     """Something that Penstock knows how to explain. `hint` says what to do next."""
@@ -39,6 +42,35 @@ class PartEnded(PenstockError):
 
 class DefinitionError(PenstockError):
     """An action, trigger, rule, workflow, limit, route or schedule is wrong as written."""
+
+
+def as_one(errors: Sequence[DefinitionError]) -> DefinitionError:
+    """Several as one, a line each with its own hint; of a single one itself."""
+    if len(errors) == 1:
+        return errors[0]
+    lines = [
+        error.message if "\n" in error.message or not error.hint else f"{error.message}. {error.hint}"
+        for error in errors
+    ]
+    text = "\n".join(lines)
+    return DefinitionError(text, hint=f"{len(text.splitlines())} problems were found; nothing was stored.")
+
+
+@contextmanager
+def all_at_once() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Inside, `with problem(): ...` keeps a DefinitionError and goes on; at the end all are raised as one."""
+    errors: list[DefinitionError] = []
+
+    @contextmanager
+    def problem() -> Iterator[None]:
+        try:
+            yield
+        except DefinitionError as error:
+            errors.append(error)
+
+    yield problem
+    if errors:
+        raise as_one(errors)
 
 
 class ExpressionError(DefinitionError):
