@@ -12,8 +12,6 @@ from penstock.store.database import Database, Session
 from penstock.store.server_state import ServerState
 
 OLDEST = 140_000
-LEAST = 3
-"""Connections that a service needs to start: its heartbeat's, the one that listens, and one for all else."""
 CLOCKS_WARN, CLOCKS_BAD = 1.0, 3600.0
 """Seconds between the clocks. Only ids and people's eyes go by ours; ids of an hour off are refused."""
 LONG = 300.0
@@ -119,12 +117,13 @@ async def _vacuum(session: Session, state: ServerState) -> Finding:
 def _room(state: ServerState, settings: Settings) -> Finding:
     """Whether one service more would have all the connections that it may open."""
     free, most = state.room - state.used, settings.most_connections
+    least = most - settings.database_connections + 1
     says = f"{state.used} of {state.room} are in use"
     fix = (
         "Raise max_connections, run fewer services, lower PENSTOCK_DATABASE_CONNECTIONS, or put PgBouncer before it "
         "(PENSTOCK_DATABASE_POOLER=true)."
     )
-    if free < LEAST:
+    if free < least:
         return bad("connections", f"{says}: one service more would not start", fix)
     if free < most:
         return warning("connections", f"{says}: one service more may open {most}, and would have {free}", fix)
