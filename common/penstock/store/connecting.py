@@ -72,7 +72,13 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
         raised = ServerFull if isinstance(error, asyncpg.TooManyConnectionsError) else ConnectionFailed
         said = f"{type(error).__name__}: {without_password(str(error), url)}".rstrip(": ")
         hint = next((hint for kind, hint in HINTS if isinstance(error, kind)), HINT)
-        raise raised(f"PostgreSQL does not answer: {said}", hint=hint) from None
+        raise raised(f"PostgreSQL{_place(url)} does not answer: {said}", hint=hint) from None
+
+
+def _place(url: str) -> str:
+    """Host, port and database of an address, where it is plain which part of it is the password."""
+    user, at, place = url.partition("?")[0].rpartition("@")
+    return f" at {place}" if at and "/" not in user.partition("://")[2] else ""
 
 
 def without_password(text: str, url: str) -> str:

@@ -32,7 +32,7 @@ def _address(database: str, fault: str) -> str:
 @pytest.mark.parametrize(
     ("fault", "why", "hint"),
     [
-        ("closed port", "127.0.0.1", "Start PostgreSQL"),
+        ("closed port", "PostgreSQL at 127.0.0.1:1/db does not answer", "Start PostgreSQL"),
         ("unknown database", "_gone", "createdb"),
         ("unknown role", "ada_gone", "Correct user and password"),
     ],
