@@ -9,6 +9,8 @@ from typing import Any
 import orjson
 
 from penstock.errors import InvalidInput
+from penstock.language.durations import positive_seconds
+from penstock.language.options import Wrong
 
 
 def parse_value(word: str) -> Any:
@@ -17,6 +19,14 @@ def parse_value(word: str) -> Any:
         return orjson.loads(word)
     except orjson.JSONDecodeError:
         return word
+
+
+def parse_duration(option: str, word: str) -> float:
+    """The value of an option such as `30s`, `5m` or `90`, in seconds. Raises InvalidInput that names the option."""
+    try:
+        return positive_seconds(word)
+    except Wrong as wrong:
+        raise InvalidInput(f"{option} {wrong}", hint=wrong.hint) from None
 
 
 def parse_params(words: list[str]) -> dict[str, Any]:

@@ -95,7 +95,10 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     if inquiry is not None and inquiry.schema is not None:  # its answer became the result
         found["result"] = mask(found["result"], orjson.loads(inquiry.schema))
     found["graph"] = await workflow_tree.graph_of(session, definition)
-    found["tasks"] = [] if found["graph"] is None else await workflow_tree.tree(session, id, found["graph"])
+    found["tasks"] = (
+        [] if found["graph"] is None else await workflow_tree.tree(session, rows[0], found["graph"])
+    )
+    found["waited"], found["ran"] = await store.waited_and_ran(session, rows[0])
     found["told"] = await workflow_tree.sent_commands(session, id)
     found["attempts"] = [
         {**asdict(row), "error": orjson.loads(row.error) if row.error else None}
@@ -133,6 +136,8 @@ def print_execution(found: dict[str, Any]) -> None:
             "not before": None if ended else found["not_before"],
             "finished": ended,
             "took": _took(found["created_at"], ended),
+            "waited": None if found["waited"] is None else timedelta(seconds=found["waited"]),
+            "ran": None if found["ran"] is None else timedelta(seconds=found["ran"]),
             "attempt": found["attempt"] or None,
             "lost by workers": found["recoveries"] or None,
             "origin": found["origin"],

@@ -10,12 +10,10 @@ from zoneinfo import ZoneInfo
 import orjson
 import typer
 
+from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, table
 from penstock.client.schedules import state_of, upcoming
-from penstock.errors import InvalidInput
-from penstock.language.durations import positive_seconds
-from penstock.language.options import Wrong
 from penstock.language.schedules import Preview, Spec, find_zone
 from penstock.language.schedules.compiled_schedule import compile_schedule, expression_of
 from penstock.operate.masking import Masking
@@ -151,10 +149,7 @@ def stats(
     json: Json = False,
 ) -> None:
     """Counts and times of a schedule's fires."""
-    try:
-        seconds = positive_seconds(last)
-    except Wrong as wrong:
-        raise InvalidInput(f"--last {wrong}", hint=wrong.hint) from None
+    seconds = parse_duration("--last", last)
 
     async def work(session: Session) -> FireStats:
         await _one(session, ref)

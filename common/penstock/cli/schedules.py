@@ -11,14 +11,13 @@ import orjson
 import typer
 
 from penstock.cli import schedule_definition, schedule_views
+from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.schedule_views import Ref, shown
 from penstock.client.client import Client
 from penstock.client.schedules import Schedules
 from penstock.errors import InvalidInput
-from penstock.language.durations import positive_seconds
-from penstock.language.options import Wrong
 from penstock.language.schedules import find_zone
 from penstock.store.schedules.backfill import BackfillFire
 from penstock.store.schedules.reading import Fire, ScheduleState
@@ -61,10 +60,7 @@ def pause(
     json: Json = False,
 ) -> None:
     """Let a schedule fire nothing for a while, and then again by itself."""
-    try:
-        seconds = positive_seconds(for_)
-    except Wrong as wrong:
-        raise InvalidInput(f"--for {wrong}", hint=wrong.hint) from None
+    seconds = parse_duration("--for", for_)
     _changed(lambda schedules: schedules.pause(ref, seconds), f"paused for {for_}", json)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from penstock.language.workflows.graph import Graph
 from penstock.language.workflows.progress import TaskProgress, progress
 from penstock.store import catalog, workflow_runs
 from penstock.store.database import Session
+from penstock.store.executions import Execution
 
 DEEPEST = 10
 """Levels of workflows inside workflows that are shown."""
@@ -27,16 +28,17 @@ async def graph_of(session: Session, definition: int) -> Graph | None:
     return Graph(from_body({name: value for name, value in body.items() if name != "kind"}))
 
 
-async def tree(session: Session, id: UUID, graph: Graph, depth: int = 1) -> list[TaskProgress]:
+async def tree(session: Session, run: Execution, graph: Graph, depth: int = 1) -> list[TaskProgress]:
     """The tasks of a run, and inside them those of the workflows that they run."""
     from penstock.store import executions
 
     found = progress(
         graph,
-        await workflow_runs.tasks(session, id),
-        await workflow_runs.executions(session, id),
+        await workflow_runs.tasks(session, run.id),
+        await workflow_runs.executions(session, run.id),
+        await workflow_runs.ran(session, run),
         datetime.now(UTC),
-        await workflow_runs.is_paused(session, id),
+        await workflow_runs.is_paused(session, run.id),
     )
     for task in found:
         if depth < DEEPEST and task.execution is not None and task.items is None:
@@ -45,7 +47,7 @@ async def tree(session: Session, id: UUID, graph: Graph, depth: int = 1) -> list
                 [row] = await executions.find(session, [task.execution])
                 inner = await graph_of(session, row.definition_id)
                 if inner is not None:
-                    task.inside = await tree(session, task.execution, inner, depth + 1)
+                    task.inside = await tree(session, row, inner, depth + 1)
     return found
 
 
@@ -56,7 +58,7 @@ async def sent_commands(session: Session, id: UUID) -> list[dict[str, Any]]:
 
 def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
     table(
-        ["task", "", "status", "began", "took", "executions", "the first"],
+        ["task", "", "status", "began", "took", "waited", "ran", "executions", "the first"],
         [
             (
                 branch + task.name,
@@ -64,6 +66,8 @@ def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
                 task.status,
                 "" if task.begun is None else f"+{span(task.begun - started)}",
                 "" if task.begun is None else span((task.ended or datetime.now(UTC)) - task.begun),
+                "" if task.waited is None else span(timedelta(seconds=task.waited)),
+                "" if task.ran is None else span(timedelta(seconds=task.ran)),
                 _executions(task),
                 task.execution,
             )
@@ -74,7 +78,9 @@ def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
     if path:
         length = (path[-1].ended or datetime.now(UTC)) - (path[0].begun or started)
         names = " > ".join(task.name for task in path)
-        out.print(f"[dim]* critical path, {span(length)}:[/dim] {text(names)}")
+        known = [task.ran for task in path if task.ran is not None]
+        ran = f", of which its tasks ran {span(timedelta(seconds=sum(known)))}" if known else ""
+        out.print(f"[dim]* critical path, {span(length)}{ran}:[/dim] {text(names)}")
 
 
 def _branches(tasks: Sequence[TaskProgress], indent: str) -> Iterator[tuple[str, TaskProgress]]:
