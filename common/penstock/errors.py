@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
 
 class PenstockError(Exception):
     """Something that Penstock knows how to explain. `hint` says what to do next."""
@@ -20,12 +23,54 @@ class ConnectionFailed(PenstockError):
     """PostgreSQL or RabbitMQ could not be reached within the deadline."""
 
 
+class ServerFull(ConnectionFailed):
+    """PostgreSQL, this database or this role has no room for one more connection. Raise its limit, run fewer processes, or let
+    each have fewer (`PENSTOCK_DATABASE_CONNECTIONS`)."""
+
+
+class NotMigrated(ConfigurationError):
+    """The database has no schema yet, or not the functions that this release calls. Run `penstock migrate`."""
+
+
+class ServersNotReady(PenstockError):
+    """A service was told how long to wait for its servers (`--wait`), and they were not ready. Its exit code is 3."""
+
+
 class PartEnded(PenstockError):
     """A part that a service must not live without has ended, so the service ends. Start it again, and look at its log."""
 
 
 class DefinitionError(PenstockError):
     """An action, trigger, rule, workflow, limit, route or schedule is wrong as written."""
+
+
+def as_one(errors: Sequence[DefinitionError]) -> DefinitionError:
+    """Several as one, a line each with its own hint; of a single one itself."""
+    if len(errors) == 1:
+        return errors[0]
+    lines = [
+        error.message if "\n" in error.message or not error.hint else f"{error.message}. {error.hint}"
+        for error in errors
+    ]
+    text = "\n".join(lines)
+    return DefinitionError(text, hint=f"{len(text.splitlines())} problems were found; nothing was stored.")
+
+
+@contextmanager
+def all_at_once() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Inside, `with problem(): ...` keeps a DefinitionError and goes on; at the end all are raised as one."""
+    errors: list[DefinitionError] = []
+
+    @contextmanager
+    def problem() -> Iterator[None]:
+        try:
+            yield
+        except DefinitionError as error:
+            errors.append(error)
+
+    yield problem
+    if errors:
+        raise as_one(errors)
 
 
 class ExpressionError(DefinitionError):

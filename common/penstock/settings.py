@@ -36,6 +36,9 @@ class Settings(BaseSettings):
     database_schema: Identifier = "public"
     database_pooler: bool = False
     """True behind a transaction pooler such as PgBouncer: no session state, no named statements, no LISTEN."""
+    database_connections: int = Field(default=4, ge=2, le=1000)
+    """Connections to PostgreSQL that all parts of a process share, at the most. Beside them it has one for its heartbeat and,
+    where PostgreSQL carries the messages, one that listens."""
     broker_url: SecretStr | None = None
     """RabbitMQ, as amqp(s)://; several, separated by commas. Unset: PostgreSQL carries the messages too."""
     prefix: Identifier = "penstock"
@@ -86,6 +89,8 @@ class Settings(BaseSettings):
     grace: Seconds = 30.0
     """How long a draining worker lets its work finish; how long cancelled work may take to end."""
 
+    wait: Seconds | None = None
+    """How long a service that starts waits for its servers; then it ends with exit code 3. Unset: until they are there."""
     heartbeat_interval: Seconds = 10.0
     stale_threshold: Seconds = 60.0
     """Without the database for this long, from the first heartbeat on that does not come through, a process ends its own work;
@@ -124,7 +129,9 @@ class Settings(BaseSettings):
     """Where a day is written to before it is dropped. Unset: nowhere."""
     export_format: Literal["jsonl", "parquet"] = "jsonl"
 
-    @field_validator("database_url", "broker_url", "export_folder", "schedule_to_start", mode="before")
+    @field_validator(
+        "database_url", "broker_url", "export_folder", "schedule_to_start", "wait", mode="before"
+    )
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value
@@ -181,6 +188,12 @@ class Settings(BaseSettings):
     def silence(self) -> float:
         """Seconds without any heartbeat of anybody after which the database or the network was away."""
         return self.stale_threshold / 2
+
+    @property
+    def most_connections(self) -> int:
+        """Connections to PostgreSQL that a service may have: those that it shares, its heartbeat's, the one that listens."""
+        listens = self.broker_url is None and not self.database_pooler
+        return self.database_connections + 1 + listens
 
     @property
     def transport(self) -> str:

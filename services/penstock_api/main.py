@@ -12,8 +12,9 @@ import uvicorn
 
 from penstock.client.client import Client
 from penstock.errors import ConfigurationError
-from penstock.service.assembly import Parts, Stop, assembled, migrated
+from penstock.service.assembly import Parts, Stop
 from penstock.service.health import serve_health
+from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
@@ -28,8 +29,7 @@ GRACE = 5
 async def serve(settings: Settings, stop: Stop) -> None:
     """Answer until `stop` is asked. Raises ConfigurationError if nothing can listen on its port."""
     with _listening(settings) as listener:
-        async with assembled(settings, role="api") as parts:
-            await migrated(parts.database)
+        async with assembled_when_ready(settings, role="api") as parts:
             await work(parts, listener, stop)
 
 

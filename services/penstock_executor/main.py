@@ -9,9 +9,10 @@ import structlog
 
 from penstock.messaging.consumer import Consumer
 from penstock.messaging.messages import Due
-from penstock.service.assembly import Parts, Stop, assembled, migrated
+from penstock.service.assembly import Parts, Stop
 from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity
+from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
 from penstock_executor import archive_export, rule_failures
 from penstock_executor.handlers import ROUTES
@@ -26,8 +27,7 @@ log = structlog.get_logger()
 async def serve(settings: Settings, stop: Stop) -> None:
     """Run a replica until `stop` is asked. Raises ConfigurationError if it cannot write the files it is to write."""
     archive_export.check(settings)
-    async with assembled(settings, role="executor") as parts:
-        await migrated(parts.database)
+    async with assembled_when_ready(settings, role="executor") as parts:
         await work(parts, stop)
 
 

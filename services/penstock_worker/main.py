@@ -9,12 +9,14 @@ import structlog
 
 from penstock.errors import ConfigurationError
 from penstock.language import labels
+from penstock.language.executor_names import refuse_unknown_executors
 from penstock.language.loading import Definitions, load_all
 from penstock.operate import routes
 from penstock.run.run import executor_name
-from penstock.service.assembly import Parts, Stop, assembled, migrated
+from penstock.service.assembly import Parts, Stop
 from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity, Pulse
+from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
 from penstock_worker import heartbeat_answer
 from penstock_worker.action_durations import ActionDurations
@@ -35,8 +37,8 @@ async def serve(settings: Settings, stop: Stop) -> None:
             "a worker needs actions to run",
             hint="Name them: `penstock worker --module FILE.py` (or a folder of YAML packs), or PENSTOCK_MODULES.",
         )
-    async with assembled(settings, role="worker") as parts:
-        await migrated(parts.database)
+    refuse_unknown_executors(definitions.actions.values(), settings.executors)
+    async with assembled_when_ready(settings, role="worker") as parts:
         await work(parts, definitions, stop)
 
 

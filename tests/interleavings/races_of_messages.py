@@ -128,8 +128,8 @@ async def restaged(scene: Scene) -> None:
             "select 1 where exists (select from execution where finished_at is null) or exists (select from unmatched)"
         ):
             return
-        connection = await scene.session._open()
-        await connection.execute(LOST)
+        async with scene.session.transaction() as tx:
+            await tx.execute(LOST)
         while await recover_messages.turn(scene.parts, scene.session):
             pass
 

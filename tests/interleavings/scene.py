@@ -75,10 +75,10 @@ class Scene(Desk):
         """Forget what the last race left."""
         if not self._reset:
             self._reset = (await self.session.fetch(TABLES))[0][0]
-        connection = await self.session._open()
-        await connection.execute(
-            self._reset + " delete from process; update cluster set resumed_at = '-infinity'"
-        )
+        async with self.session.transaction() as tx:
+            await tx.execute(
+                self._reset + " delete from process; update cluster set resumed_at = '-infinity'"
+            )
         await self.hire(*(a.ref for a in self.definitions if getattr(a, "kind", "action") == "action"))
 
     # -- what races --------------------------------------------------------------------------------------------

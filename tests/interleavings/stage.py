@@ -16,6 +16,7 @@ import asyncpg
 from pydantic import SecretStr
 
 from penstock.settings import Settings
+from penstock.store.connection_pool import ConnectionPool
 from penstock.store.database import Row, Session
 from tests.interleavings.gates import ACTORS, FAILS, GATES, RAISES
 
@@ -145,7 +146,7 @@ class Stage:
             return GatedConnection(self, actor)
 
         try:
-            return await work(Session(connect, self._settings, self._cache))
+            return await work(Session(ConnectionPool(connect, 1), self._settings, self._cache))
         finally:
             actor.state = State.DONE
             self._changed.set()

@@ -51,8 +51,9 @@ async def test_no_error_about_the_database_shows_a_password(url: str) -> None:
     "url", ["amqp://ada:hunter2@127.0.0.1:port/v", "amqp://ada:hunter2@[::1", "ada:hunter2"]
 )
 def test_no_error_about_the_broker_shows_a_password(url: str) -> None:
+    settings = Settings(database_url=SecretStr("postgresql://"), broker_url=SecretStr(url))
     with pytest.raises(ConfigurationError) as caught:
-        make_transport(Settings(broker_url=SecretStr(url)), role="test")
+        make_transport(Database(settings, role="test"), role="test")
     assert PASSWORD not in _all_of(caught.value)
 
 

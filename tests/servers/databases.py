@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -43,3 +44,21 @@ async def drop(server: Postgres, name: str) -> None:
     """Drop a database, ending whatever is still connected to it."""
     async with _connected(server) as connection:
         await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+@asynccontextmanager
+async def limited(database: str, sessions: int) -> AsyncIterator[str]:
+    """The address of this database for a user who may have so many sessions at once, and read and write all tables."""
+    role = new_name()
+    address = urlsplit(database)
+    connection = await asyncpg.connect(database)
+    await connection.execute(
+        f"create role {role} login password 'secret' connection limit {sessions};"
+        f"grant all on all tables in schema public to {role};"
+        f"grant all on all sequences in schema public to {role}"
+    )
+    try:
+        yield address._replace(netloc=f"{role}:secret@{address.netloc.rpartition('@')[2]}").geturl()
+    finally:
+        await connection.execute(f"drop owned by {role}; drop role {role}")
+        await connection.close()

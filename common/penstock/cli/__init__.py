@@ -40,6 +40,7 @@ from penstock.cli import (
     workflows,
 )
 from penstock.cli.output import complain, out
+from penstock.errors import ServersNotReady
 from penstock.service.explain_errors import explained
 
 app = typer.Typer(
@@ -90,7 +91,7 @@ def _common(
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line, of this process by default. Always ends with SystemExit; exit codes: 0 done, 1 an error
-    that is explained, 2 wrong usage, 130 interrupted."""
+    that is explained, 2 wrong usage, 3 a service's servers were not ready in time, 130 interrupted."""
     try:
         app(None if words is None else list(words))
     except KeyboardInterrupt:
@@ -104,4 +105,4 @@ def main(words: Sequence[str] | None = None) -> None:
         if os.environ.get("PENSTOCK_LOG_LEVEL", "").lower() == "debug":
             traceback.print_exc()
         complain(explained(error))
-        sys.exit(1)
+        sys.exit(3 if isinstance(error, ServersNotReady) else 1)

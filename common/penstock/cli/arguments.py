@@ -21,8 +21,8 @@ def parse_value(word: str) -> Any:
         return word
 
 
-def parse_duration(word: str, option: str) -> float:
-    """Seconds of a length of time such as `2h`. Raises InvalidInput that names the option."""
+def parse_duration(option: str, word: str) -> float:
+    """The value of an option such as `30s`, `5m` or `90`, in seconds. Raises InvalidInput that names the option."""
     try:
         return positive_seconds(word)
     except Wrong as wrong:

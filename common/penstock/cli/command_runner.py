@@ -80,12 +80,14 @@ def wake_schedules() -> None:
     """Have executors look at schedules at once. Without a broker they do so some seconds later."""
 
     async def start() -> None:
-        transport = make_transport(await find_installation(), role="cli")
+        database = Database(await find_installation(), role="cli")
+        transport = make_transport(database, role="cli")
         with contextlib.suppress(PenstockError, TimeoutError):
             async with asyncio.timeout(WAKING):
                 await transport.open()
                 await broadcast.due_sooner(transport, "schedules")
         await transport.close()
+        await database.close()
 
     run(start())
 

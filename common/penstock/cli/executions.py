@@ -91,6 +91,8 @@ def print_execution(found: dict[str, Any]) -> None:
             "not before": None if ended else found["not_before"],
             "finished": ended,
             "took": _took(found["created_at"], ended),
+            "waited": None if found["waited"] is None else timedelta(seconds=found["waited"]),
+            "ran": None if found["ran"] is None else timedelta(seconds=found["ran"]),
             "attempt": found["attempt"] or None,
             "lost by workers": found["recoveries"] or None,
             "origin": found["origin"],

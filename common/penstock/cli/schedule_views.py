@@ -149,7 +149,7 @@ def stats(
     json: Json = False,
 ) -> None:
     """Counts and times of a schedule's fires."""
-    seconds = parse_duration(last, "--last")
+    seconds = parse_duration("--last", last)
 
     async def work(session: Session) -> FireStats:
         await _one(session, ref)

@@ -60,7 +60,7 @@ def pause(
     json: Json = False,
 ) -> None:
     """Let a schedule fire nothing for a while, and then again by itself."""
-    seconds = parse_duration(for_, "--for")
+    seconds = parse_duration("--for", for_)
     _changed(lambda schedules: schedules.pause(ref, seconds), f"paused for {for_}", json)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock import settings as settings_
+from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import run
 from penstock.cli.installed_services import service
 from penstock.cli.output import Json, err, json_line, out
@@ -23,11 +24,19 @@ Modules = Annotated[
         "--module", "-m", help="A Python file or module, or a folder of YAML packs. May be repeated."
     ),
 ]
+Wait = Annotated[
+    str | None,
+    typer.Option(
+        help="How long to wait for the servers (30s, 5m), then end with exit code 3. Unset: for ever."
+    ),
+]
 
 
-def _serve(kind: str, /, **overrides: Any) -> None:
+def _serve(kind: str, /, *, wait: str | None, **overrides: Any) -> None:
     async def start() -> None:
         given = {k: v for k, v in overrides.items() if v is not None}
+        if wait is not None:
+            given["wait"] = parse_duration("--wait", wait)
         current = await find_installation()
         settings = settings_.load(**{**_given(current), **given})
         configure_logging(settings, service=kind)
@@ -44,9 +53,10 @@ def _given(settings: Settings) -> dict[str, Any]:
 def executor(
     name: Annotated[str | None, typer.Option(help="What people call this replica.")] = None,
     port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
+    wait: Wait = None,
 ) -> None:
     """Run an executor replica. Run as many as you like: they are identical and compete."""
-    _serve("executor", name=name, port=port)
+    _serve("executor", wait=wait, name=name, port=port)
 
 
 def worker(
@@ -58,10 +68,12 @@ def worker(
     concurrency: Annotated[int | None, typer.Option(help="Executions at once.")] = None,
     name: Annotated[str | None, typer.Option(help="What people call this worker.")] = None,
     port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
+    wait: Wait = None,
 ) -> None:
     """Run a worker for the actions of some modules or packs."""
     _serve(
         "worker",
+        wait=wait,
         modules=",".join(module) if module else None,
         routes=routes,
         labels=labels,
@@ -76,11 +88,12 @@ def api(
     port: Annotated[int | None, typer.Option(help="Its port; 8000 if not given.")] = None,
     name: Annotated[str | None, typer.Option(help="What people call this replica.")] = None,
     health_port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
+    wait: Wait = None,
 ) -> None:
     """Run an HTTP API. Run as many as you like behind any load balancer: they are identical.
 
     Nothing is answered without a token: `penstock tokens create` makes one."""
-    _serve("api", api_host=host, api_port=port, name=name, port=health_port)
+    _serve("api", wait=wait, api_host=host, api_port=port, name=name, port=health_port)
 
 
 def migrate(

@@ -35,7 +35,7 @@ def create(
     json: Json = False,
 ) -> None:
     """Make a token. It is printed once, and kept nowhere."""
-    seconds = None if expires is None else parse_duration(expires, "--expires")
+    seconds = None if expires is None else parse_duration("--expires", expires)
     made, secret = with_session(
         lambda session: access.create_token(
             session, name, scope or [access.READ], tenants=tenant or (), seconds=seconds, by=ME

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from penstock.cli.output import out, span, table, text
@@ -12,7 +12,7 @@ from penstock.language.workflows.progress import TaskProgress
 
 def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
     table(
-        ["task", "", "status", "began", "took", "executions", "the first"],
+        ["task", "", "status", "began", "took", "waited", "ran", "executions", "the first"],
         [
             (
                 branch + task.name,
@@ -20,6 +20,8 @@ def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
                 task.status,
                 "" if task.begun is None else f"+{span(task.begun - started)}",
                 "" if task.begun is None else span((task.ended or datetime.now(UTC)) - task.begun),
+                "" if task.waited is None else span(timedelta(seconds=task.waited)),
+                "" if task.ran is None else span(timedelta(seconds=task.ran)),
                 _executions(task),
                 task.execution,
             )
@@ -30,7 +32,9 @@ def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
     if path:
         length = (path[-1].ended or datetime.now(UTC)) - (path[0].begun or started)
         names = " > ".join(task.name for task in path)
-        out.print(f"[dim]* critical path, {span(length)}:[/dim] {text(names)}")
+        known = [task.ran for task in path if task.ran is not None]
+        ran = f", of which its tasks ran {span(timedelta(seconds=sum(known)))}" if known else ""
+        out.print(f"[dim]* critical path, {span(length)}{ran}:[/dim] {text(names)}")
 
 
 def _branches(tasks: Sequence[TaskProgress], indent: str) -> Iterator[tuple[str, TaskProgress]]:

@@ -61,7 +61,7 @@ class Client:
         one of this folder. Raises ConnectionFailed when PostgreSQL or the broker does not answer."""
         settings = settings or await find_installation()
         database = Database(settings, role="client")
-        transport = make_transport(settings, role="client")
+        transport = make_transport(database, role="client")
         publisher = Publisher(transport, database)
         client = cls(settings, database, publisher)
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.errors import DefinitionError
 from penstock.language import routing
+from penstock.language.executor_names import refuse_unknown_executors
 from penstock.language.loading import Definitions
 from penstock.operate.retire import RETIRABLE
 from penstock.operate.routes import named_routes
@@ -38,6 +39,7 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
             raise DefinitionError(
                 f"{kind} {both[0]}: there is a {other} of that name", hint="Choose another name."
             )
+    refuse_unknown_executors(definitions.actions.values(), session.settings.executors)
     documents = definitions.documents()
     if session.settings.known_routes:
         known = [route.strip() for route in session.settings.known_routes.split(",")]

@@ -45,7 +45,8 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     if inquiry is not None and inquiry.schema is not None:  # its answer became the result
         found["result"] = mask(found["result"], orjson.loads(inquiry.schema))
     found["graph"] = await graph_of(session, definition)
-    found["tasks"] = [] if found["graph"] is None else await tree(session, id, found["graph"])
+    found["tasks"] = [] if found["graph"] is None else await tree(session, rows[0], found["graph"])
+    found["waited"], found["ran"] = await executions.waited_and_ran(session, rows[0])
     found["told"] = await sent_commands(session, id)
     found["attempts"] = [
         {**asdict(row), "error": orjson.loads(row.error) if row.error else None}

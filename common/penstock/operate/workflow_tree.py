@@ -12,6 +12,7 @@ from penstock.language.workflows.graph import Graph
 from penstock.language.workflows.progress import TaskProgress, progress
 from penstock.store import catalog, executions, workflow_runs
 from penstock.store.database import Session
+from penstock.store.executions import Execution
 
 DEEPEST = 10
 """Levels of workflows inside workflows that are shown."""
@@ -25,14 +26,15 @@ async def graph_of(session: Session, definition: int) -> Graph | None:
     return Graph(from_body({name: value for name, value in body.items() if name != "kind"}))
 
 
-async def tree(session: Session, id: UUID, graph: Graph, depth: int = 1) -> list[TaskProgress]:
+async def tree(session: Session, run: Execution, graph: Graph, depth: int = 1) -> list[TaskProgress]:
     """The tasks of a run, and inside them those of the workflows that they run."""
     found = progress(
         graph,
-        await workflow_runs.tasks(session, id),
-        await workflow_runs.executions(session, id),
+        await workflow_runs.tasks(session, run.id),
+        await workflow_runs.executions(session, run.id),
+        await workflow_runs.ran(session, run),
         datetime.now(UTC),
-        await workflow_runs.is_paused(session, id),
+        await workflow_runs.is_paused(session, run.id),
     )
     for task in found:
         if depth < DEEPEST and task.execution is not None and task.items is None:
@@ -41,7 +43,7 @@ async def tree(session: Session, id: UUID, graph: Graph, depth: int = 1) -> list
                 [row] = await executions.find(session, [task.execution])
                 inner = await graph_of(session, row.definition_id)
                 if inner is not None:
-                    task.inside = await tree(session, task.execution, inner, depth + 1)
+                    task.inside = await tree(session, row, inner, depth + 1)
     return found
 
 

@@ -13,31 +13,29 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 import structlog
 
-from penstock.errors import PenstockError
 from penstock.ids import new_id
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Transport
 from penstock.settings import Settings
-from penstock.store import functions
 from penstock.store.database import Database
 
 log = structlog.get_logger()
 
 
 def make_transport(
-    settings: Settings, *, role: str, supervisor: Supervisor | None = None, process: UUID | None = None
+    database: Database, *, role: str, supervisor: Supervisor | None = None, process: UUID | None = None
 ) -> Transport:
-    """The transport that the settings ask for, not yet open, for a process that others know by its heartbeats, or None. What
-    keeps its connections are parts of `supervisor`."""
+    """The transport that the settings of the database ask for, not yet open, for a process that others know by its heartbeats,
+    or None. What keeps its connections are parts of `supervisor`."""
+    settings = database.settings
     if settings.broker_url is None:
         from penstock.messaging.transports.postgres import PostgresTransport
 
-        return PostgresTransport(settings, role=role, supervisor=supervisor, process=process)
+        return PostgresTransport(database, supervisor=supervisor, process=process)
     from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 
     return RabbitMQTransport(
@@ -109,7 +107,7 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     database = Database(settings, role=role)
     supervisor, process = Supervisor(), new_id()
     structlog.contextvars.bind_contextvars(service=role, replica=settings.name, replica_id=str(process))
-    transport = make_transport(settings, role=role, supervisor=supervisor, process=process)
+    transport = make_transport(database, role=role, supervisor=supervisor, process=process)
     publisher = Publisher(transport, database)
     try:
         await transport.open()
@@ -118,24 +116,6 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
         await publisher.close()
         await transport.close()
         await database.close()
-
-
-async def migrated(database: Database, *, pause: float = 1.0) -> None:
-    """Return once the database has the functions that this release calls; until then, say what is to be done."""
-    logged = ""
-    while True:
-        try:
-            connection = await database.connect()
-            try:
-                return await functions.check(connection.fetch)
-            finally:
-                await connection.close()
-        except (PenstockError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-            said = str(error)
-            if said != logged:
-                log.error("service.waits", why=said, hint=getattr(error, "hint", None))
-            logged = said
-            await asyncio.sleep(pause)
 
 
 async def cancel(*tasks: asyncio.Task[Any]) -> None:

@@ -102,7 +102,7 @@ class Heartbeat:
         self._beating = asyncio.get_running_loop()
         settings, me = self._settings, self._identity
         database = Database(settings, role=me.kind)
-        session = database.session(opened=None if settings.database_pooler else self._hold_lock)
+        session = database.session_of_its_own(None if settings.database_pooler else self._hold_lock)
         interval = settings.heartbeat_interval
         registered, reported, state = False, False, "active"
         through = time.monotonic()

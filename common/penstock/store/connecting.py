@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import asyncpg
 
-from penstock.errors import ConfigurationError, ConnectionFailed
+from penstock.errors import ConfigurationError, ConnectionFailed, ServerFull
 from penstock.language.redaction import concealed, worth_hiding
 from penstock.settings import Settings
 
@@ -16,17 +16,32 @@ LEAST_SILENCE = 10.0
 """Seconds that a transaction may be left alone, however short the stale threshold is."""
 
 
-async def connect(
-    url: str,
-    settings: Settings,
-    *,
-    role: str,
-    relaxed: bool = False,
-    most: float | None = None,
-    timeout: float = 10,
-) -> asyncpg.Connection[Row]:
-    """A connection. Its commits may be lost in a crash of the server if they are `relaxed`; a statement that takes longer
-    than `most` seconds is cancelled. Raises ConnectionFailed, without the URL's password."""
+HINTS: tuple[tuple[type[Exception], str], ...] = (
+    (
+        asyncpg.InvalidCatalogNameError,
+        "Create the database with createdb, or correct PENSTOCK_DATABASE_URL.",
+    ),
+    (
+        asyncpg.InvalidAuthorizationSpecificationError,
+        "Correct user and password in PENSTOCK_DATABASE_URL, or create the role.",
+    ),
+    (
+        asyncpg.TooManyConnectionsError,
+        "Raise its limit (max_connections, or that of the role or the database), run fewer processes, lower "
+        "PENSTOCK_DATABASE_CONNECTIONS, or put a pooler before it.",
+    ),
+    (ConnectionRefusedError, "Start PostgreSQL, or correct host and port in PENSTOCK_DATABASE_URL."),
+    (
+        TimeoutError,
+        "Look for a firewall between here and there, and at host and port in PENSTOCK_DATABASE_URL.",
+    ),
+)
+"""What to do about an error in connecting."""
+HINT = "Correct PENSTOCK_DATABASE_URL, or look at the log of the server."
+
+
+async def connect(url: str, settings: Settings, *, role: str, timeout: float = 10) -> asyncpg.Connection[Row]:
+    """A connection. Raises ConnectionFailed (ServerFull if it is that), without the URL's password, and ConfigurationError."""
     server: dict[str, str] = {"application_name": f"{role}:{settings.name}"[:63]}
     if not settings.database_pooler:
         server |= {"jit": "off", "search_path": settings.database_schema}
@@ -34,10 +49,6 @@ async def connect(
         # else. When others take its work over, its locks have to go too.
         silent = max(settings.stale_threshold, LEAST_SILENCE)
         server["idle_in_transaction_session_timeout"] = f"{silent * 1000:.0f}"
-        if relaxed:
-            server["synchronous_commit"] = "off"
-        if most is not None:
-            server["statement_timeout"] = f"{most * 1000:.0f}"
     try:
         return await asyncpg.connect(
             url,
@@ -45,6 +56,12 @@ async def connect(
             timeout=timeout,
             statement_cache_size=0 if settings.database_pooler else 200,
         )
+    except (ValueError, OverflowError):  # its text may quote a piece of the password
+        raise ConfigurationError(
+            "PENSTOCK_DATABASE_URL is not an address of PostgreSQL",
+            hint="Write postgresql://user:password@host:5432/database, and percent-encode special characters in the "
+            "password (/ is %2F, @ is %40).",
+        ) from None
     except (
         OSError,
         TimeoutError,
@@ -52,16 +69,16 @@ async def connect(
         asyncpg.InterfaceError,
         asyncpg.InternalClientError,  # of several hosts none takes writes just now
     ) as error:
-        raise ConnectionFailed(
-            f"PostgreSQL does not answer: {type(error).__name__}: {without_password(str(error), url)}",
-            hint="Check PENSTOCK_DATABASE_URL and that the server runs; `penstock doctor` tells more.",
-        ) from None
-    except (ValueError, OverflowError):  # its text may quote a piece of the password
-        raise ConfigurationError(
-            "PENSTOCK_DATABASE_URL is not an address of PostgreSQL",
-            hint="Write postgresql://user:password@host:5432/database, and percent-encode special characters in the "
-            "password (/ is %2F, @ is %40).",
-        ) from None
+        raised = ServerFull if isinstance(error, asyncpg.TooManyConnectionsError) else ConnectionFailed
+        said = f"{type(error).__name__}: {without_password(str(error), url)}".rstrip(": ")
+        hint = next((hint for kind, hint in HINTS if isinstance(error, kind)), HINT)
+        raise raised(f"PostgreSQL{_place(url)} does not answer: {said}", hint=hint) from None
+
+
+def _place(url: str) -> str:
+    """Host, port and database of an address, where it is plain which part of it is the password."""
+    user, at, place = url.partition("?")[0].rpartition("@")
+    return f" at {place}" if at and "/" not in user.partition("://")[2] else ""
 
 
 def without_password(text: str, url: str) -> str:

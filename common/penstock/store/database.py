@@ -1,7 +1,5 @@
-"""Connections to PostgreSQL. A session is one dedicated connection, used by one task at a time.
-
-The hot path has sessions of its own instead of a pool: a pool resets a connection on release, which is a round trip.
-"""
+"""Sessions with PostgreSQL. A session is used by one task at a time; it has a connection while it is used, and all sessions
+of a process share a few."""
 
 from __future__ import annotations
 
@@ -20,6 +18,7 @@ from penstock.settings import Settings
 from penstock.store import crash_points
 from penstock.store.connecting import Row as Row
 from penstock.store.connecting import connect
+from penstock.store.connection_pool import NO_OPTIONS, ConnectionPool, SessionOptions
 from penstock.store.staged_messages import StagedMessage, staged_in
 
 T = TypeVar("T")
@@ -163,60 +162,42 @@ class Transaction:
 
 
 class Session:
-    """One connection, reopened when it was lost."""
+    """One statement or transaction at a time, on a connection of the pool."""
 
     def __init__(
         self,
-        connect: Callable[[], Awaitable[asyncpg.Connection[Row]]],
+        pool: ConnectionPool,
         settings: Settings,
         cache: dict[Any, Any],
-        opened: Callable[[asyncpg.Connection[Row]], Awaitable[None]] | None = None,
+        options: SessionOptions = NO_OPTIONS,
     ) -> None:
         self.settings = settings
         self.cache = cache
-        self._connect = connect
-        self._opened = opened
-        self._connection: asyncpg.Connection[Row] | None = None
-        self._turn = asyncio.Lock()
         self.pooler = settings.database_pooler
-
-    async def _open(self) -> asyncpg.Connection[Row]:
-        if self._connection is None or self._connection.is_closed():
-            connection = await self._connect()
-            if self._opened is not None:
-                try:
-                    await self._opened(connection)
-                except BaseException:
-                    connection.terminate()
-                    raise
-            self._connection = connection
-        return self._connection
+        self._pool = pool
+        self._options = NO_OPTIONS if self.pooler else options
+        self._turn = asyncio.Lock()
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
         """One statement, its own transaction, one round trip."""
         if self.pooler:
             async with self.transaction() as tx:
                 return await tx.fetch(sql, *args)
-        async with self._turn:
-            return await self._guard(lambda c: _alone(c, sql, args))
-
-    async def _guard(self, work: Callable[[asyncpg.Connection[Row]], Awaitable[T]]) -> T:
-        connection = await self._open()
-        try:
-            return await work(connection)
-        except asyncio.CancelledError:
-            connection.terminate()  # what it was doing is unknown: never reuse it
-            raise
-        except asyncpg.PostgresError as error:
-            if said := in_our_words(error):
-                raise said from error
-            raise
+        async with self._turn, self._pool.lend(self._options) as connection:
+            try:
+                return await _alone(connection, sql, args)
+            except asyncio.CancelledError:
+                connection.terminate()  # what it was doing is unknown: never reuse it
+                raise
+            except asyncpg.PostgresError as error:
+                if said := in_our_words(error):
+                    raise said from error
+                raise
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         """Commits when the block ends, rolls back when it raises."""
-        async with self._turn:
-            connection = await self._open()
+        async with self._turn, self._pool.lend(self._options) as connection:
             tx = Transaction(self, connection)
             try:
                 yield tx
@@ -238,57 +219,44 @@ class Session:
                 raise
 
     async def close(self) -> None:
-        if self._connection is not None and not self._connection.is_closed():
-            try:
-                await self._connection.close(timeout=2)
-            except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                self._connection.terminate()
+        """Close its connections; where it shares them, those of all who do."""
+        await self._pool.close()
 
 
 class Database:
-    """Hands out sessions to one database, and closes them all."""
+    """Hands out sessions to one database, which share `settings.database_connections` connections, and closes them all."""
 
     def __init__(self, settings: Settings, *, role: str) -> None:
         if settings.database_url is None:
             raise ConnectionFailed(
                 "no database", hint="Set PENSTOCK_DATABASE_URL, or run `penstock dev` for an embedded one."
             )
+        self.settings = settings
         self._url = settings.database_url.get_secret_value()
-        self._settings = settings
         self._role = role
-        self._sessions: list[Session] = []
+        self._pools = [ConnectionPool(self.connect, settings.database_connections)]
         self.cache: dict[Any, Any] = {}
         """What was made of immutable rows (definitions), by their ids. Never anything that decides."""
 
-    def session(
-        self,
-        *,
-        relaxed: bool = False,
-        most: float | None = None,
-        opened: Callable[[asyncpg.Connection[Row]], Awaitable[None]] | None = None,
+    def session(self, *, relaxed: bool = False, most: float | None = None) -> Session:
+        """`relaxed` commits may be lost in a crash of the server: for what decides nothing. A statement that takes longer
+        than `most` seconds is cancelled (not behind a pooler)."""
+        return Session(self._pools[0], self.settings, self.cache, SessionOptions(relaxed, most))
+
+    def session_of_its_own(
+        self, opened: Callable[[asyncpg.Connection[Row]], Awaitable[None]] | None = None
     ) -> Session:
-        """A session of its own. `relaxed` commits may be lost in a crash of the server: for what decides nothing. A
-        statement that takes longer than `most` seconds is cancelled (not behind a pooler). `opened` is done first on each of
-        its connections."""
+        """A session that keeps one connection for itself. `opened` is done first each time that it is opened anew."""
+        pool = ConnectionPool(self.connect, 1, opened)
+        self._pools.append(pool)
+        return Session(pool, self.settings, self.cache)
 
-        async def reconnect() -> asyncpg.Connection[Row]:
-            return await self.connect(relaxed=relaxed, most=most)
-
-        session = Session(reconnect, self._settings, self.cache, opened)
-        self._sessions.append(session)
-        return session
-
-    async def connect(
-        self, *, relaxed: bool = False, most: float | None = None, timeout: float = 10
-    ) -> asyncpg.Connection[Row]:
+    async def connect(self, *, timeout: float = 10) -> asyncpg.Connection[Row]:
         """A connection. Raises ConnectionFailed, without the URL's password."""
-        return await connect(
-            self._url, self._settings, role=self._role, relaxed=relaxed, most=most, timeout=timeout
-        )
+        return await connect(self._url, self.settings, role=self._role, timeout=timeout)
 
     async def close(self) -> None:
-        sessions, self._sessions = self._sessions, []
-        await asyncio.gather(*(session.close() for session in sessions))
+        await asyncio.gather(*(pool.close() for pool in self._pools))
 
 
 async def _alone(connection: asyncpg.Connection[Row], sql: str, args: tuple[Any, ...]) -> list[Row]:

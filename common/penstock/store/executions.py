@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from penstock.moves import CANCELING, RUNNING
 from penstock.store.database import Row, Session, Transaction
 from penstock.store.rows import rows_as
 
@@ -241,3 +242,18 @@ async def history(session: Session, execution: Execution) -> list[Move]:
     """Every move of an execution, oldest first."""
     rows = await session.fetch(HISTORY, execution.id, execution.created_at, execution.finished_at)
     return rows_as(Move, rows)
+
+
+async def waited_and_ran(session: Session, execution: Execution) -> tuple[float | None, float | None]:
+    """For how many seconds it waited (for a slot, a worker, its time, a human), and for how many it ran. None for both if
+    its history was dropped."""
+    moves = await history(session, execution)
+    if not moves:
+        return None, None
+    ends = [*(move.at for move in moves[1:]), execution.finished_at or datetime.now(UTC)]
+    ran = sum(
+        (end - move.at).total_seconds()
+        for move, end in zip(moves, ends, strict=True)
+        if move.new in (RUNNING, CANCELING)
+    )
+    return max(0.0, (ends[-1] - execution.created_at).total_seconds() - ran), max(0.0, ran)

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, NotMigrated
 
 PROFILE = re.compile(r"^-- planner: (\S+)$", re.MULTILINE)
 SETTING = re.compile(r"[a-z_]+")
@@ -103,13 +103,13 @@ async def missing(fetch: Fetch) -> list[Function]:
 
 
 async def check(fetch: Fetch) -> None:
-    """Raises ConfigurationError if functions that this release calls have not been applied yet."""
+    """Raises NotMigrated if functions that this release calls have not been applied yet."""
     try:
         names = [function.name for function in await missing(fetch)]
     except asyncpg.UndefinedTableError:
-        raise ConfigurationError("the database has no schema yet", hint="Run `penstock migrate`.") from None
+        raise NotMigrated("the database has no schema yet", hint="Run `penstock migrate`.") from None
     if names:
-        raise ConfigurationError(
+        raise NotMigrated(
             f"the database does not have {len(names)} functions as this version needs them ({_some(names)})",
             hint="Run `penstock migrate`.",
         )

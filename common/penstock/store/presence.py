@@ -97,3 +97,25 @@ group by route order by route
 async def served_routes(session: Session, stale: float) -> dict[str, int]:
     """The routes that living workers serve, and how many of them."""
     return {row["route"]: row["workers"] for row in await session.fetch(SERVED, stale)}
+
+
+@dataclass(frozen=True, slots=True)
+class RouteWorkers:
+    """How many workers of a route take work, and have the same actions and labels (JSON)."""
+
+    route: str
+    actions: list[str]
+    labels: str
+    count: int
+
+
+ALIKE = """
+select route, actions, labels::text as labels, count(*) as count from process, unnest(routes) as route
+where kind = 'worker' and state = 'active' and beat_at > clock_timestamp() - make_interval(secs => $1)
+group by route, actions, process.labels order by route
+"""
+
+
+async def workers_by_route(session: Session, stale: float) -> Sequence[RouteWorkers]:
+    """The workers that have beaten within `stale` seconds, by route, those that are alike together."""
+    return rows_as(RouteWorkers, await session.fetch(ALIKE, stale))

@@ -29,8 +29,10 @@ select current_setting('server_version') as version, current_setting('server_ver
     current_setting('fsync')::boolean and current_setting('full_page_writes')::boolean as safe,
     current_setting('synchronous_commit') as commits,
     current_setting('autovacuum')::boolean and current_setting('track_counts')::boolean as vacuums,
-    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer as room,
-    (select count(*) from pg_stat_activity where backend_type = 'client backend') as used
+    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+        - coalesce(current_setting('reserved_connections', true)::integer, 0) as room,
+    (select count(*) from pg_stat_activity where backend_type = 'client backend'
+        and pid <> pg_backend_pid()) as used
 """
 
 

@@ -11,6 +11,7 @@ import orjson
 
 from penstock.language.workflows.progress import SentCommand, StoredTask, TaskExecutions
 from penstock.store.database import Session
+from penstock.store.executions import Execution
 from penstock.store.rows import rows_as
 
 EXECUTIONS = """
@@ -30,6 +31,31 @@ async def executions(session: Session, id: UUID) -> list[TaskExecutions]:
         TaskExecutions(row["task"], row["status"], row["count"], row["first"], row["begun"], row["ended"])
         for row in await session.fetch(EXECUTIONS, id)
     ]
+
+
+RAN = """
+with child as materialized (
+    select id, task from execution where parent = $1
+    union all
+    select id, task from archive where parent = $1 and root = (select root from archive where id = $1 limit 1)
+), move as (
+    select c.task, h.new, h.at,
+        coalesce(lead(h.at) over (partition by h.execution_id order by h.at, h.attempt), clock_timestamp()) as upto
+    from child c join history h on h.execution_id = c.id
+    where h.at >= $2::timestamptz - interval '1 hour' and ($3::timestamptz is null or h.at <= $3 + interval '1 minute')
+), busy as (
+    select task, range_agg(tstzrange(at, greatest(at, upto))) filter (where new in ('running', 'canceling')) as during
+    from move group by task
+)
+select task, coalesce((select sum(extract(epoch from upper(r) - lower(r))) from unnest(during) r), 0)::float8 as seconds
+from busy
+"""
+
+
+async def ran(session: Session, run: Execution) -> dict[str, float]:
+    """For how many seconds at least one execution of a task ran, by the task; without those whose history was dropped."""
+    rows = await session.fetch(RAN, run.id, run.created_at, run.finished_at)
+    return {row["task"]: row["seconds"] for row in rows}
 
 
 TASKS = """

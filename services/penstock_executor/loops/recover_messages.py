@@ -53,9 +53,10 @@ async def _restage_open(parts: Parts, session: Session, after: UUID) -> UUID | N
     """Go over the next open executions, and the workflows among them. Returns the id to go on after; None at the end."""
     queues = [EXECUTION_REQUESTED, *await lost_messages.queues_of_work(session)]
     empty = [queue for queue in queues if await parts.transport.depth(queue) == 0]
+    none_started = await parts.transport.depth(WORKFLOW_STARTED) == 0
     age = parts.settings.restage_age
     async with session.transaction() as tx:
-        if await parts.transport.depth(WORKFLOW_STARTED) == 0:
+        if none_started:
             await lost_messages.restage_workflows(tx, age, after, BATCH)
         following = await lost_messages.restage_executions(tx, age, after, BATCH, empty)
     parts.publisher.publish(tx.staged)

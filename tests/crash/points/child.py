@@ -111,14 +111,10 @@ def _who() -> str:
 
 
 def _shared(make: Callable[..., Session]) -> Callable[..., Session]:
-    """Few sessions for each part of a process: to open forty is most of what so short a life would cost."""
+    """Two sessions for each part of a process: to open more connections is most of what so short a life would cost."""
     known: dict[tuple[Database, bool], Session] = {}
 
-    def session(
-        database: Database, *, relaxed: bool = False, most: float | None = None, opened: Any = None
-    ) -> Session:
-        if opened is not None:  # it is more than a way to talk to the database
-            return make(database, relaxed=relaxed, most=most, opened=opened)
+    def session(database: Database, *, relaxed: bool = False, most: float | None = None) -> Session:
         if (database, relaxed) not in known:
             known[database, relaxed] = make(database, relaxed=relaxed, most=most)
         return known[database, relaxed]

@@ -13,6 +13,7 @@ from tests.servers.postgres import Postgres
 
 AROUND = {
     "common/penstock/client/caller_transaction.py": "a transaction of the caller's own, which he commits",
+    "common/penstock/store/connection_pool.py": "options of a connection, which are nobody's state",
     "common/penstock/store/database.py": "the primitive itself",
     "common/penstock/store/heartbeats.py": "the lock of a new connection, taken before anything is done on it",
     "common/penstock/store/functions.py": "an operator's, not a service's",

@@ -54,6 +54,19 @@ async def test_it_sees_work_that_nobody_can_do(house: Installation) -> None:
     assert "penstock worker" in found["work.default"]["fix"]
 
 
+async def test_it_sees_that_the_workers_of_a_route_differ(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    await house.worker(shop.charge, shop.count)
+    await house.worker(shop.charge, shop.count)
+    await house.until("select 1 from process having count(*) = 2")
+    assert "workers of default" not in await findings()
+    await house.worker(shop.charge, labels="gpu=a100")
+    await house.until("select 1 from process having count(*) = 3")
+    found = (await findings())["workers of default"]
+    assert found["state"] == "warning"
+    assert found["says"] == "its workers differ: 2 of 3 have shop.count, 1 of 3 have the labels gpu=a100"
+
+
 async def test_it_sees_dead_letters_and_messages_that_were_not_sent(house: Installation) -> None:
     await house.rows(
         "insert into dead_letter (id, queue, reason, body, fingerprint) "
@@ -93,6 +106,16 @@ async def test_it_sees_long_transactions(house: Installation, monkeypatch: pytes
     assert "dawdler" in found["long transactions"]["says"]
 
 
+async def test_it_sees_that_one_service_more_would_not_have_room(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_DATABASE_CONNECTIONS", "1000")
+    found = (await findings())["connections"]
+    assert found["state"] == "warning"
+    assert "one service more may open 1002, and would have" in found["says"]
+    assert "PENSTOCK_DATABASE_CONNECTIONS" in found["fix"]
+
+
 async def test_a_database_without_a_schema_is_to_be_migrated(
     empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +128,7 @@ async def test_a_database_without_a_schema_is_to_be_migrated(
     ("url", "fix"),
     [
         ("postgresql://me@127.0.0.1:1/x", "Start PostgreSQL"),
-        ("not a url", "Correct PENSTOCK_DATABASE_URL"),
+        ("not a url", "Write postgresql://"),
     ],
 )
 async def test_a_server_that_does_not_answer_is_a_finding(

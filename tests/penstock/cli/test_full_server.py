@@ -7,47 +7,32 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from urllib.parse import urlsplit
 
-import asyncpg
 import pytest
 
 from tests.flows import shop
 from tests.flows.installation import QUICK, Installation
 from tests.servers import databases
 
-NEEDED = {"rabbitmq": 1, "postgres": 3}
-"""Sessions that are open when an event is stored: all but the one that deletes what was published."""
+NEEDED = {"rabbitmq": 1, "postgres": 2}
+"""One for all that a command does, and one that listens."""
 
 
 @pytest.fixture
 async def crowded(
     database: str, broker: str | None, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Installation]:
-    """An installation in whose database the user of commands is refused one session more than it takes to publish."""
-    role = databases.new_name()
-    address = urlsplit(database)
-    limited = address._replace(netloc=f"{role}:secret@{address.netloc.rpartition('@')[2]}").geturl()
-    async with Installation(database, broker) as house:
+    """An installation in whose database the user of commands is refused one session more than the fewest it can do with."""
+    async with Installation(database, broker) as house, databases.limited(database, NEEDED[transport]) as url:
         await house.apply(*shop.ALL)
         await house.executor()  # whose queues take the message, so that there is something to delete
-        connection = await asyncpg.connect(database)
-        await connection.execute(
-            f"create role {role} login password 'secret' connection limit {NEEDED[transport]};"
-            f"grant all on all tables in schema public to {role};"
-            f"grant all on all sequences in schema public to {role}"
-        )
-        monkeypatch.setenv("PENSTOCK_DATABASE_URL", limited)
+        monkeypatch.setenv("PENSTOCK_DATABASE_URL", url)
         if broker is None:
             monkeypatch.delenv("PENSTOCK_BROKER_URL", raising=False)
         else:
             monkeypatch.setenv("PENSTOCK_BROKER_URL", broker)
             monkeypatch.setenv("PENSTOCK_DELIVERY_LIMIT", str(QUICK["delivery_limit"]))
-        try:
-            yield house
-        finally:
-            await connection.execute(f"drop owned by {role}; drop role {role}")
-            await connection.close()
+        yield house
 
 
 async def test_an_event_is_published_though_its_message_cannot_be_deleted(crowded: Installation) -> None:

@@ -51,10 +51,17 @@ async def told(*words: object) -> Any:
 
 
 async def test_a_run_is_shown_as_a_tree_with_the_path_that_took_the_time(house: Installation) -> None:
-    await house.start(*ALL)
+    await house.apply(*ALL)
+    await house.executor()
     id = await house.client.start("run.outer")
+    await house.until("select 1 from execution where status = 'scheduled' having count(*) = 2")
+    await asyncio.sleep(0.3)  # what nobody runs waits
+    await house.worker(*ALL)
     await house.client.result(id, timeout=30)
     shown = await told("show", id)
+    slow = next(task for task in shown["tasks"] if task["name"] == "slow")
+    assert slow["waited"] >= 0.3
+    assert 0.5 <= slow["ran"] <= shown["ran"]
     assert shown["critical_path"] == ["slow", "join", "inner"]
     assert {task["name"]: task["status"] for task in shown["tasks"]} == {
         "quick": "completed",
@@ -74,6 +81,7 @@ async def test_a_run_is_shown_as_a_tree_with_the_path_that_took_the_time(house: 
     await house.rows("select * from archive_finished(interval '0', 100)")
     archived = await told("show", id)
     assert archived["critical_path"] == shown["critical_path"]
+    assert [task["ran"] for task in archived["tasks"]] == [task["ran"] for task in shown["tasks"]]
     assert [task["status"] for task in archived["tasks"]] == [task["status"] for task in shown["tasks"]]
 
 

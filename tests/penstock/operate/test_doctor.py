@@ -17,7 +17,7 @@ from tests.penstock.messaging.transports.broker import plain_pika
 
 async def test_it_looks_at_every_queue_there_is(database: str, vhost: str) -> None:
     async with Installation(database, vhost) as house:
-        transport = make_transport(house.settings(), role="test")
+        transport = make_transport(house.client.database, role="test")
         await transport.open()
         for queue in QUEUES:
             await transport.declare(queue)
@@ -39,7 +39,7 @@ async def test_it_names_queues_and_bindings_that_are_missing(database: str, vhos
         found = await _of_the_broker(house)
         assert [f"penstock.{queue}" in found.says for queue in owned] == [True] * len(owned)
         for queue in owned:
-            make = make_transport(house.settings(), role="test")
+            make = make_transport(house.client.database, role="test")
             await make.open()
             await make.declare(queue)
             await make.close()

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from penstock import moves
 from penstock.errors import ConfigurationError
-from penstock.service import assembly
+from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
 from penstock.store import functions, migrate
 from penstock.store.database import Database, Session
@@ -144,34 +144,37 @@ async def test_a_release_leaves_alone_what_a_later_one_has_applied(
     assert await migrate.upgrade(settings(database)) == "0099"
 
 
+async def _starts_once_it_is_migrated(url: str) -> list[str]:
+    """What a service that starts says that it waits for, and what to do; and then it does."""
+    with capture_logs() as logs:
+
+        async def start() -> None:
+            async with assembled_when_ready(settings(url), role="executor", pause=0.01):
+                pass
+
+        replica = asyncio.create_task(start())
+        while not logs:
+            assert not replica.done()
+            await asyncio.sleep(0.01)
+        await migrate.upgrade(settings(url))
+        await replica
+    [line] = [line for line in logs if line["event"] == "service.waits"]
+    return [line["why"], line["hint"]]
+
+
 async def test_a_replica_waits_until_its_functions_are_applied_and_says_so(
     database: str, files: Path
 ) -> None:
     edit(files / "workflow/held_until.sql", "9000-01-01", "9001-01-01")
-    home = Database(settings(database), role="test")
-    with capture_logs() as logs:
-        replica = asyncio.create_task(assembly.migrated(home, pause=0.01))
-        while not logs:
-            assert not replica.done()
-            await asyncio.sleep(0.01)
-    assert "held_until" in logs[0]["why"]
-    assert "penstock migrate" in logs[0]["hint"]
-    await migrate.upgrade(settings(database))
-    await replica
-    await home.close()
+    why, hint = await _starts_once_it_is_migrated(database)
+    assert "held_until" in why
+    assert "penstock migrate" in hint
 
 
 async def test_a_replica_that_comes_before_the_schema_waits_for_it(empty_database: str) -> None:
-    home = Database(settings(empty_database), role="test")
-    with capture_logs() as logs:
-        replica = asyncio.create_task(assembly.migrated(home, pause=0.01))
-        while not logs:
-            assert not replica.done()
-            await asyncio.sleep(0.01)
-    assert "penstock migrate" in logs[0]["hint"]
-    await migrate.upgrade(settings(empty_database))
-    await replica
-    await home.close()
+    why, hint = await _starts_once_it_is_migrated(empty_database)
+    assert "no schema yet" in why
+    assert "penstock migrate" in hint
 
 
 async def test_a_schema_from_before_the_first_release_is_refused_with_a_hint(

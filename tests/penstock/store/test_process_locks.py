@@ -26,7 +26,7 @@ class Member:
     def __init__(self, home: Database) -> None:
         self.me = Identity(new_id(), "worker", "member")
         self.lock: int | None = None
-        self.session = home.session(opened=self._opened)
+        self.session = home.session_of_its_own(self._opened)
 
     async def _opened(self, connection: asyncpg.Connection[Row]) -> None:
         self.lock = await heartbeats.hold_lock(connection, self.me.id)

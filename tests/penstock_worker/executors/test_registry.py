@@ -5,12 +5,18 @@ import os
 
 import pytest
 
-from penstock.errors import ConfigurationError, NoExecutor
+from penstock.errors import ConfigurationError, DefinitionError, NoExecutor
+from penstock.language.definitions import action
+from penstock.language.executor_names import BUILT_IN, refuse_unknown_executors
+from penstock.language.loading import Definitions
 from penstock.run.task_executors import attempt
 from penstock.run.testing.scenarios import ScenarioAction
+from penstock.service.assembly import Stop
 from penstock.settings import Settings
+from penstock_worker import main as worker
 from penstock_worker.executors import EXECUTORS, build, chosen, executors
 from penstock_worker.executors.thread import ThreadExecutor
+from tests.flows.installation import Installation
 from tests.penstock_worker.executors.runs import run_of
 from tests.penstock_worker.executors.victims import own_pid
 
@@ -84,3 +90,25 @@ async def test_a_route_cannot_have_an_executor_that_is_not_there() -> None:
     with pytest.raises(ConfigurationError, match="the route heavy is to have the task executor 'nothing'"):
         async with executors(settings):
             pass
+
+
+def test_the_names_that_definitions_are_checked_against_are_those_that_workers_have() -> None:
+    assert tuple(name for name, _ in EXECUTORS) == BUILT_IN
+
+
+@action(pack="odd", executor="docker")
+def in_a_container() -> None: ...
+
+
+async def test_an_action_whose_executor_nobody_knows_is_refused_by_apply_and_by_workers(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Installation(database, None) as house:
+        with pytest.raises(DefinitionError, match="there is no task executor 'docker'") as caught:
+            await house.apply(in_a_container)
+    assert "action odd.in_a_container" in caught.value.message
+    assert "PENSTOCK_EXECUTORS" in str(caught.value.hint)
+    monkeypatch.setattr(worker, "load_all", lambda _: Definitions([in_a_container]))
+    with pytest.raises(DefinitionError, match="'docker'"):
+        await worker.serve(house.settings(), Stop())
+    refuse_unknown_executors([in_a_container], {"docker": None})

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from penstock.errors import DefinitionError
+from penstock.errors import DefinitionError, all_at_once
 from penstock.language.definitions.declaration import UNBOUND
 from penstock.language.definitions.importing import explained, imported, imported_file
 from penstock.language.definitions.qualified_name import Pack
@@ -75,13 +75,15 @@ def _of_path(path: Path) -> Found:
         return _of_module(imported_file(path / "__init__.py"))
     items: list[Any] = []
     packs: list[Pack] = []
-    for inside in sorted(path.iterdir()):
-        if inside.name.startswith(".") or inside.name in SKIPPED:
-            continue
-        if inside.is_dir() or inside.suffix in (".py", *YAML):
-            more, more_packs = _of_path(inside)
-            items += more
-            packs += more_packs
+    with all_at_once() as problem:
+        for inside in sorted(path.iterdir()):
+            if inside.name.startswith(".") or inside.name in SKIPPED:
+                continue
+            if inside.is_dir() or inside.suffix in (".py", *YAML):
+                with problem():
+                    more, more_packs = _of_path(inside)
+                    items += more
+                    packs += more_packs
     return items, packs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.errors import DefinitionError
+from penstock.errors import DefinitionError, as_one
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
@@ -18,6 +18,8 @@ from penstock.language.sources import Location
 
 KnownRefs = Mapping[str, Mapping[str, Mapping[str, Any] | None]]
 """What exists elsewhere: by kind (action, workflow, trigger) and ref the schema of its parameters or payload, or None."""
+NAMED = 4
+"""Further places that a line names."""
 
 
 class _ReferenceTargets:
@@ -59,17 +61,31 @@ def referred(definitions: Iterable[Any]) -> set[str]:
 
 
 def check_references(definitions: Sequence[Any], known: KnownRefs) -> None:
-    """Raises one DefinitionError for everything that is found."""
+    """Raises one DefinitionError for everything that is found; what is wrong at several places is one line."""
     targets = _ReferenceTargets(definitions, known)
-    lines: list[str] = []
-    hints: list[str] = []
+    places: dict[str, list[str]] = {}
+    first: dict[str, tuple[str, str | None]] = {}
     for item in definitions:
         for problem in _problems(item, targets):
             message = problem if item.kind == "workflow" else problem.message
-            lines.append(f"{item.source.at(problem.at)}: {item.kind} {item.ref}: {message}")
-            hints += [problem.hint] if problem.hint else []
-    if lines:
-        raise DefinitionError("\n".join(lines), hint=hints[0] if hints else None)
+            place = str(item.source.at(problem.at))
+            first.setdefault(problem.message, (f"{place}: {item.kind} {item.ref}: {message}", problem.hint))
+            places.setdefault(problem.message, []).append(place)
+    if first:
+        raise as_one(
+            [
+                DefinitionError(line + _and_more(places[message][1:]), hint=hint)
+                for message, (line, hint) in first.items()
+            ]
+        )
+
+
+def _and_more(places: Sequence[str]) -> str:
+    """The other places where the same is wrong."""
+    if not places:
+        return ""
+    named = ", ".join(places[:NAMED]) + (", ..." if len(places) > NAMED else "")
+    return f" (and at {len(places)} more place{'s' * (len(places) > 1)}: {named})"
 
 
 def _problems(item: Any, targets: _ReferenceTargets) -> Iterator[Problem]:

@@ -8,8 +8,6 @@ from typing import Any
 from penstock.language.sources import Source, shown
 from penstock.language.workflows import yaml_text
 
-FILE_CAP = 512 * 1024
-"""Bytes of a YAML file."""
 FILES_CAP = 2_000
 """YAML files of a pack."""
 
@@ -19,13 +17,11 @@ def read_text(path: Path, folder: Path) -> str:
     inside(path, folder, Source(str(path), 1))
     try:
         with path.open("rb") as file:
-            data = file.read(FILE_CAP + 1)
+            data = file.read(yaml_text.MAX_BYTES + 1)
     except OSError as error:
         raise Source(str(path), 1).wrong(f"it cannot be read: {error.strerror}") from None
-    if len(data) > FILE_CAP:
-        raise Source(str(path), 1).wrong(
-            f"it has more than {FILE_CAP:,} bytes", "Split it into several files."
-        )
+    if len(data) > yaml_text.MAX_BYTES:
+        raise yaml_text.too_large(shown(path))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

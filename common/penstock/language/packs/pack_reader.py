@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from penstock.errors import all_at_once
 from penstock.language.definitions.qualified_name import LONGEST, Pack, is_name
 from penstock.language.options import did_you_mean
 from penstock.language.packs.pack_files import FILES_CAP, mapping, read_yaml
@@ -38,13 +39,18 @@ def read_folder(folder: Path) -> Found:
     files = [path for path in _yaml_files(folder) if path != heads[0]]
     if len(files) > FILES_CAP:
         raise Source(str(heads[0]), 1).wrong(f"the pack has more than {FILES_CAP:,} files", "Split the pack.")
-    for path in files:
-        value, source = read_yaml(path, folder)
-        if path.parent == folder:
-            entries += _section(path.stem, value, source)
-        else:
-            entries.append(Entry(path.parent.name, path.stem, value, source))
-    return build(pack, folder, entries), [pack]
+    made: list[Any] = []
+    with all_at_once() as problem:
+        for path in files:
+            with problem():
+                value, source = read_yaml(path, folder)
+                if path.parent == folder:
+                    entries += _section(path.stem, value, source)
+                else:
+                    entries.append(Entry(path.parent.name, path.stem, value, source))
+        with problem():
+            made = build(pack, folder, entries)
+    return made, [pack]
 
 
 def _yaml_files(folder: Path) -> Iterator[Path]:
@@ -77,10 +83,12 @@ def _refuse_near_miss(path: Path) -> None:
 
 def _pack_file(value: Any, source: Source) -> tuple[Pack, list[Entry]]:
     given = mapping(value, "a pack", source)
-    for key in given:
-        if key not in (*HEADER, *SECTIONS):
-            hint = did_you_mean(key, [*HEADER, *SECTIONS])
-            raise source.at((key,)).wrong(f"a pack has no section {key!r}", hint)
+    with all_at_once() as problem:
+        for key in given:
+            with problem():
+                if key not in (*HEADER, *SECTIONS):
+                    hint = did_you_mean(key, [*HEADER, *SECTIONS])
+                    raise source.at((key,)).wrong(f"a pack has no section {key!r}", hint)
     name = given.get("name")
     if not is_name(name):
         wrong = "the pack has no name" if name is None else f"{name!r} is not a pack's name"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.errors import all_at_once
 from penstock.language.definitions.declaration import Declaration, declare
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.qualified_name import Pack, qualified
@@ -35,8 +36,13 @@ Make = Callable[[Entry, Pack, Path], Any]
 
 
 def build(pack: Pack, folder: Path, entries: Sequence[Entry]) -> list[Any]:
-    """Raises DefinitionError, at the line that is wrong."""
-    return [SECTIONS[entry.section](entry, pack, folder) for entry in entries]
+    """Raises DefinitionError that names every line that is wrong."""
+    made: list[Any] = []
+    with all_at_once() as problem:
+        for entry in entries:
+            with problem():
+                made.append(SECTIONS[entry.section](entry, pack, folder))
+    return made
 
 
 def _given(entry: Entry, pack: Pack, kind: type[Declaration]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from penstock.errors import DefinitionError
+from penstock.errors import DefinitionError, as_one
 from penstock.language.options import Problem, did_you_mean
 from penstock.language.parameter_checks import misfits
 from penstock.language.sources import Location, Source
@@ -45,12 +45,7 @@ def refusal(ref: str, found: Sequence[Problem], source: Source, names: Sequence[
             return str(Problem(("tasks", str(names[at[1]]), *at[2:]), problem.message))
         return str(problem)
 
-    if len(found) == 1:
-        return source.at(found[0].at).wrong(f"workflow {ref}: {said(found[0])}", found[0].hint)
-    lines = [
-        f"{source.at(p.at)}: workflow {ref}: {said(p)}" + (f". {p.hint}" if p.hint else "") for p in found
-    ]
-    return DefinitionError("\n".join(lines), hint=f"{len(found)} problems were found; nothing was stored.")
+    return as_one([source.at(p.at).wrong(f"workflow {ref}: {said(p)}", p.hint) for p in found])
 
 
 def _names(names: list[str]) -> Iterator[Problem]:

@@ -56,7 +56,8 @@ class SentCommand:
 @dataclass(slots=True)
 class TaskProgress:
     """A task of a run. `executions` counts those that it has, by status; `execution` is the only one or the first.
-    `inside` are the tasks of the workflow that it runs."""
+    `inside` are the tasks of the workflow that it runs. For `ran` seconds since it began at least one of its executions ran;
+    for `waited` seconds none did (no slot, no worker, a retry that was not due, a human). None where that is not known."""
 
     name: str
     does: str
@@ -64,6 +65,8 @@ class TaskProgress:
     status: str
     begun: datetime | None = None
     ended: datetime | None = None
+    waited: float | None = None
+    ran: float | None = None
     items: int | None = None
     executions: dict[str, int] = field(default_factory=dict)
     execution: UUID | None = None
@@ -80,17 +83,22 @@ def progress(
     graph: Graph,
     stored: Mapping[int, StoredTask],
     executions: Sequence[TaskExecutions],
+    ran: Mapping[str, float],
     now: datetime,
     paused: bool = False,
 ) -> list[TaskProgress]:
     """The tasks of a run in the workflow's order. `stored` is by index in the graph; tasks of which nothing is stored yet
-    are not in it."""
+    are not in it. `ran`: for how many seconds, by their names."""
     by_task: dict[str, list[TaskExecutions]] = {}
     for group in executions:
         by_task.setdefault(group.task, []).append(group)
     found = [
         _task(graph, node, stored.get(node.index), by_task.get(node.name, []), paused) for node in _all(graph)
     ]
+    for task in found:
+        if task.begun is not None and task.name in ran:
+            task.ran = ran[task.name]
+            task.waited = max(0.0, ((task.ended or now) - task.begun).total_seconds() - task.ran)
     spans = {
         index: Span(task.begun, task.ended or now)
         for index, task in enumerate(found)

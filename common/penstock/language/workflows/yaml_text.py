@@ -14,7 +14,8 @@ import yaml
 
 from penstock.errors import DefinitionError
 
-MAX_TEXT = 4 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
+"""Of a text or a file: what the largest workflow needs (its JSON has 8 MiB at the most), and as much again."""
 MAX_VALUES = 500_000
 MAX_DEPTH = 60
 
@@ -40,12 +41,17 @@ for _tag, _pattern, _first in _SCALARS:
 _Loader.yaml_implicit_resolvers[""] = [("tag:yaml.org,2002:null", re.compile("^$"))]
 
 
+def too_large(file: str) -> DefinitionError:
+    return DefinitionError(
+        f"{file} has more than {MAX_BYTES:,} bytes",
+        hint="Let parts of a workflow be workflows of their own (`workflow: REF` in a task), in files of their own.",
+    )
+
+
 def read(text: str, file: str = "<text>") -> tuple[Any, Marks]:
     """The value of a YAML document. Raises DefinitionError with file, line and column."""
-    if len(text) > MAX_TEXT:
-        raise DefinitionError(
-            f"{file} is larger than {MAX_TEXT:,} characters", hint="Split it into several files."
-        )
+    if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
+        raise too_large(file)
     try:
         tree = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:

@@ -12,14 +12,15 @@ __all__ = ["Finding", "examine"]
 async def examine(settings: Settings) -> list[Finding]:
     """Look at everything that can be looked at. What cannot be reached is a finding, never an error."""
     found = [*software.findings()]
-    session, reached = await postgres.reach(settings)
+    database, reached = await postgres.reach(settings)
     routes: list[str] = []
-    found += reached
-    if session is not None:
+    found.append(reached)
+    if database is not None:
+        session = database.session()
         try:
             found += await postgres.findings(session, settings)
             found += await installation.findings(session, settings)
             routes = await installation.served_queues(session, settings)
         finally:
-            await session.close()
+            await database.close()
     return found + await broker.findings(settings, routes)

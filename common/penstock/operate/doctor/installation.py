@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import orjson
@@ -32,6 +33,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         *await _services(session, settings),
         *await _unserved(session, settings),
         *await _routes(session, settings),
+        *await _unlike(session, settings),
         *await _outbox(session),
         await _dead_letters(session),
         await _rules(session),
@@ -135,6 +137,35 @@ async def _routes(session: Session, settings: Settings) -> list[Finding]:
         for use in table
         if use.amiss
     ] or [ok("routes", "each that is named is served")]
+
+
+async def _unlike(session: Session, settings: Settings) -> list[Finding]:
+    """Routes whose workers do not all have the same actions and labels: a part of the work is offered in vain first."""
+    by_route: dict[str, list[presence.RouteWorkers]] = {}
+    for row in await presence.workers_by_route(session, settings.stale_threshold):
+        by_route.setdefault(row.route, []).append(row)
+    found = []
+    for route, groups in by_route.items():
+        workers = sum(group.count for group in groups)
+        have: Counter[str] = Counter()
+        for group in groups:
+            carried = labels.format_labels(orjson.loads(group.labels))
+            for what in (*group.actions, *([f"the labels {carried}"] if carried else [])):
+                have[what] += group.count
+        differing = [
+            f"{some} of {workers} have {what}" for what, some in sorted(have.items()) if some < workers
+        ]
+        if differing:
+            more = f", and so on: {len(differing)} differences" if len(differing) > 5 else ""
+            found.append(
+                warning(
+                    f"workers of {route}",
+                    f"its workers differ: {', '.join(differing[:5])}{more}",
+                    "Work waits for those that have what it asks for. Give each kind of worker a route of its own, or all "
+                    "of them the same modules and labels.",
+                )
+            )
+    return found
 
 
 async def _outbox(session: Session) -> list[Finding]:

@@ -3,89 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
 
-import asyncpg
-
+from penstock.errors import PenstockError
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.settings import Settings
-from penstock.store import server_state
-from penstock.store.database import Row, Session
+from penstock.store import notifications, server_state
+from penstock.store.database import Database, Session
 from penstock.store.server_state import ServerState
 
 OLDEST = 140_000
-DEADLINE = 5.0
-"""Seconds to connect."""
 CLOCKS_WARN, CLOCKS_BAD = 1.0, 3600.0
 """Seconds between the clocks. Only ids and people's eyes go by ours; ids of an hour off are refused."""
 LONG = 300.0
 """Seconds after which an open transaction keeps vacuum from doing its work."""
 
 
-async def reach(settings: Settings) -> tuple[Session | None, list[Finding]]:
-    """A session on a connection as the services make them, or why there is none. Close it."""
+async def reach(settings: Settings) -> tuple[Database | None, Finding]:
+    """The database, connected to as the services do it, or why it is not. Close it."""
     if settings.database_url is None:
-        return None, [
-            bad("postgresql", "no database is named", "Set PENSTOCK_DATABASE_URL, or run `penstock dev`.")
-        ]
-    given: dict[str, Any] = {} if settings.database_pooler else {"search_path": settings.database_schema}
+        return None, bad(
+            "postgresql", "no database is named", "Set PENSTOCK_DATABASE_URL, or run `penstock dev`."
+        )
+    database = Database(settings, role="doctor")
     begun = time.perf_counter()
     try:
-        connection = await asyncpg.connect(
-            settings.database_url.get_secret_value(),
-            timeout=DEADLINE,
-            server_settings={"application_name": f"doctor:{settings.name}"[:63], **given},
-            statement_cache_size=0 if settings.database_pooler else 100,
-        )
-    except (
-        OSError,
-        TimeoutError,
-        ValueError,
-        asyncpg.PostgresError,
-        asyncpg.InterfaceError,
-        asyncpg.InternalClientError,
-    ) as error:
-        return None, [_unreachable(error)]
+        await notifications.ping(database.session())
+    except PenstockError as error:
+        return None, bad("postgresql", error.message, error.hint or "Correct PENSTOCK_DATABASE_URL.")
     took = (time.perf_counter() - begun) * 1000
-    address = connection.get_server_version()
-    return Session(opened(connection), settings, {}), [
-        ok("postgresql", f"{address.major}.{address.minor} answers, connected in {took:.0f} ms")
-    ]
-
-
-def opened(connection: asyncpg.Connection[Row]) -> Callable[[], Awaitable[asyncpg.Connection[Row]]]:
-    """What opens the connection that there is."""
-
-    async def connect() -> asyncpg.Connection[Row]:
-        return connection
-
-    return connect
-
-
-def _unreachable(error: Exception) -> Finding:
-    said = f"{type(error).__name__}: {error}".rstrip(": ")
-    fixes: tuple[tuple[type[Exception], str], ...] = (
-        (
-            asyncpg.InvalidCatalogNameError,
-            "Create the database with createdb, or correct PENSTOCK_DATABASE_URL.",
-        ),
-        (
-            asyncpg.InvalidAuthorizationSpecificationError,
-            "Correct user and password in PENSTOCK_DATABASE_URL.",
-        ),
-        (
-            asyncpg.TooManyConnectionsError,
-            "Raise max_connections, run fewer services, or put a pooler before it.",
-        ),
-        (ConnectionRefusedError, "Start PostgreSQL, or correct host and port in PENSTOCK_DATABASE_URL."),
-        (
-            TimeoutError,
-            "Look for a firewall between here and there, and at host and port in PENSTOCK_DATABASE_URL.",
-        ),
-    )
-    fix = next((fix for kind, fix in fixes if isinstance(error, kind)), "Correct PENSTOCK_DATABASE_URL.")
-    return bad("postgresql", f"does not answer: {said}", fix)
+    return database, ok("postgresql", f"it answers, connected in {took:.0f} ms")
 
 
 async def findings(session: Session, settings: Settings) -> list[Finding]:
@@ -96,7 +42,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         await _clocks(session),
         _durable(state),
         await _vacuum(session, state),
-        _room(state),
+        _room(state, settings),
         await _long_transactions(session),
     ]
 
@@ -168,11 +114,19 @@ async def _vacuum(session: Session, state: ServerState) -> Finding:
     return ok("autovacuum", "on")
 
 
-def _room(state: ServerState) -> Finding:
+def _room(state: ServerState, settings: Settings) -> Finding:
+    """Whether one service more would have all the connections that it may open."""
+    free, most = state.room - state.used, settings.most_connections
+    least = most - settings.database_connections + 1
     says = f"{state.used} of {state.room} are in use"
-    fix = "Raise max_connections, run fewer services, or put PgBouncer before it (PENSTOCK_DATABASE_POOLER=true)."
-    if state.used >= 0.95 * state.room:
-        return bad("connections", says, fix)
+    fix = (
+        "Raise max_connections, run fewer services, lower PENSTOCK_DATABASE_CONNECTIONS, or put PgBouncer before it "
+        "(PENSTOCK_DATABASE_POOLER=true)."
+    )
+    if free < least:
+        return bad("connections", f"{says}: one service more would not start", fix)
+    if free < most:
+        return warning("connections", f"{says}: one service more may open {most}, and would have {free}", fix)
     return warning("connections", says, fix) if state.used >= 0.8 * state.room else ok("connections", says)
 
 

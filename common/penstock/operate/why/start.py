@@ -88,6 +88,8 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
     before = await waiting_for.ahead_on_route(session, row.open_queue, row.ready_at, row.id)
     facts["before"] = before
     able = f"{count(found.able, 'worker')} that could run it"
+    if found.on_route > found.able + found.leaving:
+        able += f" (of {found.on_route} on its route)"
     if parked is not None:
         says = (
             f"{_refused(row, parked)} It waits for room on {able}; {before} stand before it on {row.queue}."

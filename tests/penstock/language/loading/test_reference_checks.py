@@ -9,6 +9,7 @@ from penstock.errors import DefinitionError
 from penstock.language.definitions import Document, Limit, Pack, Route, Rule, Schedule, Trigger, action
 from penstock.language.loading import Definitions, load
 from penstock.language.schemas import Secret
+from penstock.language.workflows import from_yaml
 
 pack = Pack("shop")
 placed = Trigger("placed")
@@ -181,3 +182,14 @@ def test_kinds_are_found_by_ref() -> None:
     assert found.actions == {"shop.charge": charge}
     assert found.limits == {"shop.db": limit}
     assert (found.rules, found.schedules, found.workflows) == ({}, {}, {})
+
+
+def test_an_action_that_is_missing_in_many_tasks_is_one_line() -> None:
+    tasks = "".join(f"  t{n}: {{action: shop.nowhere}}\n" for n in range(40))
+    said = problems(
+        from_yaml(f"workflow: shop.many\ntasks:\n{tasks}  other: {{action: shop.chrage}}\n"), charge, notify
+    )
+    assert said.count("shop.nowhere") == 1
+    assert "(and at 39 more places: <text>:4, <text>:5, " in said
+    assert "there is no action `shop.chrage`. Did you mean 'shop.charge'?" in said
+    assert said.endswith("2 problems were found; nothing was stored.")

@@ -10,7 +10,8 @@ import pytest
 
 from penstock.errors import DefinitionError
 from penstock.language.loading import load
-from penstock.language.packs.pack_files import FILE_CAP
+from penstock.language.workflows import from_yaml, yaml_text
+from penstock.language.workflows.yaml_text import MAX_BYTES
 
 CODE = "async def charge(customer: str, amount: int = 1) -> None: ...\n"
 
@@ -175,7 +176,7 @@ def bomb() -> str:
         (b"a: &a [*a]", "too deep"),
         (b"[" * 5000, "deep"),
         (b"a: " + b"{a: " * 5000, "deep"),
-        (b"x: " + b"y" * FILE_CAP, "bytes"),
+        (b"x: " + b"y" * MAX_BYTES, "bytes"),
         (b"x: \xff\xfe", "shop.yaml:1: it is not UTF-8"),
         (b"x: a\0b", "shop.yaml"),
         (b"x: !!python/name:os.system ls", "not supported"),
@@ -190,3 +191,28 @@ def test_hostile_yaml_is_refused_quickly(tmp_path: Path, data: bytes, message: s
     path.write_bytes(data)
     with pytest.raises(DefinitionError, match=message):
         load(path)
+
+
+def test_all_that_is_wrong_in_a_pack_is_told_at_once(tmp_path: Path) -> None:
+    write(tmp_path / "pack.yaml", "name: shop\nactions:\n  one: {command: [a], timout: 3}\n  two: {}\n")
+    write(tmp_path / "rules.yaml", "big: {triger: placed, action: one}\n")
+    write(tmp_path / "limits.yaml", "x: [\n")
+    with pytest.raises(DefinitionError) as caught:
+        load(tmp_path)
+    for place in ("pack.yaml:3", "pack.yaml:4", "rules.yaml:1", "limits.yaml:2"):
+        assert place in caught.value.message
+    assert "Did you mean 'timeout'?" in caught.value.message
+    assert "problems were found" in str(caught.value.hint)
+
+
+def test_a_large_workflow_is_read_from_a_file_as_from_a_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"workflow: shop.large\ndescription: {'x' * 600 * 1024}\ntasks: {{one: {{action: noop}}}}\n"
+    [workflow] = load(write(tmp_path / "large.yaml", text)).workflows.values()
+    assert workflow.document().digest == from_yaml(text).document().digest
+    monkeypatch.setattr(yaml_text, "MAX_BYTES", 1000)
+    for read in (lambda: load(tmp_path / "large.yaml"), lambda: from_yaml(text)):
+        with pytest.raises(DefinitionError, match="more than 1,000 bytes") as caught:
+            read()
+        assert "workflows of their own" in str(caught.value.hint)

@@ -12,6 +12,7 @@ from penstock.messaging.transports import Transport
 from penstock.messaging.transports.postgres import PostgresTransport
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 from penstock.settings import Settings
+from penstock.store.database import Database
 from tests.servers import choose
 from tests.servers.rabbitmq import RabbitMQ
 
@@ -28,9 +29,13 @@ def rabbitmq(vhost: str) -> Make:
 
 
 @pytest.fixture
-def postgres(database: str) -> Make:
-    settings = Settings(database_url=SecretStr(database), delivery_limit=DELIVERY_LIMIT)
-    return lambda: PostgresTransport(settings)
+async def postgres(database: str) -> AsyncIterator[Make]:
+    home = Database(
+        Settings(database_url=SecretStr(database), delivery_limit=DELIVERY_LIMIT, database_connections=100),
+        role="test",
+    )
+    yield lambda: PostgresTransport(home)
+    await home.close()
 
 
 # A transport is under the contract once its name is in `params` and a fixture of that name gives its Make.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 from pydantic import SecretStr
@@ -12,6 +13,7 @@ from penstock.messaging.transports.postgres import PostgresTransport
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 from penstock.messaging.transports.rabbitmq.window import FIRST, GROWTH, Window
 from penstock.settings import Settings
+from penstock.store.database import Database
 from tests.penstock.messaging.transports.conftest import Make
 from tests.penstock.messaging.transports.traffic import PATIENCE, QUEUE, message, numbered, receive
 
@@ -25,9 +27,10 @@ def rabbitmq(vhost: str) -> Make:
 
 
 @pytest.fixture
-def postgres(database: str) -> Make:
-    settings = Settings(database_url=SecretStr(database), prefetch_bytes=MOST)
-    return lambda: PostgresTransport(settings)
+async def postgres(database: str) -> AsyncIterator[Make]:
+    home = Database(Settings(database_url=SecretStr(database), prefetch_bytes=MOST), role="test")
+    yield lambda: PostgresTransport(home)
+    await home.close()
 
 
 async def large(transport: Transport, count: int, size: int = LARGE) -> None:

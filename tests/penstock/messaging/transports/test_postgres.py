@@ -13,32 +13,35 @@ from pydantic import SecretStr
 from penstock.messaging.transports.postgres import PostgresTransport, look_back
 from penstock.messaging.transports.postgres.look_back import EVERYTHING
 from penstock.settings import Settings
+from penstock.store.database import Database
 from penstock.store.outbox_queue import TAKE
 from tests.penstock.messaging.transports.traffic import QUEUE, bodies, message, receive
 from tests.servers.postgres import Postgres
 
 
 async def test_what_is_published_right_before_a_close_wakes_who_waits_for_it(database: str) -> None:
-    settings = Settings(database_url=SecretStr(database), poll_interval=3600)
-    waiting = PostgresTransport(settings)
+    home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
+    waiting = PostgresTransport(home)
     await waiting.open()
     subscription = await waiting.subscribe(QUEUE, 10)
     try:
         for n in range(20):
-            passing = PostgresTransport(settings)
+            passing = PostgresTransport(home)
             await passing.open()
             await passing.publish([message(str(n))])
             await passing.close()
             assert bodies(await receive(subscription, 1, ack=True)) == [str(n)]
     finally:
         await waiting.close()
+        await home.close()
 
 
 async def test_a_wake_up_that_cannot_be_sent_leaves_no_task_with_an_error_behind(
     private_postgres: Callable[[], Postgres],
 ) -> None:
     server = await asyncio.to_thread(private_postgres)
-    transport = PostgresTransport(Settings(database_url=SecretStr(server.dsn())))
+    home = Database(Settings(database_url=SecretStr(server.dsn())), role="test")
+    transport = PostgresTransport(home)
     await transport.open()
     try:
         await asyncio.to_thread(server.kill)
@@ -48,6 +51,7 @@ async def test_a_wake_up_that_cannot_be_sent_leaves_no_task_with_an_error_behind
         assert waking.exception() is None
     finally:
         await transport.close()
+        await home.close()
 
 
 STAGED = """
@@ -61,7 +65,8 @@ async def test_what_a_long_transaction_staged_is_found_when_it_commits(
     database: str, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     monkeypatch.setattr(look_back, "ALL_AGAIN", 0.2)
-    transport = PostgresTransport(Settings(database_url=SecretStr(database), poll_interval=3600))
+    home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
+    transport = PostgresTransport(home)
     await transport.open()
     try:
         subscription = await transport.subscribe(QUEUE, 10)
@@ -76,12 +81,14 @@ async def test_what_a_long_transaction_staged_is_found_when_it_commits(
         assert bodies(await asyncio.wait_for(taking, 30)) == ["late"]
     finally:
         await transport.close()
+        await home.close()
 
 
 async def test_a_look_does_not_go_over_what_was_taken_while_somebody_reads(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    transport = PostgresTransport(Settings(database_url=SecretStr(database), poll_interval=3600))
+    home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
+    transport = PostgresTransport(home)
     await transport.open()
     reader, connection = await asyncpg.connect(database), await asyncpg.connect(database)
     await connection.execute("set enable_seqscan = off; set enable_bitmapscan = off")
@@ -109,3 +116,4 @@ async def test_a_look_does_not_go_over_what_was_taken_while_somebody_reads(
         await reader.close()
         await connection.close()
         await transport.close()
+        await home.close()

@@ -25,7 +25,6 @@ from penstock.messaging.transports import Message
 from penstock.messaging.transports.postgres.listener import Listener
 from penstock.messaging.transports.postgres.look_back import ALL_AGAIN, EVERYTHING, FAR
 from penstock.messaging.transports.postgres.subscription import Subscription
-from penstock.settings import Settings
 from penstock.store import crash_points, notifications, outbox_queue, queues
 from penstock.store.database import Database, is_transient, retried
 from penstock.store.outbox_queue import NewMessage
@@ -47,17 +46,16 @@ class PostgresTransport:
 
     def __init__(
         self,
-        settings: Settings,
+        database: Database,
         *,
-        role: str = "transport",
         supervisor: Supervisor | None = None,
         process: UUID | None = None,
     ) -> None:
         """`process`: the one that the messages it takes come back from when it has ended."""
-        self._settings = settings
+        self._settings = database.settings
         self._supervisor = supervisor or Supervisor()
         self._process = process
-        self._database = Database(settings, role=role)
+        self._database = database
         self._wake = self._database.session(relaxed=True)
         self._put = self._database.session()
         self._take = self._database.session(relaxed=True)
@@ -98,7 +96,6 @@ class PostgresTransport:
         for subscriptions in list(self._subscriptions.values()):
             for subscription in list(subscriptions):
                 await subscription.close()
-        await self._database.close()
 
     async def publish(self, messages: Sequence[Message]) -> list[bool]:
         if self._closed:
@@ -180,7 +177,7 @@ class PostgresTransport:
         while True:
             lost = asyncio.Event()
             try:
-                connection = await self._database.connect(relaxed=True)
+                connection = await self._database.connect()
             except Exception as error:
                 if not is_transient(error):
                     raise

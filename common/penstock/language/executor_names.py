@@ -1,0 +1,31 @@
+"""The names of the task executors that every worker can have, and actions that ask for one that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from penstock.errors import as_one
+from penstock.language.options import did_you_mean
+from penstock.run.executor_registry import REGISTERED
+
+BUILT_IN = ("async", "thread", "process", "command", "http", "kubernetes")
+
+
+def refuse_unknown_executors(actions: Iterable[Any], configured: Collection[str]) -> None:
+    """Raises DefinitionError that names every action whose task executor is neither built in, nor registered by a module that
+    was loaded, nor among those of PENSTOCK_EXECUTORS (`configured`), where a worker names its own and what it leaves out."""
+    known = {*BUILT_IN, *REGISTERED, *configured}
+    wrong = [action for action in actions if action.executor is not None and action.executor not in known]
+    if wrong:
+        raise as_one(
+            [
+                action.source.at(("executor",)).wrong(
+                    f"action {action.ref}: there is no task executor {action.executor!r}",
+                    f"{did_you_mean(action.executor, known)} Register one of your own in its module "
+                    "(`register_executor`), or name it in PENSTOCK_EXECUTORS wherever its actions are applied or loaded "
+                    "(null: not on this worker).",
+                )
+                for action in wrong
+            ]
+        )

@@ -1,0 +1,87 @@
+"""A service that comes before its servers waits for them, and says what for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeVar
+
+import asyncpg
+import structlog
+
+from penstock.errors import ConnectionFailed, NotMigrated, PenstockError, ServersNotReady
+from penstock.service.assembly import Parts, assembled, make_transport
+from penstock.settings import Settings
+from penstock.store import functions
+from penstock.store.database import Database
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+PAUSE = 1.0
+"""Seconds between two tries."""
+AGAIN = 60.0
+"""Seconds after which it says once more what it waits for, if that is still the same."""
+CONNECTING = 5.0
+"""Seconds that a server which does not answer is waited for until that is said."""
+
+_NOT_READY = (NotMigrated, ConnectionFailed, asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+
+
+@asynccontextmanager
+async def assembled_when_ready(
+    settings: Settings, *, role: str, pause: float = PAUSE
+) -> AsyncIterator[Parts]:
+    """What `assembled` gives, once PostgreSQL and the broker answer and the database has the functions that this release calls.
+    Raises ServersNotReady after `settings.wait` seconds, ConfigurationError at once where an address is wrong."""
+    make_transport(Database(settings, role=role), role=role)  # raises where an address is wrong
+    async with AsyncExitStack() as stack:
+
+        async def enter() -> Parts:
+            await _migrated(settings, role)
+            return await stack.enter_async_context(assembled(settings, role=role))
+
+        yield await _when_ready(enter, settings.wait, pause)
+
+
+async def _migrated(settings: Settings, role: str) -> None:
+    connection = await Database(settings, role=role).connect(timeout=CONNECTING)
+    try:
+        await functions.check(connection.fetch)
+    finally:
+        await connection.close()
+
+
+async def _when_ready(work: Callable[[], Awaitable[T]], wait: float | None, pause: float) -> T:
+    said, said_at, last = (
+        "",
+        0.0,
+        PenstockError("the servers did not answer", hint="`penstock doctor` tells more."),
+    )
+    try:
+        async with asyncio.timeout(wait) as deadline:
+            while True:
+                try:
+                    return await work()
+                except _NOT_READY as error:
+                    last = _explained(error)
+                now = time.monotonic()
+                if last.message != said or now - said_at >= AGAIN:
+                    log.error("service.waits", why=last.message, hint=last.hint, next_try=f"in {pause:g} s")
+                    said, said_at = last.message, now
+                await asyncio.sleep(pause)
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        raise ServersNotReady(f"not ready after {wait:g} s: {last.message}", hint=last.hint) from None
+
+
+def _explained(error: Exception) -> PenstockError:
+    if isinstance(error, PenstockError):
+        return error
+    return PenstockError(
+        f"{type(error).__name__}: {error}".rstrip(": "), hint="`penstock doctor` tells more."
+    )
