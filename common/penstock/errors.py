@@ -135,3 +135,11 @@ class AddressRefused(PenstockError):
 
 class PartitionDropped(PenstockError):
     """A partition was dropped while it was read: another replica was quicker. Nothing has to be done."""
+
+
+class NotAuthenticated(PenstockError):
+    """Nobody can tell who asks: there is no token, or it is none of ours, or it has expired. Send one that is."""
+
+
+class NotAllowed(PenstockError):
+    """Who asks may not do this. Whoever has the scope `admin` can make a token that may."""

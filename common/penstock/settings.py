@@ -22,6 +22,8 @@ def _identifier(value: str) -> str:
 
 Identifier = Annotated[str, Field(min_length=1, max_length=63), AfterValidator(_identifier)]
 Seconds = Annotated[float, Field(gt=0)]
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""Addresses that only this machine reaches."""
 
 
 class Settings(BaseSettings):
@@ -52,6 +54,13 @@ class Settings(BaseSettings):
     log_level: str = "info"
     log_format: str = "auto"
     """json, console, or auto: console on a terminal."""
+
+    api_host: str = "127.0.0.1"
+    """Address of the HTTP API."""
+    api_port: int = Field(default=8000, ge=0, le=65535)
+    """Of the HTTP API. 0: any free one (said in the log)."""
+    api_access: Literal["token", "open"] = "token"
+    """token: nothing without one. open: everything for anybody, on a loopback address alone."""
 
     batch: int = Field(default=500, ge=1, le=5000)
     """Items that a handler takes in one transaction at the most."""
@@ -139,6 +148,15 @@ class Settings(BaseSettings):
     def _are_labels(cls, value: str) -> str:
         labels_.parse_labels(value)
         return value
+
+    @model_validator(mode="after")
+    def _open_to_this_machine_alone(self) -> Self:
+        if self.api_access == "open" and self.api_host not in LOOPBACK:
+            raise ValueError(
+                f"api_access is open, and api_host ({self.api_host}) is no loopback address: anybody who reaches it could "
+                "do anything. Leave api_access out, and make tokens with `penstock tokens create`"
+            )
+        return self
 
     @model_validator(mode="after")
     def _relations(self) -> Self:

@@ -14,7 +14,7 @@ from penstock.settings import Settings
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = ("migrate", "executor", "worker")
+OURS = ("migrate", "executor", "worker", "api")
 # The environment that the images document.
 POSTGRES = {"POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DB"}
 RABBITMQ = {"RABBITMQ_DEFAULT_USER", "RABBITMQ_DEFAULT_PASS", "RABBITMQ_DEFAULT_VHOST"}
@@ -51,7 +51,7 @@ def test_the_addresses_name_users_databases_and_vhosts_that_the_servers_make() -
     )
 
 
-@pytest.mark.parametrize("name", ["postgres", "rabbitmq", "executor", "worker"])
+@pytest.mark.parametrize("name", ["postgres", "rabbitmq", "executor", "worker", "api"])
 def test_each_lasting_service_has_a_health_check(name: str) -> None:
     check = SERVICES[name]["healthcheck"]
     assert check["test"][0] in ("CMD", "CMD-SHELL")
@@ -70,6 +70,7 @@ def test_services_wait_for_what_they_need() -> None:
     assert (
         set(SERVICES["worker"]["depends_on"])
         == set(SERVICES["executor"]["depends_on"])
+        == set(SERVICES["api"]["depends_on"])
         == {"migrate", "rabbitmq"}
     )
 

@@ -1,12 +1,14 @@
-"""No command prints what a schema marks as secret: each is run, for people and for programs, where secrets are everywhere."""
+"""No command prints what a schema marks as secret, and no route of the API tells it: each is asked where secrets are
+everywhere."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import httpx
 import pytest
 
 from penstock import AskInquiry, Rule, Schedule, Secret, Trigger, action
@@ -14,9 +16,12 @@ from penstock.ids import new_id
 from penstock.language.workflows import from_yaml, to_yaml
 from penstock.store import dead_letters, queues
 from penstock.store.dead_letters import KeptLetter
+from penstock_api.app import make_app
+from penstock_api.backend import Backend
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
 from tests.penstock.cli.test_hostile_arguments import commands
+from tests.penstock_api.test_access import guarded
 
 HIDDEN = "s3cr3t-"
 """What every secret begins with."""
@@ -145,6 +150,8 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
         ("dead-letters", "list"): [()],
         ("dead-letters", "counts"): [()],
         ("dead-letters", "show"): [(letter,)],
+        ("tokens", "list"): [()],
+        ("webhooks", "list"): [()],
     }
 
 
@@ -158,6 +165,8 @@ SILENT = {
     *(("limit", word) for word in ("set", "rm")),
     *(("workers", word) for word in ("cordon", "uncordon")),
     *(("dead-letters", word) for word in ("replay", "drop")),
+    *(("tokens", word) for word in ("create", "revoke")),
+    *(("webhooks", word) for word in ("set", "rm")),
 }  # fmt: skip
 """Commands that say what they did, and show nothing that was given to others."""
 
@@ -181,7 +190,39 @@ async def test_no_command_prints_a_secret(house: Installation, tmp_path: Path) -
                 if HIDDEN in said.out + said.err:
                     leaks.append((*command, *words, *form))
                 assert form or said.out + said.err, command
-    assert not leaks
+    assert not leaks + await told_by_routes(house, asked)
+
+
+async def told_by_routes(
+    house: Installation, asked: Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]]
+) -> list[str]:
+    """The addresses that tell a secret, of all that can be read."""
+    backend = Backend.of(house.client)
+    backend.settings = house.settings(api_access="open")
+    ids = [id for (id,) in (*asked["show",], *asked["dead-letters", "show"])]
+    refs = [one.ref for one in (jam, arrived, rules[0], nightly, opened)]
+    app, leaks, answered = make_app(backend), [], set()
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as call:
+        for path in {one.path for one in guarded(app) if one.method == "GET"}:
+            for id in ids if "{id}" in path else ids[:1]:
+                for ref in refs if "{ref}" in path else refs[:1]:
+                    address = path.format(id=id, ref=ref, name=asked["workers", "show"][0][0])
+                    said = await call.get(
+                        address,
+                        params={"answered": True, "children": True, "seconds": 0.3, "of": "vault.unlock"},
+                        headers={"last-event-id": "0"},
+                    )
+                    assert said.status_code in (200, 404, 422), (address, said.text)
+                    answered |= {path} if said.status_code == 200 else set()
+                    leaks += [address] if HIDDEN in said.text else []
+    assert {one.path for one in guarded(app) if one.method == "GET"} - answered <= NOTHING_TO_TELL
+    await backend.changes.close()
+    return leaks
+
+
+NOTHING_TO_TELL = {f"/api/v1/limits/{{ref}}{part}" for part in ("", "/holders", "/waiters")}
+"""Routes about what is not there."""
 
 
 async def test_what_is_not_secret_is_shown(house: Installation, tmp_path: Path) -> None:

@@ -33,13 +33,15 @@ from penstock.cli import (
     run,
     schedules,
     services,
+    tokens,
+    webhooks,
     why,
     workflow_control,
     workflows,
 )
-from penstock.cli.explain_errors import explained
 from penstock.cli.output import complain, out
 from penstock.errors import ServersNotReady
+from penstock.service.explain_errors import explained
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -60,7 +62,7 @@ PARTS = {
         why,
         inquiries,
     ),
-    "Look after it": (limits, routes, operations, announce, doctor, dead_letters),
+    "Look after it": (limits, routes, operations, announce, doctor, dead_letters, tokens, webhooks),
 }
 for panel, parts in PARTS.items():
     commands, groups = len(app.registered_commands), len(app.registered_groups)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Annotated
 from uuid import UUID
 
@@ -16,10 +16,8 @@ from penstock.client import dead_letters
 from penstock.client.bulk import Outcome
 from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
-from penstock.messaging.dead_letters import TRIGGER
-from penstock.operate.masking import Masking
 from penstock.store.database import Session
-from penstock.store.dead_letters import DeadLetter, DeadLetterSummary, LetterFilter
+from penstock.store.dead_letters import DeadLetterSummary, LetterFilter
 
 commands = typer.Typer(
     help="Messages that could not be handled: see why, put them back, drop them.", no_args_is_help=True
@@ -88,14 +86,7 @@ def counts(queue: Queue = None, reason: Reason = None, json: Json = False) -> No
 def show(id: Annotated[UUID, typer.Argument(help="A dead letter.")], json: Json = False) -> None:
     """Show one, with its headers and its body."""
 
-    async def work(session: Session) -> DeadLetter:
-        letter = await dead_letters.find(session, id)
-        trigger = letter.headers.get(TRIGGER)
-        if trigger is None:
-            return letter
-        return replace(letter, body=(await Masking.load(session)).text(str(trigger), letter.body))
-
-    found = with_session(work)
+    found = with_session(lambda session: dead_letters.shown(session, id))
     if json:
         json_line(found)
         return

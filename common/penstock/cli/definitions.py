@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -14,14 +13,11 @@ from penstock.cli.command_runner import wake_schedules, with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.routes import warn
 from penstock.client.installation import find_installation
-from penstock.errors import NotFound
 from penstock.language.loading import load_all
-from penstock.operate import routes
+from penstock.operate import definitions as operate
+from penstock.operate import event_rules, routes
 from penstock.operate.apply import Change, register
-from penstock.operate.masking import Masking
 from penstock.operate.routes import RouteUse
-from penstock.store import catalog, rule_errors
-from penstock.store.catalog import Current
 from penstock.store.database import Session
 
 rules = typer.Typer(
@@ -59,12 +55,7 @@ def apply(
 
 
 def _listed(kinds: list[str], json: bool, *columns: str) -> None:
-    _print(with_session(lambda session: _found(session, kinds)), json, *columns)
-
-
-async def _found(session: Session, kinds: list[str]) -> list[dict[str, Any]]:
-    masking = await Masking.load(session)
-    return [_shown(row, masking) for row in await catalog.current(session, kinds)]
+    _print(with_session(lambda session: operate.listed(session, kinds)), json, *columns)
 
 
 def _print(found: list[dict[str, Any]], json: bool, *columns: str) -> None:
@@ -77,16 +68,6 @@ def _print(found: list[dict[str, Any]], json: bool, *columns: str) -> None:
         [(one["ref"], one["enabled"], *(_column(one, c) for c in columns)) for one in found],
         empty="None yet. Register some with `penstock apply FILE`.",
     )
-
-
-def _shown(row: Current, masking: Masking) -> dict[str, Any]:
-    return {
-        "kind": row.kind,
-        "ref": row.ref,
-        "enabled": row.enabled,
-        "digest": row.digest,
-        "definition": masking.definition(row.kind, orjson.loads(row.body)),
-    }
 
 
 def _column(one: dict[str, Any], column: str) -> str:
@@ -117,23 +98,13 @@ def triggers(json: Json = False) -> None:
 def list_rules(json: Json = False) -> None:
     """List rules, and on how many events each has failed."""
 
-    async def work(session: Session) -> list[dict[str, Any]]:
-        failed = {one.rule: one.count for one in await rule_errors.counts(session)}
-        return [{**one, "errors": failed.get(one["ref"], 0)} for one in await _found(session, ["rule"])]
-
-    _print(with_session(work), json, "trigger", "when", "action", "errors")
+    _print(with_session(operate.rules), json, "trigger", "when", "action", "errors")
 
 
 Rule = Annotated[str, typer.Argument(help="The rule's ref, such as shop.charge_big.")]
 
 
-def _change(ref: str, done: str, json: bool, change: Callable[[Session], Awaitable[bool]]) -> None:
-    async def work(session: Session) -> None:
-        if not await change(session):
-            known = "`penstock rules list` shows the rules there are."
-            raise NotFound(f"no rule {ref!r}", hint=await catalog.hint(session, ["rule"], ref, known))
-
-    with_session(work)
+def _changed(ref: str, done: str, json: bool) -> None:
     if json:
         json_line({"rule": ref, "is": done})
     else:
@@ -143,27 +114,28 @@ def _change(ref: str, done: str, json: bool, change: Callable[[Session], Awaitab
 @rules.command()
 def enable(ref: Rule, json: Json = False) -> None:
     """Let a rule match again."""
-    _change(ref, "enabled", json, lambda session: catalog.set_enabled(session, "rule", ref, True))
+    with_session(lambda session: operate.enable_rule(session, ref, True))
+    _changed(ref, "enabled", json)
 
 
 @rules.command()
 def disable(ref: Rule, json: Json = False) -> None:
     """Let a rule match nothing until it is enabled again."""
-    _change(ref, "disabled", json, lambda session: catalog.set_enabled(session, "rule", ref, False))
+    with_session(lambda session: operate.enable_rule(session, ref, False))
+    _changed(ref, "disabled", json)
 
 
 @rules.command()
 def delete(ref: Rule, json: Json = False) -> None:
     """Remove a rule. What it has started goes on."""
-    _change(ref, "deleted", json, lambda session: catalog.delete(session, "rule", ref))
+    with_session(lambda session: operate.delete_rule(session, ref))
+    _changed(ref, "deleted", json)
 
 
 @rules.command()
 def test(event: Annotated[UUID, typer.Argument(help="An event.")], json: Json = False) -> None:
     """Try all rules of an event's trigger on it, starting nothing: which match, which do not, and why."""
-    from penstock.cli.events import tried
-
-    verdicts = with_session(lambda session: tried(session, event))
+    verdicts = with_session(lambda session: event_rules.tried(session, event))
     if json:
         for verdict in verdicts:
             json_line(verdict)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -13,16 +12,14 @@ import typer
 from penstock.cli import execution_filter as of
 from penstock.cli.arguments import parse_params
 from penstock.cli.command_runner import with_client, with_session
-from penstock.cli.executions import described, plain, print_execution
+from penstock.cli.executions import print_execution
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
-from penstock.language.event_rules import compile_rule, evaluate
 from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.graph import Graph
-from penstock.operate.masking import Masking
-from penstock.store import event_list
-from penstock.store import events as store
+from penstock.operate import event_rules
+from penstock.operate.executions import described, plain
 from penstock.store.database import Session
 from penstock.store.event_list import EventFilter
 
@@ -78,12 +75,7 @@ def events(
         key=key,
     )
 
-    async def work(session: Session) -> list[dict[str, Any]]:
-        masking = await Masking.load(session)
-        rows = await event_list.page(session, chosen, before=before, limit=limit)
-        return [{**asdict(r), "payload": masking.payload(r.trigger, orjson.loads(r.payload))} for r in rows]
-
-    rows = with_session(work)
+    rows = with_session(lambda session: event_rules.listed(session, chosen, before=before, limit=limit))
     if json:
         for row in rows:
             json_line(row)
@@ -105,41 +97,6 @@ def _short(payload: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
-async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
-    """Every rule of the event's trigger against the event: which match, which do not, and why. Raises NotFound."""
-    found = await store.read(session, [id], days=3650)
-    if not found:
-        raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
-    event = found[0]
-    payload = orjson.loads(event.payload)
-    enforced = {one.rule: one for one in await store.enforcements(session, id)}
-    verdicts = []
-    for rule in await store.rules(session, [event.trigger], disabled=True, bodies=True):
-        body = orjson.loads(rule.body or "{}")
-        verdict = evaluate(compile_rule(body), event, payload)
-        if verdict.error:
-            said, why = "failed", verdict.error
-        elif not rule.enabled:
-            said, why = "disabled", "the rule is disabled"
-        elif verdict.matched:
-            said, why = "matched", "its condition holds" if body.get("when") else "it has no condition"
-        else:
-            said, why = "no match", f"its condition does not hold: {body.get('when')}"
-        past = enforced.get(rule.ref)
-        verdicts.append(
-            {
-                "rule": rule.ref,
-                "verdict": said,
-                "why": why,
-                "action": rule.action,
-                "execution": past.execution_id if past and past.status == "executed" else None,
-                "enforcement": past.status if past else None,
-                "error": past.error if past else None,
-            }
-        )
-    return verdicts
-
-
 def show(
     id: Annotated[UUID, typer.Argument(help="An execution or an event.")],
     dot: Annotated[
@@ -155,13 +112,10 @@ def show(
         found = await described(session, id)
         if found is not None:
             return found, []
-        stored = await store.read(session, [id], days=3650)
-        if not stored:
+        event = await event_rules.described(session, id)
+        if event is None:
             raise NotFound(f"no execution and no event {id}", hint="`penstock executions` lists the newest.")
-        payload = orjson.loads(stored[0].payload)
-        masking = await Masking.load(session)
-        event = {**asdict(stored[0]), "payload": masking.payload(stored[0].trigger, payload)}
-        return event, await tried(session, id)
+        return event, await event_rules.tried(session, id)
 
     found, verdicts = with_session(work)
     assert found is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 from uuid import UUID
@@ -12,16 +11,13 @@ import typer
 from rich.markup import escape
 
 from penstock.cli import execution_filter as of
-from penstock.cli import workflow_tree
 from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.client.client import Client
-from penstock.language.workflows.progress import TaskProgress
 from penstock.moves import COMPLETED
-from penstock.store import execution_list, inquiries, past_attempts
+from penstock.store import execution_list
 from penstock.store import executions as store
-from penstock.store.database import Session
 from penstock.store.execution_list import ExecutionFilter
 
 
@@ -74,47 +70,6 @@ def executions(
 
 def _took(created: datetime, finished: datetime | None) -> timedelta | None:
     return finished - created if finished else None
-
-
-async def described(session: Session, id: UUID) -> dict[str, Any] | None:
-    """An execution with all its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; and what people told
-    it. None where there is none."""
-    from penstock.language.schemas import mask
-    from penstock.operate.masking import Masking
-
-    rows = await store.find(session, [id])
-    if not rows:
-        return None
-    found = {name: value for name, value in asdict(rows[0]).items() if name != "claim"}
-    for name in ("params", "options", "origin", "result", "error"):
-        found[name] = orjson.loads(found[name]) if found[name] is not None else None
-    definition = found.pop("definition_id")
-    masking = await Masking.load(session)
-    found["params"] = masking.parameters(found["action"], found["params"])
-    inquiry = await inquiries.find(session, id)
-    if inquiry is not None and inquiry.schema is not None:  # its answer became the result
-        found["result"] = mask(found["result"], orjson.loads(inquiry.schema))
-    found["graph"] = await workflow_tree.graph_of(session, definition)
-    found["tasks"] = (
-        [] if found["graph"] is None else await workflow_tree.tree(session, rows[0], found["graph"])
-    )
-    found["waited"], found["ran"] = await store.waited_and_ran(session, rows[0])
-    found["told"] = await workflow_tree.sent_commands(session, id)
-    found["attempts"] = [
-        {**asdict(row), "error": orjson.loads(row.error) if row.error else None}
-        for row in await past_attempts.attempts(session, rows[0])
-    ]
-    return found
-
-
-def plain(found: dict[str, Any]) -> dict[str, Any]:
-    """The same as JSON: the tasks as a tree, and the names of those on the critical path."""
-    tasks: list[TaskProgress] = found["tasks"]
-    whole = {name: value for name, value in found.items() if name not in ("graph", "tasks")}
-    if found["graph"] is None:
-        return whole
-    path = [task.name for task in tasks if task.critical]
-    return whole | {"tasks": [task.as_json() for task in tasks], "critical_path": path}
 
 
 def print_execution(found: dict[str, Any]) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 from uuid import UUID
 
-import orjson
 import typer
 
 from penstock.cli.arguments import parse_value
@@ -14,8 +12,6 @@ from penstock.cli.command_runner import ME, with_client, with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.client import inquiries as store
 from penstock.client.client import Client
-from penstock.language.schemas import mask
-from penstock.store.inquiries import Inquiry
 
 
 def inquiries(
@@ -25,7 +21,6 @@ def inquiries(
 ) -> None:
     """List what executions wait to be told."""
     rows = with_session(lambda session: store.listed(session, answered=every, assignee=assignee))
-    rows = [replace(row, response=_masked(row)) for row in rows]
     if json:
         for row in rows:
             json_line(row)
@@ -35,12 +30,6 @@ def inquiries(
         [(r.execution_id, r.status, r.assignee, r.prompt, r.due_at, r.response) for r in rows],
         empty="Nobody is asked anything.",
     )
-
-
-def _masked(row: Inquiry) -> str | None:
-    if row.response is None or row.schema is None:
-        return row.response
-    return orjson.dumps(mask(orjson.loads(row.response), orjson.loads(row.schema))).decode()
 
 
 def answer(

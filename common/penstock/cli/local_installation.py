@@ -1,9 +1,10 @@
-"""Everything on one machine, nothing to install: an embedded PostgreSQL, an executor and a worker in this process."""
+"""Everything on one machine, nothing to install: an embedded PostgreSQL, an executor, a worker and an API in this process."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from penstock.language.loading import load_all
 from penstock.operate.apply import Change, register
 from penstock.service import embedded
 from penstock.service.assembly import Stop, configure_logging
-from penstock.settings import Settings
+from penstock.settings import LOOPBACK, Settings
 from penstock.store import migrate
 from penstock.store.database import Database
 
@@ -45,7 +46,8 @@ class LocalInstallation:
         where = "embedded PostgreSQL" if "PENSTOCK_DATABASE_URL" not in os.environ else "PostgreSQL"
         carries = "RabbitMQ" if self.settings.broker_url else "PostgreSQL"
         parts = "executor and worker" if self.worker else "executor (no worker: give --module)"
-        return f"{where}, messages by {carries}, {parts}, {len(self.changes)} definitions"
+        address = f"http://{self.settings.api_host}:{self.settings.api_port}"
+        return f"{where}, messages by {carries}, {parts}, API on {address}, {len(self.changes)} definitions"
 
     @classmethod
     @asynccontextmanager
@@ -65,7 +67,7 @@ class LocalInstallation:
                 server = await asyncio.to_thread(embedded.start, home.resolve(), fresh=fresh)
                 stack.push_async_callback(asyncio.to_thread, server.release)
                 given["database_url"] = SecretStr(server.dsn)
-            settings = settings_.load(modules=",".join(modules), **given)
+            settings = _with_an_address(settings_.load(modules=",".join(modules), **given))
             configure_logging(settings, service="dev")
             await migrate.upgrade(settings)
             definitions = load_all(settings.modules)
@@ -75,7 +77,7 @@ class LocalInstallation:
             finally:
                 await database.close()
             stop = Stop()
-            names = ["executor", *(["worker"] if definitions.actions else [])]
+            names = ["executor", *(["worker"] if definitions.actions else []), "api"]
             # One port for one service: the others of this process take any that is free.
             beside = settings.model_copy(update={"port": 0})
             running = [
@@ -88,3 +90,26 @@ class LocalInstallation:
             finally:
                 stop.ask()
                 await asyncio.gather(*running)
+
+
+def _with_an_address(settings: Settings) -> Settings:
+    """Where the API answers: as is set; else open to this machine alone, and on any free port if that of the default is
+    taken."""
+    chosen: dict[str, Any] = {}
+    if "api_access" not in settings.model_fields_set and settings.api_host in LOOPBACK:
+        chosen["api_access"] = "open"
+    if settings.api_port == 0 or ("api_port" not in settings.model_fields_set and _taken(settings)):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            chosen["api_port"] = free.getsockname()[1]
+    return settings.model_copy(update=chosen)
+
+
+def _taken(settings: Settings) -> bool:
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((settings.api_host, settings.api_port))
+        except OSError:
+            return True
+        return False

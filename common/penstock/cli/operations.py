@@ -11,10 +11,10 @@ import typer
 
 from penstock.cli.command_runner import with_parts, with_session
 from penstock.cli.output import Json, err, fields, json_line, out, span, table
-from penstock.errors import NotFound
 from penstock.language import labels
 from penstock.operate import check as checks
 from penstock.operate import repair as repairs
+from penstock.operate import workers as operate_workers
 from penstock.store import processes
 from penstock.store.processes import Process
 
@@ -110,11 +110,7 @@ def _document(process: Process) -> dict[str, Any]:
 @workers.command()
 def show(name: Annotated[str, typer.Argument(help="The name of a worker.")], json: Json = False) -> None:
     """One worker: what it serves and runs, and how its task executors do, as its last heartbeat said."""
-    found = [
-        one for one in with_session(lambda session: processes.all(session, "worker")) if one.name == name
-    ]
-    if not found:
-        raise NotFound(f"no worker {name!r}", hint="`penstock workers list` shows them.")
+    found = with_session(lambda session: operate_workers.named(session, name))
     for process in map(_document, found):
         if json:
             json_line(process)
@@ -152,9 +148,7 @@ Names = Annotated[list[str], typer.Argument(help="Names of workers.")]
 @workers.command()
 def cordon(names: Names, json: Json = False) -> None:
     """Let workers take no new work. What runs goes on."""
-    done = with_session(lambda session: processes.cordon(session, names))
-    if not done:
-        raise NotFound("no active worker of that name", hint="`penstock workers list` shows them.")
+    done = with_session(lambda session: operate_workers.cordon(session, names))
     if json:
         json_line({"cordoned": done})
     else:
@@ -164,9 +158,7 @@ def cordon(names: Names, json: Json = False) -> None:
 @workers.command()
 def uncordon(names: Names, json: Json = False) -> None:
     """Let workers take work again."""
-    done = with_session(lambda session: processes.uncordon(session, names))
-    if not done:
-        raise NotFound("no cordoned worker of that name", hint="`penstock workers list` shows them.")
+    done = with_session(lambda session: operate_workers.uncordon(session, names))
     if json:
         json_line({"in_service": done})
     else:

@@ -15,7 +15,7 @@ from penstock.cli.arguments import parse_params
 from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, err, json_line, out
 from penstock.client.client import Client
-from penstock.errors import ConnectionFailed, InvalidInput
+from penstock.errors import ConnectionFailed
 from penstock.store import catalog, processes
 
 PATIENCE = 3.0
@@ -46,11 +46,7 @@ def run(
     given = parse_params(params or [])
 
     async def work(client: Client) -> tuple[UUID, Any]:
-        try:
-            id = await client.start(ref, given, key=key, delay=delay, priority=priority, tenant=tenant)
-        except InvalidInput as error:
-            error.hint = error.hint or await _what_it_takes(client, ref)
-            raise
+        id = await client.start(ref, given, key=key, delay=delay, priority=priority, tenant=tenant)
         if not wait:
             return id, None
         err.print(f"[dim]execution {id}[/dim]")
@@ -63,18 +59,6 @@ def run(
         out.print_json(orjson.dumps(result).decode())
     else:
         out.print(f"Execution {id} is requested. See it with: penstock show {id}")
-
-
-async def _what_it_takes(client: Client, ref: str) -> str:
-    """The parameters of an action, for somebody who gave it other ones."""
-    [row] = await catalog.current(client.session, ["action", "workflow"], [ref])
-    schema = orjson.loads(row.body).get("parameters") or {}
-    required = schema.get("required", [])
-    names = [
-        f"{name}={part.get('type', 'any')}" + ("" if name in required else " (optional)")
-        for name, part in schema.get("properties", {}).items()
-    ]
-    return f"It takes: {', '.join(names) or 'nothing'}."
 
 
 async def _result(client: Client, ref: str, id: UUID, timeout: float | None) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import orjson
 import typer
 
 from penstock.cli.arguments import parse_params
@@ -12,14 +11,9 @@ from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, json_line, out
 from penstock.cli.schedule_views import Ref, shown
 from penstock.client.client import Client
-from penstock.errors import Conflict, InvalidInput, NotFound
-from penstock.language.definitions import Schedule
-from penstock.language.definitions.declaration import declare
-from penstock.language.sources import Source
 from penstock.operate.apply import Change
 from penstock.store.schedules.reading import ScheduleState
 
-WHEN = ("cron", "every", "at", "rrule")
 MISSED = ("grace", "delay", "catch_up", "at_most", "spread")
 DURATION = 'Such as "30s" or "5m".'
 
@@ -65,43 +59,19 @@ def _declare(
     }  # fmt: skip
     late = dict(zip(MISSED, (grace, delay, catch_up, at_most, spread), strict=True))
     late["policy"] = missed
+    given["missed"] = {name: value for name, value in late.items() if value is not None} or None
     given = {name: value for name, value in given.items() if value is not None}
-    late = {name: value for name, value in late.items() if value is not None}
-    creating = context.info_name == "create"
-    change, row = with_client(lambda client: _put(client, ref, given, late, creating))
+
+    async def work(client: Client) -> tuple[Change, ScheduleState]:
+        put = client.schedules.create if context.info_name == "create" else client.schedules.update
+        return await put(ref, given), await client.schedules.get(ref)
+
+    change, row = with_client(work)
     if json:
         json_line({**shown(row), "what": change.what})
         return
     due = f" It fires next at {shown(row)['next']}." if row.next_due else ""
     out.print(f"Schedule {ref} is {change.what}.{due}", markup=False)
-
-
-async def _put(
-    client: Client, ref: str, given: dict[str, Any], late: dict[str, Any], creating: bool
-) -> tuple[Change, ScheduleState]:
-    try:
-        before = await client.schedules.get(ref)
-    except NotFound as error:
-        if not creating:
-            error.hint = f"Make it with `penstock schedule create {ref} ...`."
-            raise
-        if "action" not in given:
-            raise InvalidInput("a schedule needs --action", hint="`penstock actions` lists them.") from None
-        body: dict[str, Any] = {"ref": ref}
-    else:
-        if creating:
-            hint = f"Change it with `penstock schedule update {ref} ...`."
-            raise Conflict(f"there is a schedule {ref}", hint=hint)
-        body = orjson.loads(before.body)
-        if "enabled" in given:
-            raise InvalidInput("--disabled is for new ones", hint=f"penstock schedule disable {ref}")
-        if any(name in given for name in WHEN):
-            body = {name: value for name, value in body.items() if name not in WHEN}
-    body |= given
-    if late:
-        body["missed"] = {**body.get("missed", {}), **late}
-    [change] = await client.schedules.put(declare(Schedule, body, Source("command line", 0)))
-    return change, await client.schedules.get(ref)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""Commands that run services: executor, worker, dev, migrate."""
+"""Commands that run services: executor, worker, api, dev, migrate."""
 
 from __future__ import annotations
 
@@ -83,6 +83,19 @@ def worker(
     )
 
 
+def api(
+    host: Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 if not given.")] = None,
+    port: Annotated[int | None, typer.Option(help="Its port; 8000 if not given.")] = None,
+    name: Annotated[str | None, typer.Option(help="What people call this replica.")] = None,
+    health_port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
+    wait: Wait = None,
+) -> None:
+    """Run an HTTP API. Run as many as you like behind any load balancer: they are identical.
+
+    Nothing is answered without a token: `penstock tokens create` makes one."""
+    _serve("api", wait=wait, api_host=host, api_port=port, name=name, port=health_port)
+
+
 def migrate(
     check: Annotated[bool, typer.Option("--check", help="Only say whether something is to be done.")] = False,
     json: Json = False,
@@ -144,5 +157,5 @@ def dev(
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (dev, executor, worker, migrate):
+    for command in (dev, executor, worker, api, migrate):
         app.command()(command)

@@ -7,18 +7,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out, table
-from penstock.errors import InvalidInput, NotFound
-from penstock.language.workflows import Workflow, from_body, from_yaml, to_yaml
+from penstock.errors import InvalidInput
+from penstock.language.workflows import Workflow, from_yaml, to_yaml
 from penstock.language.workflows.diagram import to_dot, to_mermaid
-from penstock.language.workflows.diff import Difference, diff
+from penstock.language.workflows.diff import Difference
 from penstock.language.workflows.graph import Graph
+from penstock.operate import workflows as operate
 from penstock.operate.masking import Masking
-from penstock.store import catalog
 from penstock.store.database import Session
 
 DIGEST = re.compile(r"[0-9a-fA-F]{4,64}")
@@ -28,15 +27,6 @@ SHORT = 12
 workflows = typer.Typer(help="Show and compare workflows.", no_args_is_help=True)
 
 Ref = Annotated[str, typer.Argument(help="The workflow's ref, such as shop.fulfil.")]
-
-
-async def current(session: Session, ref: str, masking: Masking | None = None) -> Workflow:
-    """The current version of a workflow, to be shown where it is masked. Raises NotFound."""
-    rows = await catalog.current(session, ["workflow"], [ref])
-    if not rows:
-        raise _missing(ref)
-    body = orjson.loads(rows[0].body)
-    return from_body(body if masking is None else masking.definition("workflow", body))
 
 
 @workflows.command()
@@ -54,7 +44,7 @@ def show(
         )
 
     async def work(session: Session) -> Workflow:
-        return await current(session, ref, await Masking.load(session))
+        return await operate.current(session, ref, await Masking.load(session))
 
     workflow = with_session(work)
     if json:
@@ -69,9 +59,7 @@ def show(
 @workflows.command()
 def versions(ref: Ref, json: Json = False) -> None:
     """List the versions of a workflow, the newest first. A run keeps the one that it began with."""
-    rows = with_session(lambda session: catalog.history(session, "workflow", ref))
-    if not rows:
-        raise _missing(ref)
+    rows = with_session(lambda session: operate.versions(session, ref))
     if json:
         for row in rows:
             json_line({name: value for name, value in asdict(row).items() if name != "body"})
@@ -96,11 +84,10 @@ def compare(
 
     async def work(session: Session) -> list[Difference]:
         if new is None:
-            before, after = await current(session, ref), await _version(session, ref, old)
+            before, after = await operate.current(session, ref), await _version(session, ref, old)
         else:
             before, after = await _version(session, ref, old), await _version(session, ref, new)
-        masking = await Masking.load(session)
-        return masking.differences(diff(before, after), before.body(), after.body())
+        return await operate.differences(session, before, after)
 
     found = with_session(work)
     if json:
@@ -113,18 +100,8 @@ def compare(
 async def _version(session: Session, ref: str, word: str) -> Workflow:
     """The version of this digest, which may be shortened, or what is in the file of this name. Raises NotFound."""
     if DIGEST.fullmatch(word) and not Path(word).exists():
-        found = await catalog.history(session, "workflow", ref, word.lower())
-        if len(found) == 1:
-            return from_body(orjson.loads(found[0].body))
-        raise NotFound(
-            f"{'several versions' if found else 'no version'} of {ref} begin with {word}",
-            hint=f"`penstock workflow versions {ref}` lists them.",
-        )
+        return await operate.version(session, ref, word.lower())
     return from_yaml(_text(Path(word)), word)
-
-
-def _missing(ref: str) -> NotFound:
-    return NotFound(f"no workflow {ref!r}", hint="`penstock actions` lists actions and workflows.")
 
 
 def _text(file: Path) -> str:

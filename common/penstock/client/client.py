@@ -23,10 +23,11 @@ from penstock.client.result_watch import ResultWatch
 from penstock.client.schedules import Schedules
 from penstock.client.starts import Request, Starts
 from penstock.client.wrong_clock import with_new_ids
-from penstock.errors import Conflict, NotFound, WrongClock
+from penstock.errors import Conflict, WrongClock
 from penstock.ids import new_id
 from penstock.messaging import broadcast
 from penstock.messaging.outbox import Publisher
+from penstock.operate.executions import one
 from penstock.operate.why import Why, why
 from penstock.service.assembly import make_transport
 from penstock.settings import Settings
@@ -43,7 +44,7 @@ class Client:
         self.settings = settings
         self.database = database
         self.session: Session = database.session()
-        self._publisher = publisher
+        self.publisher = publisher
         self._submit_sessions = [database.session(), database.session()]
         self._turn = 0
         self._submissions: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
@@ -67,10 +68,14 @@ class Client:
             await transport.open()
             yield client
         finally:
-            await client._watch.close()
+            await client.close()
             await publisher.close()
             await transport.close()
             await database.close()
+
+    async def close(self) -> None:
+        """Tell whoever still waits for a result that nobody looks any more. Whoever made the connections closes them."""
+        await self._watch.close()
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -86,15 +91,17 @@ class Client:
         at: datetime | None = None,
         expires_at: datetime | None = None,
         options: Mapping[str, Any] | None = None,
+        by: str | None = None,
         connection: Any = None,
     ) -> UUID:
         """Start an action or workflow; returns the id of its execution once it is durably stored.
 
         `key`: the same key again gives the same execution (Conflict if the parameters differ). `delay` (seconds) or
-        `at` put the start off; an execution that has not started by `expires_at` ends as timeout. `connection`: an
-        open asyncpg transaction of yours to submit in; it is published when a relay finds it after your commit.
+        `at` put the start off; an execution that has not started by `expires_at` ends as timeout. `by`: who starts it, kept
+        as its origin. `connection`: an open asyncpg transaction of yours to submit in; it is published when a relay finds it
+        after your commit.
         Raises NotFound, InvalidInput, Conflict."""
-        request = Request(ref, params, key, tenant, priority, delay, at, expires_at, options)
+        request = Request(ref, params, key, tenant, priority, delay, at, expires_at, options, by)
         submission = await self._starts.prepare(request)
         if connection is not None:
             [answer] = await self._write_in(CallerTransaction(connection), [submission])
@@ -134,9 +141,9 @@ class Client:
                 raise
 
         tx, answered = await retried(write, deadline=30)
-        self._publisher.publish(tx.staged)
+        self.publisher.publish(tx.staged)
         if any(submission.not_before for submission in group):
-            await broadcast.due_sooner(self._publisher.transport, "timers")
+            await broadcast.due_sooner(self.publisher.transport, "timers")
         return answered
 
     async def _write_in(
@@ -179,10 +186,7 @@ class Client:
 
     async def get(self, id: UUID) -> Execution:
         """The execution as it is now. Raises NotFound."""
-        rows = await executions.find(self.session, [id])
-        if not rows:
-            raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
-        return rows[0]
+        return await one(self.session, id)
 
     async def history(self, id: UUID) -> list[Move]:
         """Every status it ever had, oldest first. Raises NotFound."""
@@ -206,8 +210,8 @@ class Client:
                 return tx, await executions.cancel(tx, ids, reason)
 
         tx, told = await retried(ask, deadline=30)  # whom it told already is left alone the second time
-        self._publisher.publish(tx.staged)
-        await broadcast.cancel_requested(self._publisher.transport, tx.canceling)
+        self.publisher.publish(tx.staged)
+        await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
         return told
 
     async def command(
@@ -224,7 +228,7 @@ class Client:
         and why, and obeyed under the workflow's lock. Raises Conflict if the workflow does not run."""
         async with self.session.transaction() as tx:
             await commands.command(tx, id, kind, task=task, value=value, by=by, reason=reason)
-        self._publisher.publish(tx.staged)
+        self.publisher.publish(tx.staged)
 
     async def rerun(
         self,
@@ -254,18 +258,18 @@ class Client:
             return tx
 
         tx = await retried(write, deadline=30)
-        self._publisher.publish(tx.staged)
+        self.publisher.publish(tx.staged)
         return new
 
     async def answer(self, id: UUID, response: Any, *, by: str) -> None:
         """Answer the inquiry that an execution waits for; the answer becomes its result. Raises NotFound,
         InvalidInput, Conflict."""
-        self._publisher.publish(await inquiries.answer(self.session, id, response, by))
+        self.publisher.publish(await inquiries.answer(self.session, id, response, by))
 
     def publish_staged(self, tx: Transaction) -> None:
         """Publish what a transaction on this client's session has staged and committed."""
-        self._publisher.publish(tx.staged)
+        self.publisher.publish(tx.staged)
 
     async def flush(self) -> None:
         """Wait until all that was submitted is published."""
-        await self._publisher.flush()
+        await self.publisher.flush()

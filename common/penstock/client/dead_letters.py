@@ -8,7 +8,7 @@ change nothing.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import orjson
@@ -20,6 +20,7 @@ from penstock.errors import Conflict, NotFound, PenstockError, Undecodable
 from penstock.messaging import envelope
 from penstock.messaging.dead_letters import APP, TRIGGER
 from penstock.moves import FINAL
+from penstock.operate.masking import Masking
 from penstock.store import dead_letters, events, executions, outbox, queues
 from penstock.store.database import Session, Transaction, retried
 from penstock.store.dead_letters import DeadLetter, DeadLetterSummary, LetterCount, LetterFilter
@@ -53,6 +54,15 @@ async def find(session: Session, id: UUID) -> DeadLetter:
     if letter is None:
         raise NotFound(f"no dead letter {id}", hint="`penstock dead-letters list` shows them.")
     return letter
+
+
+async def shown(session: Session, id: UUID) -> DeadLetter:
+    """The same with what its trigger's schema marks as secret masked. Raises NotFound."""
+    letter = await find(session, id)
+    trigger = letter.headers.get(TRIGGER)
+    if trigger is None:
+        return letter
+    return replace(letter, body=(await Masking.load(session)).text(str(trigger), letter.body))
 
 
 async def drop(session: Session, chosen: LetterFilter, *, dry_run: bool = False) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from uuid import UUID
 
 import orjson
 
 from penstock.errors import Conflict, InvalidInput, NotFound
-from penstock.language.schemas import Schema
+from penstock.language.schemas import Schema, mask
 from penstock.store import inquiries
 from penstock.store.database import Session, Transaction, backoff
 from penstock.store.inquiries import Inquiry
@@ -15,10 +17,22 @@ from penstock.store.staged_messages import StagedMessage
 
 
 async def listed(
-    session: Session, *, answered: bool = False, assignee: str | None = None, limit: int = 100
+    session: Session,
+    *,
+    answered: bool = False,
+    assignee: str | None = None,
+    limit: int = 100,
+    tenants: Collection[str] | None = None,
 ) -> list[Inquiry]:
-    """Open inquiries, newest first; with `answered` the others too."""
-    return await inquiries.newest(session, answered=answered, assignee=assignee, limit=limit)
+    """Open inquiries, newest first; with `answered` the others too, secrets of their answers masked."""
+    rows = await inquiries.newest(session, answered=answered, assignee=assignee, limit=limit, tenants=tenants)
+    return [replace(row, response=_masked(row)) for row in rows]
+
+
+def _masked(row: Inquiry) -> str | None:
+    if row.response is None or row.schema is None:
+        return row.response
+    return orjson.dumps(mask(orjson.loads(row.response), orjson.loads(row.schema))).decode()
 
 
 async def answer(session: Session, execution: UUID, response: object, by: str) -> list[StagedMessage]:

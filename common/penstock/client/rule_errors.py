@@ -11,6 +11,7 @@ import orjson
 
 from penstock.client.client import Client
 from penstock.language.event_rules import evaluate
+from penstock.operate.event_rules import KEPT_DAYS
 from penstock.store import events, rule_errors, rule_matches
 from penstock.store.database import Session, Transaction, retried
 from penstock.store.events import Event, NewEnforcement
@@ -18,8 +19,6 @@ from penstock.store.rule_errors import Place, RuleError
 
 BATCH = 200
 """Of one transaction."""
-KEPT_DAYS = 3650
-"""However long ago an event was: where its day was dropped it is not found."""
 
 
 @dataclass(frozen=True, slots=True)

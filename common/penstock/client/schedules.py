@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
+from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.definitions import Schedule
+from penstock.language.definitions.declaration import declare
 from penstock.language.loading import Definitions
 from penstock.language.schedules import Preview
 from penstock.language.schedules.compiled_schedule import TICK, CompiledSchedule, compile_schedule
+from penstock.language.sources import Source
 from penstock.messaging import broadcast
 from penstock.messaging.outbox import Publisher
 from penstock.operate.apply import Change, register
@@ -21,6 +24,8 @@ from penstock.store.schedules.backfill import BackfillFire
 from penstock.store.schedules.reading import Fire, FireStats, ScheduleState
 
 T = TypeVar("T")
+WHEN = ("cron", "every", "at", "rrule")
+"""Options of which a schedule has one: another one replaces it."""
 
 
 class Schedules:
@@ -47,6 +52,36 @@ class Schedules:
         done = await register(self._session, Definitions(declared))
         await broadcast.due_sooner(self._publisher.transport, "schedules")
         return done
+
+    async def create(self, ref: str, options: Mapping[str, Any]) -> Change:
+        """Make a schedule with the options of `Schedule`. Raises Conflict if there is one, InvalidInput, DefinitionError."""
+        if await reading.listed(self._session, ref):
+            hint = f"Change it with `penstock schedule update {ref} ...`."
+            raise Conflict(f"there is a schedule {ref}", hint=hint)
+        if "action" not in options:
+            raise InvalidInput("a schedule needs an action", hint="`penstock actions` lists them.")
+        return await self._declare({"ref": ref, **options})
+
+    async def update(self, ref: str, options: Mapping[str, Any]) -> Change:
+        """Change what is given of a schedule; the rest stays. Raises NotFound, InvalidInput, DefinitionError."""
+        try:
+            body = orjson.loads((await self.get(ref)).body)
+        except NotFound as error:
+            error.hint = f"Make it with `penstock schedule create {ref} ...`."
+            raise
+        if "enabled" in options:
+            raise InvalidInput(
+                "whether it is enabled is said apart", hint=f"penstock schedule disable {ref} (or enable)"
+            )
+        if any(name in options for name in WHEN):
+            body = {name: value for name, value in body.items() if name not in WHEN}
+        if "missed" in options:
+            options = {**options, "missed": {**body.get("missed", {}), **options["missed"]}}
+        return await self._declare({**body, **options})
+
+    async def _declare(self, body: Mapping[str, Any]) -> Change:
+        [change] = await self.put(declare(Schedule, dict(body), Source("schedule", 0)))
+        return change
 
     async def preview(self, ref: str, count: int = 10) -> list[Preview]:
         """The next fires, as if it were enabled, with what the clocks of its zone do to them."""

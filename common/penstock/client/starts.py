@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from penstock.errors import NotFound
+from penstock.errors import InvalidInput, NotFound
 from penstock.ids import new_id
 from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
@@ -32,6 +32,7 @@ class Request:
     at: datetime | None = None
     expires_at: datetime | None = None
     options: Mapping[str, Any] | None = None
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Target:
 
     definition: int
     schema: Schema
+    takes: str
+    """The parameters, for somebody who gave other ones."""
 
 
 class Starts:
@@ -60,7 +63,11 @@ class Starts:
         if request.key is not None:
             check_name(request.key, "the key")
         target = self._targets.get(ref) or await self._look_up(ref)
-        body = target.schema.check(dict(request.params or {}), cap=session.settings.payload_cap).decode()
+        try:
+            body = target.schema.check(dict(request.params or {}), cap=session.settings.payload_cap).decode()
+        except InvalidInput as error:
+            error.hint = error.hint or target.takes
+            raise
         name = namespaces.name(request.tenant, ref)
         namespace = session.cache.get(("namespace", name))
         if namespace is None:
@@ -78,6 +85,7 @@ class Starts:
             params=body,
             tenant=request.tenant,
             options=orjson.dumps(request.options).decode() if request.options else None,
+            origin=orjson.dumps({"by": request.by}).decode() if request.by else None,
             priority=request.priority,
             not_before=at,
             expires=request.expires_at,
@@ -95,6 +103,16 @@ class Starts:
         current = found[0]
         if not current.enabled:
             raise NotFound(f"{ref} is retired", hint=f"Bring it back with `penstock retire --undo {ref}`.")
-        target = Target(current.definition_id, Schema(orjson.loads(current.body).get("parameters")))
+        parameters = orjson.loads(current.body).get("parameters")
+        target = Target(current.definition_id, Schema(parameters), _takes(parameters or {}))
         self._targets[ref] = target
         return target
+
+
+def _takes(parameters: Mapping[str, Any]) -> str:
+    required = parameters.get("required", [])
+    names = [
+        f"{name}={part.get('type', 'any')}" + ("" if name in required else " (optional)")
+        for name, part in parameters.get("properties", {}).items()
+    ]
+    return f"It takes: {', '.join(names) or 'nothing'}."

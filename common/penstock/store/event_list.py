@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,8 @@ from penstock.store.rows import rows_as
 @dataclass(frozen=True, slots=True)
 class EventFilter:
     """Which events: all, or those that are like everything that is given. `since` and `until` (aware) bound when they were
-    stored; `payload` are names and values that theirs has, among others; `key` is their message id."""
+    stored; `payload` are names and values that theirs has, among others; `key` is their message id. `tenants`: only those of
+    these, whatever else is asked for."""
 
     trigger: str | None = None
     tenant: str | None = None
@@ -28,6 +29,7 @@ class EventFilter:
     until: datetime | None = None
     payload: Mapping[str, Any] | None = None
     key: str | None = None
+    tenants: Collection[str] | None = None
 
 
 @dataclass(slots=True)
@@ -56,6 +58,7 @@ where ($1::text is null or e.trigger = $1) and ($2::text is null or e.tenant = $
         select k.event_id from event_key k
         where k.message_id = $9 and ($1::text is null or k.trigger = $1) and ($2::text is null or k.tenant = $2))))
     and ($10::uuid is null or e.id < $10)
+    and ($12::text[] is null or e.tenant = any($12))
 order by e.id desc limit $11
 """
 
@@ -77,5 +80,6 @@ async def page(
         chosen.key,
         before,
         limit,
+        None if chosen.tenants is None else list(chosen.tenants),
     )
     return rows_as(ListedEvent, rows)

@@ -23,11 +23,13 @@ class ExecutionFilter:
     """Which executions: all that nothing belongs to, or those of them that are like everything that is given. `since` and
     `until` (aware) bound when they were made; `params` are parameters that they have, among others; `event` is the one that
     started them, `parent` the workflow whose tasks they are; `key` is their idempotency key, of `tenant` (or public).
+    `tenants`: only those of these, whatever else is asked for.
     `ended`: only those that have ended, or that have not. `children`: the tasks of workflows, too."""
 
     status: Collection[str] | None = None
     action: str | None = None
     tenant: str | None = None
+    tenants: Collection[str] | None = None
     since: datetime | None = None
     until: datetime | None = None
     params: Mapping[str, Any] | None = None
@@ -69,21 +71,23 @@ where {ALIKE}
     and ($11::text is null or n.name ^@ ($11 || '::')) and ($12::text is null or n.action = $12)
     and ($13::jsonb is null or exists (select from payload p where p.execution_id = x.id and p.params @> $13))
     and ($14::boolean is null or (x.finished_at is not null) = $14)
+    and ($15::text[] is null or split_part(n.name, '::', 1) = any($15))
 """
 ARCHIVED = f"""
 from archive x
 where {ALIKE}
     and ($11::text is null or x.namespace ^@ ($11 || '::')) and ($12::text is null or x.action = $12)
     and ($13::jsonb is null or x.params @> $13) and coalesce($14, true)
+    and ($15::text[] is null or split_part(x.namespace, '::', 1) = any($15))
 """
 PAGE = f"""
 select * from (
     (select x.id, x.status, n.action, n.name as namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item
-    {OPEN} order by x.id desc limit $15)
+    {OPEN} order by x.id desc limit $16)
     union all
     (select x.id, x.status, x.action, x.namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item
-    {ARCHIVED} order by x.id desc limit $15)
-) y order by id desc limit $15
+    {ARCHIVED} order by x.id desc limit $16)
+) y order by id desc limit $16
 """
 
 
@@ -123,4 +127,5 @@ def _given(chosen: ExecutionFilter, before: UUID | None) -> tuple[Any, ...]:
         chosen.action,
         orjson.dumps(chosen.params).decode() if chosen.params else None,
         chosen.ended,
+        None if chosen.tenants is None else list(chosen.tenants),
     )

@@ -184,6 +184,18 @@ async def find(session: Session | Transaction, ids: Sequence[UUID]) -> list[Exec
     return rows_as(Execution, await session.fetch(FIND, list(ids)))
 
 
+TENANT = """
+select split_part(n.name, '::', 1) as tenant from execution e join namespace n on n.id = e.namespace_id where e.id = $1
+union all
+select split_part(namespace, '::', 1) from archive where id = $1
+"""
+
+
+async def tenant(session: Session, id: UUID) -> str | None:
+    """Whose it is. None where there is no such execution."""
+    return next((str(row["tenant"]) for row in await session.fetch(TENANT, id)), None)
+
+
 @dataclass(slots=True)
 class ExecutionEnd:
     """How an execution ended. `result` and `error` are JSON."""

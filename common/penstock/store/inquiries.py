@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -29,14 +30,20 @@ class Inquiry:
 LIST = """
 select execution_id, status, prompt, assignee, schema::text as schema, due_at, created_at, answered_at, responder,
     response::text as response
-from inquiry where ($1 or status = 'created') and ($2::text is null or assignee = $2)
+from inquiry i where ($1 or status = 'created') and ($2::text is null or assignee = $2)
+    and ($4::text[] is null or exists (select from execution e join namespace n on n.id = e.namespace_id
+        where e.id = i.execution_id and split_part(n.name, '::', 1) = any ($4)))
 order by created_at desc limit $3
 """
 
 
-async def newest(session: Session, *, answered: bool, assignee: str | None, limit: int) -> list[Inquiry]:
-    """Open ones (with `answered` the others too) that ask somebody, or anybody, newest first."""
-    return rows_as(Inquiry, await session.fetch(LIST, answered, assignee, limit))
+async def newest(
+    session: Session, *, answered: bool, assignee: str | None, limit: int, tenants: Collection[str] | None
+) -> list[Inquiry]:
+    """Open ones (with `answered` the others too) that ask somebody, or anybody, newest first. Of all tenants; or of these,
+    and then only those of executions that are not archived."""
+    wanted = None if tenants is None else list(tenants)
+    return rows_as(Inquiry, await session.fetch(LIST, answered, assignee, limit, wanted))
 
 
 FIND = """

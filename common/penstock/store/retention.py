@@ -22,6 +22,7 @@ KEYS = {
     "idempotency": ("created_at", ("tenant", "key")),
     "enforcement": ("created_at", ("event_id", "rule")),
     "workflow_command": ("created_at", ("id",)),
+    "audit": ("at", ("id",)),
 }
 """Tables without partitions: the instant by which a row is old, and the key of a row."""
 INSTANTS = {**{f"{table}_default": at for table, at in PARTITIONED.items()}, "dead_letter": "last_at"}

@@ -47,6 +47,7 @@ def keyed(settings: Settings) -> Mapping[str, int]:
         # No longer than the archive: an enforcement says that its execution is somewhere.
         "enforcement": min(keys, settings.archive_retention_days),
         "workflow_command": settings.archive_retention_days,
+        "audit": settings.archive_retention_days,
     }
 
 

@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from penstock.cli import app
-from penstock.cli.explain_errors import explained
 from penstock.errors import NotFound
+from penstock.service.explain_errors import explained
 from tests.penstock.cli.commands import penstock
 
 HOPELESS = "postgresql://nobody:hidden@127.0.0.1:1/nowhere"

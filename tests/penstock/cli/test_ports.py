@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import urllib.request
 from asyncio import to_thread
@@ -42,7 +43,7 @@ async def test_a_port_that_is_taken_is_named_with_the_setting(house: Installatio
     assert "PENSTOCK_PORT" in str(caught.value.hint)
 
 
-async def test_dev_with_a_port_listens_on_it_and_runs_both_services(
+async def test_dev_with_a_port_listens_on_it_and_runs_all_services(
     named: str, tmp_path: Path, taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as free:
@@ -52,11 +53,15 @@ async def test_dev_with_a_port_listens_on_it_and_runs_both_services(
     monkeypatch.setenv("PENSTOCK_HOST", "127.0.0.1")
     monkeypatch.setenv("PENSTOCK_GRACE", "1")
     (tmp_path / "ports_of_dev.py").write_text(MODULE)
-    async with LocalInstallation.started(tmp_path, modules=[str(tmp_path / "ports_of_dev.py")]):
+    async with LocalInstallation.started(tmp_path, modules=[str(tmp_path / "ports_of_dev.py")]) as local:
         said = await penstock("run", "ports.one", "--wait", "--timeout", "30", "--json")
         assert said.code == 0, said
         answer = await to_thread(urllib.request.urlopen, f"http://127.0.0.1:{port}/live")
         assert answer.status == 200
+        found = re.search(r"API on (http://\S+:\d+)", local.describe())
+        assert found is not None
+        listed = await to_thread(urllib.request.urlopen, f"{found[1]}/api/v1/actions")
+        assert b"ports.one" in listed.read()
 
 
 async def test_a_worker_of_no_route_is_told_so(named: str, tmp_path: Path) -> None:

@@ -48,6 +48,12 @@ class Node:
     """Whose failure is handled when this task runs: that of any source, or of these."""
 
     @property
+    def does(self) -> str:
+        """What it runs, or what it waits for."""
+        waits = "wait_for_event" if self.step.wait_for_event else "inquiry"
+        return self.step.action or self.step.workflow or waits
+
+    @property
     def transitions(self) -> tuple[Any, ...]:
         return self.step.next if isinstance(self.step, Task) else ()
 

@@ -119,9 +119,7 @@ def _all(graph: Graph) -> list[Node]:
 def _task(
     graph: Graph, node: Node, stored: StoredTask | None, executions: Sequence[TaskExecutions], paused: bool
 ) -> TaskProgress:
-    step = node.step
-    does = step.action or step.workflow or ("wait_for_event" if step.wait_for_event else "inquiry")
-    found = TaskProgress(node.name, does, [graph[source].name for source in node.sources], NOT_STARTED)
+    found = TaskProgress(node.name, node.does, [graph[source].name for source in node.sources], NOT_STARTED)
     status = None if stored is None else stored.status
     if stored is not None:
         found.items = stored.items

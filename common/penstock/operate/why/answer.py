@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from uuid import UUID
 
@@ -37,6 +37,14 @@ class Why:
             "says": self.says,
             "facts": {name: value for name, value in self.facts.items() if value is not None},
         }
+
+    def of_one_tenant(self) -> Why:
+        """The same without what it says of other executions, which may be another tenant's."""
+        if not self.facts.get("holders"):
+            return self
+        facts = {name: value for name, value in self.facts.items() if name != "holders"}
+        says = f"Waits for a slot of {facts['limit']}: it is {ordinal(facts['position'])} in line."
+        return replace(self, says=says, facts=facts)
 
 
 def why_of(row: Execution, because: Reason, says: str, **facts: Any) -> Why:

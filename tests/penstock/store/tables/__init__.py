@@ -6,6 +6,7 @@ What each table is for stands beside its columns in the migrations (migrations/v
 from __future__ import annotations
 
 from tests.penstock.store.tables import (
+    access,
     admissions,
     definitions,
     events,
@@ -20,6 +21,7 @@ from tests.penstock.store.tables.metadata import METADATA
 
 __all__ = [
     "METADATA",
+    "access",
     "admissions",
     "definitions",
     "events",

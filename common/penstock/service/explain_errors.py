@@ -1,10 +1,10 @@
-"""Whatever a command may end with, as an error that says what to do next."""
+"""Whatever a command or a request may end with, as an error that says what to do next."""
 
 from __future__ import annotations
 
 import asyncpg
 
-from penstock.errors import ConfigurationError, ConnectionFailed, PenstockError
+from penstock.errors import ConfigurationError, ConnectionFailed, InvalidInput, PenstockError
 
 DEBUG = "For the traceback, run it again with PENSTOCK_LOG_LEVEL=debug."
 
@@ -23,6 +23,10 @@ def explained(error: Exception) -> PenstockError:
         )
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return ConfigurationError(f"PostgreSQL: {error}", hint="Grant it, or connect as the tables' owner.")
+    if isinstance(error, asyncpg.DataError) or (
+        isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
+    ):  # what was given is no value of its column: a number too large, an instant before all calendars
+        return InvalidInput(f"PostgreSQL cannot hold what was given: {error}", hint="Give a smaller value.")
     if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | OSError | TimeoutError):
         return ConnectionFailed(said, hint=f"`penstock doctor` checks the servers and the settings. {DEBUG}")
     return PenstockError(f"this should not have happened: {said}", hint=f"Please report it. {DEBUG}")

@@ -1,0 +1,110 @@
+"""`penstock webhooks`: addresses that other programs call, each call an event."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import orjson
+import typer
+
+from penstock.cli.arguments import parse_params
+from penstock.cli.command_runner import ME, with_session
+from penstock.cli.output import Json, json_line, out, table
+from penstock.operate import webhooks as operate
+from penstock.store import webhooks as store
+from penstock.store.webhooks import Webhook
+
+webhooks = typer.Typer(help="Webhooks: calls of other programs that become events.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="It is called at /hooks/NAME of the API.")]
+
+
+@webhooks.command("set")
+def set_(
+    name: Name,
+    trigger: Annotated[str, typer.Option(help="Each call is an event of it.")],
+    signature: Annotated[
+        str, typer.Option(help="secret (in a header), github, stripe, or standard (standardwebhooks.com).")
+    ] = "secret",
+    secret: Annotated[
+        str | None,
+        typer.Option(envvar="WEBHOOK_SECRET", help="What the caller has, too. Not given: it stays."),
+    ] = None,
+    tenant: Annotated[str, typer.Option(help="The tenant of its events.")] = "public",
+    header: Annotated[
+        str | None, typer.Option(help="Where a plain secret stands; X-Webhook-Secret if not given.")
+    ] = None,
+    key_header: Annotated[
+        str | None,
+        typer.Option(help="Its value tells a copy of a call, where the signature's kind does not."),
+    ] = None,
+    payload: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="name=value of the payload, with templates: 'id={{ body.id }}'. Default: the body."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Make a webhook, or change it."""
+    made = with_session(
+        lambda session: operate.put(
+            session,
+            name,
+            trigger=trigger,
+            signature=signature,
+            secret=secret,
+            tenant=tenant,
+            header=header,
+            key_header=key_header,
+            payload=parse_params(payload) if payload else None,
+            by=ME,
+        )
+    )
+    if json:
+        json_line(_shown(made))
+    else:
+        out.print(f"Each call of /hooks/{name} is an event of {trigger}.")
+
+
+@webhooks.command("list")
+def list_(json: Json = False) -> None:
+    """List them, without their secrets."""
+    rows = with_session(store.listed)
+    if json:
+        for row in rows:
+            json_line(_shown(row))
+        return
+    table(
+        ["name", "trigger", "tenant", "signature", "made by", "at"],
+        [(r.name, r.trigger, r.tenant, r.signature, r.created_by, r.created_at) for r in rows],
+        empty="None. Make one with: penstock webhooks set NAME --trigger TRIGGER",
+    )
+
+
+@webhooks.command()
+def rm(name: Name, json: Json = False) -> None:
+    """Remove a webhook. Who calls it is told that it is not there."""
+    with_session(lambda session: operate.remove(session, name))
+    if json:
+        json_line({"removed": name})
+    else:
+        out.print(f"Webhook {name} is gone.")
+
+
+def _shown(row: Webhook) -> dict[str, object]:
+    return {
+        "name": row.name,
+        "trigger": row.trigger,
+        "tenant": row.tenant,
+        "signature": row.signature,
+        "header": row.header,
+        "key_header": row.key_header,
+        "payload": orjson.loads(row.payload) if row.payload else None,
+        "created_by": row.created_by,
+        "created_at": row.created_at,
+    }
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(webhooks, name="webhooks")

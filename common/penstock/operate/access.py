@@ -1,0 +1,100 @@
+"""Who may do what over HTTP: scopes, roles, and tokens that carry them for some tenants or all."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.ids import new_id
+from penstock.language.options import did_you_mean
+from penstock.language.outside_names import check_name, check_tenant
+from penstock.store import tokens
+from penstock.store.database import Session
+from penstock.store.tokens import Token
+
+READ, OPERATE, DEFINE, ADMIN = SCOPES = ("read", "operate", "define", "admin")
+"""read: look at anything; operate: publish, start, and tell what runs; define: change what is defined, limits, schedules,
+webhooks; admin: give others access."""
+ROLES = {
+    "viewer": (READ,),
+    "operator": (READ, OPERATE),
+    "developer": (READ, OPERATE, DEFINE),
+    "administrator": SCOPES,
+}
+PREFIX = "pst_"
+"""Of every secret, so that scanners of source code can tell what they found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks. `tenants` is None where it is all of them."""
+
+    name: str
+    scopes: frozenset[str]
+    tenants: frozenset[str] | None = None
+
+    def sees(self, tenant: str) -> bool:
+        return self.tenants is None or tenant in self.tenants
+
+
+ANYBODY = Caller("anybody on this machine", frozenset(SCOPES))
+"""The caller where access is open."""
+
+
+async def create_token(
+    session: Session,
+    name: str,
+    scopes: Sequence[str],
+    *,
+    tenants: Sequence[str] = (),
+    seconds: float | None = None,
+    by: str,
+) -> tuple[Token, str]:
+    """A new token, and its secret, which nobody can find out later. `scopes`: or names of roles; no `tenants`: all. It
+    expires after `seconds`. Raises Conflict, InvalidInput."""
+    check_name(name, "the name of the token")
+    for tenant in tenants:
+        check_tenant(tenant)
+    secret = PREFIX + secrets.token_urlsafe(32)
+    made = await tokens.create(
+        session, new_id(), name, _digest(secret), _scopes(scopes), sorted(set(tenants)), by, seconds
+    )
+    if made is None:
+        raise Conflict(f"there is a token {name!r}", hint="Choose another name, or revoke that one first.")
+    return made, secret
+
+
+async def revoke_token(session: Session, name: str) -> None:
+    """Take it back; it is refused within seconds. Raises NotFound."""
+    if not await tokens.delete(session, name):
+        known = [token.name for token in await tokens.listed(session)]
+        raise NotFound(f"no token {name!r}", hint=did_you_mean(name, known))
+
+
+async def find_caller(session: Session, secret: str) -> Caller | None:
+    """Who has this secret; None where nobody has, or it has expired."""
+    found = await tokens.find(session, _digest(secret))
+    if found is None:
+        return None
+    return Caller(f"token:{found.name}", frozenset(found.scopes), frozenset(found.tenants) or None)
+
+
+def _digest(secret: str) -> bytes:
+    """Plain SHA-256: the secret has 256 random bits, so that nobody can guess it, however quick a guess is."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
+
+
+def _scopes(given: Collection[str]) -> list[str]:
+    if not given:
+        raise InvalidInput("a token needs scopes", hint=f"There are: {', '.join((*SCOPES, *ROLES))}.")
+    chosen: set[str] = set()
+    for word in given:
+        if word not in SCOPES and word not in ROLES:
+            raise InvalidInput(
+                f"there is no scope or role {word!r}", hint=did_you_mean(word, (*SCOPES, *ROLES))
+            )
+        chosen.update(ROLES.get(word, (word,)))
+    return [scope for scope in SCOPES if scope in chosen]

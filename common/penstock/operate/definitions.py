@@ -1,0 +1,75 @@
+"""Definitions as those who look at them see them, secrets masked; and rules, enabled, disabled and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import orjson
+
+from penstock.errors import NotFound
+from penstock.operate.masking import Masking
+from penstock.store import catalog, rule_errors
+from penstock.store.catalog import Current
+from penstock.store.database import Session
+
+LISTED_BY = {
+    "action": "actions",
+    "workflow": "actions",
+    "trigger": "triggers",
+    "rule": "rules list",
+    "schedule": "schedule list",
+}
+"""The command that lists those of a kind."""
+
+
+async def listed(
+    session: Session, kinds: Collection[str], refs: Collection[str] | None = None
+) -> list[dict[str, Any]]:
+    """The current definitions of these kinds (and refs): kind, ref, enabled, digest, definition."""
+    masking = await Masking.load(session)
+    return [_shown(row, masking) for row in await catalog.current(session, kinds, refs)]
+
+
+async def one(session: Session, kinds: Collection[str], ref: str) -> dict[str, Any]:
+    """The current definition of that name. Raises NotFound."""
+    found = await listed(session, kinds, [ref])
+    if not found:
+        otherwise = f"`penstock {LISTED_BY[next(iter(kinds))]}` lists them."
+        raise NotFound(
+            f"no {' or '.join(kinds)} {ref!r}", hint=await catalog.hint(session, kinds, ref, otherwise)
+        )
+    return found[0]
+
+
+async def rules(session: Session) -> list[dict[str, Any]]:
+    """All rules, each with the number of events on which it has failed (`errors`)."""
+    failed = {one.rule: one.count for one in await rule_errors.counts(session)}
+    return [{**rule, "errors": failed.get(rule["ref"], 0)} for rule in await listed(session, ["rule"])]
+
+
+async def enable_rule(session: Session, ref: str, enabled: bool) -> None:
+    """Let a rule match from now on, or nothing until it is enabled again. Raises NotFound."""
+    if not await catalog.set_enabled(session, "rule", ref, enabled):
+        raise await _no_rule(session, ref)
+
+
+async def delete_rule(session: Session, ref: str) -> None:
+    """Remove a rule. What it has started goes on. Raises NotFound."""
+    if not await catalog.delete(session, "rule", ref):
+        raise await _no_rule(session, ref)
+
+
+async def _no_rule(session: Session, ref: str) -> NotFound:
+    known = "`penstock rules list` shows the rules there are."
+    return NotFound(f"no rule {ref!r}", hint=await catalog.hint(session, ["rule"], ref, known))
+
+
+def _shown(row: Current, masking: Masking) -> dict[str, Any]:
+    return {
+        "kind": row.kind,
+        "ref": row.ref,
+        "enabled": row.enabled,
+        "digest": row.digest,
+        "definition": masking.definition(row.kind, orjson.loads(row.body)),
+    }

@@ -1,0 +1,101 @@
+"""Events and the rules of their triggers: which match, which do not, and why. Nothing is started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.errors import NotFound
+from penstock.ids import new_id
+from penstock.language.event_rules import compile_rule, evaluate
+from penstock.language.outside_names import check_tenant
+from penstock.language.schemas import Schema
+from penstock.operate.masking import Masking
+from penstock.store import catalog, clock, event_list, events
+from penstock.store.database import Session
+from penstock.store.event_list import EventFilter
+from penstock.store.events import Enforcement, Event
+
+KEPT_DAYS = 3650
+"""However long ago an event was: where its day was dropped it is not found."""
+
+
+async def listed(
+    session: Session, chosen: EventFilter, *, before: UUID | None, limit: int
+) -> list[dict[str, Any]]:
+    """The newest events that are like this, with how many rules matched each; their payloads masked."""
+    masking = await Masking.load(session)
+    rows = await event_list.page(session, chosen, before=before, limit=limit)
+    return [{**asdict(r), "payload": masking.payload(r.trigger, orjson.loads(r.payload))} for r in rows]
+
+
+async def described(session: Session, id: UUID) -> dict[str, Any] | None:
+    """An event, its payload masked. None where there is none."""
+    found = await events.read(session, [id], days=KEPT_DAYS)
+    if not found:
+        return None
+    payload = (await Masking.load(session)).payload(found[0].trigger, orjson.loads(found[0].payload))
+    return {**asdict(found[0]), "payload": payload}
+
+
+async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
+    """Every rule of the event's trigger against the event: which match, which do not, and why; and what came of those that
+    did. Raises NotFound."""
+    found = await events.read(session, [id], days=KEPT_DAYS)
+    if not found:
+        raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
+    enforced = {one.rule: one for one in await events.enforcements(session, id)}
+    return await _verdicts(session, found[0], orjson.loads(found[0].payload), enforced)
+
+
+async def tried_on(
+    session: Session, trigger: str, payload: Any, *, tenant: str = "public"
+) -> list[dict[str, Any]]:
+    """The same for an event that has not happened. Raises NotFound for an unknown trigger, InvalidInput for a payload that
+    does not fit it."""
+    check_tenant(tenant)
+    rows = await catalog.current(session, ["trigger"], [trigger])
+    if not rows:
+        known = "`penstock triggers` lists them."
+        raise NotFound(
+            f"no trigger {trigger!r}", hint=await catalog.hint(session, ["trigger"], trigger, known)
+        )
+    schema = Schema(orjson.loads(rows[0].body).get("schema"))
+    body = schema.check(payload, what="payload", cap=session.settings.payload_cap)
+    at = await clock.now(session)
+    event = Event(new_id(), trigger, tenant, body.decode(), "try", at, False)
+    return await _verdicts(session, event, orjson.loads(body), {})
+
+
+async def _verdicts(
+    session: Session, event: Event, payload: Any, enforced: Mapping[str, Enforcement]
+) -> list[dict[str, Any]]:
+    verdicts = []
+    for rule in await events.rules(session, [event.trigger], disabled=True, bodies=True):
+        body = orjson.loads(rule.body or "{}")
+        verdict = evaluate(compile_rule(body), event, payload)
+        if verdict.error:
+            said, why = "failed", verdict.error
+        elif not rule.enabled:
+            said, why = "disabled", "the rule is disabled"
+        elif verdict.matched:
+            said, why = "matched", "its condition holds" if body.get("when") else "it has no condition"
+        else:
+            said, why = "no match", f"its condition does not hold: {body.get('when')}"
+        past = enforced.get(rule.ref)
+        verdicts.append(
+            {
+                "rule": rule.ref,
+                "verdict": said,
+                "why": why,
+                "action": rule.action,
+                "execution": past.execution_id if past and past.status == "executed" else None,
+                "enforcement": past.status if past else None,
+                "error": past.error if past else None,
+            }
+        )
+    return verdicts

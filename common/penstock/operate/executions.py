@@ -1,0 +1,65 @@
+"""Everything about an execution, as those who look at it see it: secrets masked."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.errors import NotFound
+from penstock.language.schemas import mask
+from penstock.language.workflows.progress import TaskProgress
+from penstock.operate.masking import Masking
+from penstock.operate.workflow_tree import graph_of, sent_commands, tree
+from penstock.store import executions, inquiries, past_attempts
+from penstock.store.database import Session
+from penstock.store.executions import Execution
+
+
+async def one(session: Session, id: UUID) -> Execution:
+    """An execution. Raises NotFound."""
+    rows = await executions.find(session, [id])
+    if not rows:
+        raise NotFound(
+            f"no execution {id}",
+            hint="`penstock executions` lists the newest. It may be older than the archive's retention.",
+        )
+    return rows[0]
+
+
+async def described(session: Session, id: UUID) -> dict[str, Any] | None:
+    """An execution with all its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; and what people told
+    it. None where there is none."""
+    rows = await executions.find(session, [id])
+    if not rows:
+        return None
+    found = {name: value for name, value in asdict(rows[0]).items() if name != "claim"}
+    for name in ("params", "options", "origin", "result", "error"):
+        found[name] = orjson.loads(found[name]) if found[name] is not None else None
+    definition = found.pop("definition_id")
+    masking = await Masking.load(session)
+    found["params"] = masking.parameters(found["action"], found["params"])
+    inquiry = await inquiries.find(session, id)
+    if inquiry is not None and inquiry.schema is not None:  # its answer became the result
+        found["result"] = mask(found["result"], orjson.loads(inquiry.schema))
+    found["graph"] = await graph_of(session, definition)
+    found["tasks"] = [] if found["graph"] is None else await tree(session, rows[0], found["graph"])
+    found["waited"], found["ran"] = await executions.waited_and_ran(session, rows[0])
+    found["told"] = await sent_commands(session, id)
+    found["attempts"] = [
+        {**asdict(row), "error": orjson.loads(row.error) if row.error else None}
+        for row in await past_attempts.attempts(session, rows[0])
+    ]
+    return found
+
+
+def plain(found: dict[str, Any]) -> dict[str, Any]:
+    """The same as JSON: the tasks as a tree, and the names of those on the critical path."""
+    tasks: list[TaskProgress] = found["tasks"]
+    whole = {name: value for name, value in found.items() if name not in ("graph", "tasks")}
+    if found["graph"] is None:
+        return whole
+    path = [task.name for task in tasks if task.critical]
+    return whole | {"tasks": [task.as_json() for task in tasks], "critical_path": path}

@@ -1,0 +1,102 @@
+"""Webhooks: addresses that other programs call, each call an event. Said once, obeyed by every replica of the API."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any
+
+import orjson
+
+from penstock.errors import InvalidInput, NotFound
+from penstock.language.expressions import compile_template
+from penstock.language.options import did_you_mean
+from penstock.language.outside_names import check_tenant
+from penstock.store import catalog, webhooks
+from penstock.store.database import Session
+from penstock.store.webhooks import Webhook
+
+SIGNATURES = ("secret", "github", "stripe", "standard")
+"""How a call shows that it may be believed: the secret itself in a header; or signed with it, as GitHub, Stripe or Standard
+Webhooks (standardwebhooks.com) do."""
+SHORTEST = 16
+"""Characters of a secret."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
+
+
+async def put(
+    session: Session,
+    name: str,
+    *,
+    trigger: str,
+    signature: str,
+    secret: str | None,
+    tenant: str = "public",
+    header: str | None = None,
+    key_header: str | None = None,
+    payload: Any = None,
+    by: str,
+) -> Webhook:
+    """Make one, or change it; without a `secret` that which it has stays. `header`: where a plain secret stands;
+    `key_header`: what tells a copy of a call, where the signature's kind does not say it; `payload`: a template over `body`,
+    `headers` and `query`, by default the body. Raises InvalidInput, NotFound for an unknown trigger, ExpressionError."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"{name!r} is no name of a webhook", hint="Use a-z, 0-9, _ and -: it is in an address."
+        )
+    check_tenant(tenant)
+    if signature not in SIGNATURES:
+        raise InvalidInput(f"there is no signature {signature!r}", hint=did_you_mean(signature, SIGNATURES))
+    for one in (header, key_header):
+        if one is not None and not _HEADER.fullmatch(one):
+            raise InvalidInput(f"{one!r} is no name of a header", hint="Such as X-Webhook-Secret.")
+    _check_secret(secret, signature)
+    if secret is None and await webhooks.find(session, name) is None:
+        raise InvalidInput(
+            "a new webhook needs a secret", hint="It is what tells its caller from anybody else."
+        )
+    if not await catalog.current(session, ["trigger"], [trigger]):
+        known = "`penstock triggers` lists them."
+        hint = await catalog.hint(session, ["trigger"], trigger, known)
+        raise NotFound(f"no trigger {trigger!r}", hint=hint)
+    if payload is not None:
+        compile_template(payload)
+    template = None if payload is None else orjson.dumps(payload).decode()
+    return await webhooks.put(
+        session, name, trigger, tenant, signature, secret, header, key_header, template, by
+    )
+
+
+def _check_secret(secret: str | None, signature: str) -> None:
+    if secret is None:
+        return
+    if len(secret) < SHORTEST or not secret.isascii() or not secret.isprintable():
+        raise InvalidInput(
+            f"the secret is too short, or not plain text: {SHORTEST} characters at least",
+            hint="Make one with: openssl rand -hex 32",
+        )
+    if signature == "standard":
+        try:
+            base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+        except binascii.Error:
+            raise InvalidInput(
+                "the secret of a standard webhook is base64, after whsec_",
+                hint="Copy it as the sender shows it.",
+            ) from None
+
+
+async def find(session: Session, name: str) -> Webhook:
+    """Raises NotFound."""
+    found = await webhooks.find(session, name)
+    if found is None:
+        raise NotFound(f"no webhook {name!r}", hint="`penstock webhooks list` shows those there are.")
+    return found
+
+
+async def remove(session: Session, name: str) -> None:
+    """Who calls it from now on is told that it is not there. Raises NotFound."""
+    if not await webhooks.delete(session, name):
+        raise NotFound(f"no webhook {name!r}", hint="`penstock webhooks list` shows those there are.")

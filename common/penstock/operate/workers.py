@@ -1,0 +1,37 @@
+"""Workers, taken out of service and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.errors import NotFound
+from penstock.store import processes
+from penstock.store.database import Session
+from penstock.store.processes import Process
+
+SHOWN = "`penstock workers list` shows them."
+
+
+async def named(session: Session, name: str) -> list[Process]:
+    """The workers of that name. Raises NotFound where there is none."""
+    found = [one for one in await processes.all(session, "worker") if one.name == name]
+    if not found:
+        raise NotFound(f"no worker {name!r}", hint=SHOWN)
+    return found
+
+
+async def cordon(session: Session, names: Sequence[str]) -> list[str]:
+    """Let these workers take no new work; what runs goes on. Returns the names found active. Raises NotFound where there is
+    none of them."""
+    done = await processes.cordon(session, names)
+    if not done:
+        raise NotFound("no active worker of that name", hint=SHOWN)
+    return done
+
+
+async def uncordon(session: Session, names: Sequence[str]) -> list[str]:
+    """Let these workers take work again. Returns the names found cordoned. Raises NotFound where there is none of them."""
+    done = await processes.uncordon(session, names)
+    if not done:
+        raise NotFound("no cordoned worker of that name", hint=SHOWN)
+    return done

@@ -1,0 +1,52 @@
+"""The run of a workflow: a tree of its tasks, and of those of the workflows inside it; and what people told it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from penstock.language.workflows import from_body
+from penstock.language.workflows.graph import Graph
+from penstock.language.workflows.progress import TaskProgress, progress
+from penstock.store import catalog, executions, workflow_runs
+from penstock.store.database import Session
+from penstock.store.executions import Execution
+
+DEEPEST = 10
+"""Levels of workflows inside workflows that are shown."""
+
+
+async def graph_of(session: Session, definition: int) -> Graph | None:
+    """The graph of this version; None if it is no workflow's."""
+    body = (await catalog.bodies(session, [definition])).get(definition)
+    if body is None or body["kind"] != "workflow":
+        return None
+    return Graph(from_body({name: value for name, value in body.items() if name != "kind"}))
+
+
+async def tree(session: Session, run: Execution, graph: Graph, depth: int = 1) -> list[TaskProgress]:
+    """The tasks of a run, and inside them those of the workflows that they run."""
+    found = progress(
+        graph,
+        await workflow_runs.tasks(session, run.id),
+        await workflow_runs.executions(session, run.id),
+        await workflow_runs.ran(session, run),
+        datetime.now(UTC),
+        await workflow_runs.is_paused(session, run.id),
+    )
+    for task in found:
+        if depth < DEEPEST and task.execution is not None and task.items is None:
+            step = graph[graph.index[task.name]].step
+            if step.workflow is not None:
+                [row] = await executions.find(session, [task.execution])
+                inner = await graph_of(session, row.definition_id)
+                if inner is not None:
+                    task.inside = await tree(session, row, inner, depth + 1)
+    return found
+
+
+async def sent_commands(session: Session, id: UUID) -> list[dict[str, Any]]:
+    """What people told a run."""
+    return [asdict(command) for command in await workflow_runs.commands(session, id)]

@@ -1,0 +1,51 @@
+"""Workflows as they are defined: their versions, and what differs between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from penstock.errors import NotFound
+from penstock.language.workflows import Workflow, from_body
+from penstock.language.workflows.diff import Difference, diff
+from penstock.operate.masking import Masking
+from penstock.store import catalog
+from penstock.store.catalog import PastVersion
+from penstock.store.database import Session
+
+
+async def current(session: Session, ref: str, masking: Masking | None = None) -> Workflow:
+    """The current version of a workflow, to be shown where it is masked. Raises NotFound."""
+    rows = await catalog.current(session, ["workflow"], [ref])
+    if not rows:
+        raise NotFound(f"no workflow {ref!r}", hint="`penstock actions` lists actions and workflows.")
+    body = orjson.loads(rows[0].body)
+    return from_body(body if masking is None else masking.definition("workflow", body))
+
+
+async def versions(session: Session, ref: str) -> list[PastVersion]:
+    """Every version that was ever stored, the newest first. Raises NotFound."""
+    found = await catalog.history(session, "workflow", ref)
+    if not found:
+        raise NotFound(f"no workflow {ref!r}", hint="`penstock actions` lists actions and workflows.")
+    return found
+
+
+async def version(session: Session, ref: str, digest: str, masking: Masking | None = None) -> Workflow:
+    """The one whose digest begins so, to be shown where it is masked. Raises NotFound where it is not one."""
+    found = await catalog.history(session, "workflow", ref, digest)
+    if len(found) != 1:
+        raise NotFound(
+            f"{'several versions' if found else 'no version'} of {ref} begin with {digest}",
+            hint=f"`penstock workflow versions {ref}` lists them.",
+        )
+    body = orjson.loads(found[0].body)
+    return from_body(body if masking is None else masking.definition("workflow", body))
+
+
+async def differences(session: Session, old: Workflow, new: Workflow) -> list[Difference]:
+    """What `new` would change in `old`; of a secret, that it is another one, and not which."""
+    before: Mapping[str, Any] = old.body()
+    return (await Masking.load(session)).differences(diff(old, new), before, new.body())

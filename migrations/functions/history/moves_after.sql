@@ -1,0 +1,17 @@
+-- The next moves after an instant, oldest first. Those of executions that are archived are left out.
+-- planner: tails
+create or replace function moves_after(p_at timestamptz, p_limit integer)
+returns table (
+    id uuid, at timestamptz, old text, new text, attempt integer, reason text, namespace text, action text, parent uuid,
+    task text
+)
+language plpgsql stable
+as $$
+begin
+    return query
+    select h.execution_id, h.at, h.old, h.new, h.attempt, h.reason, n.name, n.action, e.parent, e.task
+    from (select * from history m where m.at > p_at order by m.at limit p_limit) h
+    join execution e on e.id = h.execution_id
+    join namespace n on n.id = e.namespace_id
+    order by h.at;
+end $$;

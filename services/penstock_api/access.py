@@ -1,0 +1,161 @@
+"""Who may call a route. Each says so with one of the dependencies here; one that says nothing cannot be made.
+
+A caller is limited to some tenants, or not. `READ`, `OPERATE` and `DEFINE` let both in: what such a route shows or touches is
+the caller's own (see `ExecutionId` and `Asked`). `*_ALL` is for what belongs to all tenants together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Depends, Path, Query, Request, Response, Security
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer, SecurityScopes
+
+from penstock.errors import NotAllowed, NotAuthenticated, NotFound
+from penstock.operate import access
+from penstock.operate.access import ANYBODY, Caller
+from penstock.store import audit, executions
+from penstock_api.backend import Db, backend_of
+
+
+class Guard(HTTPBearer):
+    """Lets in who has the scope of a route: for one tenant at least, or `everywhere`, for all of them."""
+
+    def __init__(self, *, everywhere: bool) -> None:
+        super().__init__(
+            scheme_name="token", description="A token of `penstock tokens create`.", auto_error=False
+        )
+        self.everywhere = everywhere
+
+    async def __call__(self, request: Request, scopes: SecurityScopes) -> None:  # type: ignore[override]
+        """Note who asks, for the route. Raises NotAuthenticated, NotAllowed."""
+        caller = await self._caller(request)
+        [scope] = scopes.scopes
+        if scope not in caller.scopes:
+            raise NotAllowed(
+                f"{caller.name} may not do this: it lacks the scope {scope!r}",
+                hint=f"Make a token with it: penstock tokens create NAME --scope {scope}",
+            )
+        if self.everywhere and caller.tenants is not None:
+            raise NotAllowed(
+                f"{caller.name} is for {', '.join(sorted(caller.tenants))} alone, and this belongs to all tenants",
+                hint="Use a token that is not limited to tenants.",
+            )
+        request.state.caller = caller
+
+    async def _caller(self, request: Request) -> Caller:
+        here = backend_of(request)
+        if here.settings.api_access == "open":
+            return ANYBODY
+        given = await super().__call__(request)
+        if given is None:
+            raise NotAuthenticated(
+                "no token came with this request",
+                hint="Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`.",
+            )
+        caller = await here.caller(given.credentials)
+        if caller is None:
+            raise NotAuthenticated(
+                "this token is unknown, or has expired",
+                hint="`penstock tokens list` shows those there are; `penstock tokens create` makes one.",
+            )
+        return caller
+
+
+LONGEST_REASON = 10_000
+_SOME, _ALL = Guard(everywhere=False), Guard(everywhere=True)
+_SUBMIT = Guard(everywhere=False)
+READ = Security(_SOME, scopes=[access.READ])
+OPERATE = Security(_SOME, scopes=[access.OPERATE])
+DEFINE = Security(_SOME, scopes=[access.DEFINE])
+SUBMIT = Security(_SUBMIT, scopes=[access.OPERATE])
+"""Of what is stored with who made it, many times a second perhaps: no more is noted of it."""
+READ_ALL = Security(_ALL, scopes=[access.READ])
+OPERATE_ALL = Security(_ALL, scopes=[access.OPERATE])
+DEFINE_ALL = Security(_ALL, scopes=[access.DEFINE])
+ADMIN_ALL = Security(_ALL, scopes=[access.ADMIN])
+
+
+class GuardedRoute(APIRoute):
+    """A route that says who may call it: raises TypeError where it does not. What it changes is noted, before it is
+    answered, with who did it and why: the `reason` of its body, or the header `X-Reason`."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        guards = [one for one in options["dependencies"] if isinstance(one.dependency, Guard)]
+        if len(guards) != 1:
+            raise TypeError(f"{path} does not say who may call it: dependencies=[READ], or another")
+        self._changes = guards[0] not in (READ, READ_ALL, SUBMIT)
+        super().__init__(path, endpoint, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        if not self._changes or self.methods == {"GET"}:
+            return handle
+
+        async def noted(request: Request) -> Response:
+            response = await handle(request)
+            caller: Caller = request.state.caller
+            async with backend_of(request).pool.session() as session:
+                await audit.note(
+                    session, caller.name, self.unique_id, request.url.path, await _reason(request)
+                )
+            return response
+
+        return noted
+
+
+async def _reason(request: Request) -> str | None:
+    """The change is made: whatever a body that nobody had to read says, this fails for no reason."""
+    try:
+        given = await request.json()
+    except ValueError:
+        given = None
+    said = given.get("reason") if isinstance(given, dict) else None
+    reason = said if isinstance(said, str) else request.headers.get("x-reason")
+    return None if reason is None else reason.replace("\0", "")[:LONGEST_REASON]
+
+
+async def _caller(request: Request) -> Caller:
+    found: Caller = request.state.caller
+    return found
+
+
+Asked = Annotated[Caller, Depends(_caller)]
+"""Who asks."""
+
+
+def own(caller: Caller, tenant: str) -> str:
+    """The tenant, if it is one of the caller's. Raises NotAllowed."""
+    if not caller.sees(tenant):
+        raise NotAllowed(
+            f"{caller.name} is not for tenant {tenant!r}",
+            hint=f"It is for: {', '.join(sorted(caller.tenants or ()))}.",
+        )
+    return tenant
+
+
+async def _tenants(
+    caller: Asked, tenant: Annotated[str | None, Query(description="Only that of this tenant.")] = None
+) -> frozenset[str] | None:
+    return caller.tenants if tenant is None else frozenset((own(caller, tenant),))
+
+
+Tenants = Annotated[frozenset[str] | None, Depends(_tenants)]
+"""The tenants whose things a list shows: the one that is asked for, else all of the caller's. None: all there are."""
+
+
+async def _seen(id: Annotated[UUID, Path(description="An execution.")], caller: Asked, session: Db) -> UUID:
+    if caller.tenants is not None:
+        tenant = await executions.tenant(session, id)
+        if tenant is None or not caller.sees(tenant):
+            raise NotFound(
+                f"no execution {id}", hint="It may be another tenant's, or older than the archive."
+            )
+    return id
+
+
+ExecutionId = Annotated[UUID, Depends(_seen)]
+"""The id in the path, of an execution of the caller's."""

@@ -1,0 +1,93 @@
+"""What the routes work with: one for each process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from penstock.client.client import Client
+from penstock.client.limits import Limits
+from penstock.client.schedules import Schedules
+from penstock.operate.access import Caller, find_caller
+from penstock.settings import Settings
+from penstock.store.database import Session
+from penstock_api.changes import Changes
+from penstock_api.session_pool import SessionPool
+
+KNOWN_FOR = 5.0
+"""Seconds for which a token that was looked up is believed: after so long one that was revoked is refused."""
+MOST_KNOWN = 10_000
+"""Secrets that are remembered, real ones alone."""
+
+
+@dataclass(slots=True)
+class Backend:
+    settings: Settings
+    client: Client
+    pool: SessionPool
+    changes: Changes
+    _known: dict[str, tuple[Caller, float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, client: Client) -> Backend:
+        return cls(client.settings, client, SessionPool(client.database), Changes(client.database.session()))
+
+    async def caller(self, secret: str) -> Caller | None:
+        """Who has this secret; None where nobody has."""
+        now = asyncio.get_running_loop().time()
+        known = self._known.get(secret)
+        if known is not None and now - known[1] < KNOWN_FOR:
+            return known[0]
+        async with self.pool.session() as session:
+            found = await find_caller(session, secret)
+        if found is None:
+            self._known.pop(secret, None)
+        else:
+            if len(self._known) >= MOST_KNOWN:
+                self.forget_callers()
+            self._known[secret] = (found, now)
+        return found
+
+    def forget_callers(self) -> None:
+        """Look every token up anew."""
+        self._known.clear()
+
+
+def backend_of(request: Request) -> Backend:
+    found: Backend = request.app.state.backend
+    return found
+
+
+async def _backend(request: Request) -> Backend:
+    """Async, as one that is not runs in a thread."""
+    return backend_of(request)
+
+
+Here = Annotated[Backend, Depends(_backend)]
+"""The backend, for a route."""
+
+
+async def _session(request: Request) -> AsyncIterator[Session]:
+    async with backend_of(request).pool.session() as session:
+        yield session
+
+
+Db = Annotated[Session, Depends(_session, scope="function")]
+"""A session that nobody else uses until the route has returned."""
+
+
+async def _limits(session: Db, request: Request) -> Limits:
+    return Limits(session, backend_of(request).client.publisher)
+
+
+async def _schedules(session: Db, request: Request) -> Schedules:
+    return Schedules(session, backend_of(request).client.publisher)
+
+
+OnLimits = Annotated[Limits, Depends(_limits, scope="function")]
+OnSchedules = Annotated[Schedules, Depends(_schedules, scope="function")]
+"""What a client can do with limits, and with schedules, on a session that nobody else uses meanwhile."""

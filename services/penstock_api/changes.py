@@ -1,0 +1,132 @@
+"""What changes, for everybody who watches at this process: one look at the history each quarter of a second, while somebody
+watches, however many they are.
+
+A LISTEN would need a NOTIFY of whoever commits, which all commits of a database wait in line for; so nothing is added there,
+and a change is seen a quarter of a second later. A move is written with the instant of its statement and seen when its
+transaction commits: so each look goes back by `OVERLAP`, and leaves out what it has told already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime, timedelta
+
+import structlog
+
+from penstock.service.assembly import cancel
+from penstock.store import changes, clock
+from penstock.store.changes import Change
+from penstock.store.database import Session, is_transient
+
+log = structlog.get_logger()
+
+TURN = 0.25
+"""Seconds between two looks. What an execution did in between is told as one change, its last."""
+OVERLAP = timedelta(seconds=2)
+"""How much later than its instant a move may be seen."""
+MOST = 2000
+"""Moves of one look. Where there are more, nobody could follow: who watches is told to look for itself."""
+PAUSE = 2.0
+"""Seconds without a look after that: reading so much costs the database something, and helps nobody."""
+LONG_AGO = timedelta(minutes=5)
+"""After so long somebody who comes back is told to look for itself."""
+BEHIND = 100
+"""Turns that somebody who watches may be behind."""
+
+Turn = list[Change] | None
+"""What changed since the turn before; None: too much to tell."""
+
+
+class Changes:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._watching: set[asyncio.Queue[Turn]] = set()
+        self._looking: asyncio.Task[None] | None = None
+        self.closed = asyncio.Event()
+
+    async def watch(
+        self, wanted: Callable[[Change], bool], *, seconds: float, since: datetime | None = None
+    ) -> AsyncIterator[Turn]:
+        """What changes from now on, for so many `seconds`; or from `since` on, an instant that another replica may have told.
+        Now and then the same change twice."""
+        until = asyncio.get_running_loop().time() + seconds
+        queue: asyncio.Queue[Turn] = asyncio.Queue(BEHIND)
+        self._watching.add(queue)
+        if not self.looking:
+            self._looking = asyncio.create_task(self._look(), name="changes")
+        try:
+            if since is not None:
+                yield _only(await self._since(since), wanted)
+            while not self.closed.is_set():
+                async with asyncio.timeout_at(until):
+                    turn = _only(await queue.get(), wanted)
+                if turn is None or turn:
+                    yield turn
+        except TimeoutError:
+            return
+        finally:
+            self._watching.discard(queue)
+
+    @property
+    def looking(self) -> bool:
+        """Somebody watches, or did a moment ago."""
+        return self._looking is not None and not self._looking.done()
+
+    async def close(self) -> None:
+        """End every watch."""
+        self.closed.set()
+        self._tell([])
+        if self._looking is not None:
+            await cancel(self._looking)
+
+    async def _since(self, since: datetime) -> Turn:
+        if await clock.now(self._session) - since > LONG_AGO:
+            return None
+        return _last(await changes.after(self._session, since - OVERLAP, MOST + 1))
+
+    async def _look(self) -> None:
+        """Until nobody watches any more."""
+        seen: dict[Change, None] = {}
+        at: datetime | None = None
+        while self._watching:
+            try:
+                if at is None:  # what was before anybody watched is told to nobody
+                    at = await clock.now(self._session)
+                    seen = dict.fromkeys(await changes.after(self._session, at - OVERLAP, MOST))
+                found = await changes.after(self._session, at - OVERLAP, MOST + len(seen) + 1)
+            except Exception as error:
+                if not is_transient(error):
+                    log.error("changes.failed", exc_info=error)
+                found = []
+            new = [change for change in found if change not in seen]
+            if at is None or len(new) > MOST:
+                at = None
+                self._tell(None)
+                await asyncio.sleep(PAUSE)
+            elif new:
+                at = max(new[-1].at, at)
+                seen = {change: None for change in (*seen, *new) if change.at > at - OVERLAP}
+                self._tell(_last(new))
+            await asyncio.sleep(TURN)
+
+    def _tell(self, turn: Turn) -> None:
+        for queue in self._watching:
+            with contextlib.suppress(asyncio.QueueFull):
+                queue.put_nowait(turn)
+                continue
+            while not queue.empty():  # it has fallen behind, and starts anew
+                queue.get_nowait()
+            queue.put_nowait(None)
+
+
+def _last(found: list[Change]) -> Turn:
+    """The last of each execution, oldest first; None where there are too many."""
+    if len(found) > MOST:
+        return None
+    return list({change.id: change for change in found}.values())
+
+
+def _only(turn: Turn, wanted: Callable[[Change], bool]) -> Turn:
+    return None if turn is None else [change for change in turn if wanted(change)]

@@ -1,0 +1,147 @@
+"""What the API says of itself: an OpenAPI 3.1 document for programs, and the same as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import FileResponse, HTMLResponse, Response
+
+from penstock_api.problems import KIND
+
+Document = dict[str, Any]
+
+DOCUMENT_AT = "/api/v1/openapi.json"
+PAGE_AT = "/docs"
+STYLE_AT = "/docs/description.css"
+_HERE = Path(__file__).parent
+
+
+def describe(app: FastAPI) -> None:
+    """Serve what this app has as a document and as a page. Both are made when somebody asks for the first time, in a thread
+    (these routes are not async), as that takes a second."""
+    document = cache(lambda: document_of(app))
+    page = cache(lambda: page_of(document()))
+
+    @app.get(DOCUMENT_AT, include_in_schema=False)
+    def openapi() -> Document:
+        return document()
+
+    @app.get(PAGE_AT, include_in_schema=False)
+    def shown() -> Response:
+        return HTMLResponse(page())
+
+    @app.get(STYLE_AT, include_in_schema=False)
+    def styled() -> Response:
+        return FileResponse(_HERE / "static/description.css")
+
+
+def document_of(app: FastAPI) -> Document:
+    """Every refusal is a problem, which FastAPI would describe as what the route gives otherwise."""
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
+    for _, operation in _operations(document):
+        for status, said in operation["responses"].items():
+            if status[0] in "45":
+                [content] = said["content"].values()
+                said["content"] = {KIND: content}
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    type: str
+    says: str
+    required: bool
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    method: str
+    path: str
+    says: str
+    scope: str
+    parameters: list[_Field]
+    body: str | None
+    answers: list[tuple[str, str]]
+
+
+def page_of(document: Document) -> str:
+    """HTML that runs nothing and asks nobody else."""
+    subjects: dict[str, list[_Operation]] = {}
+    for (path, method), operation in _operations(document):
+        subjects.setdefault(operation["tags"][0], []).append(_operation(path, method, operation))
+    models = {
+        name: list(_fields(schema))
+        for name, schema in document["components"]["schemas"].items()
+        if "properties" in schema and not name.startswith(("HTTPValidation", "ValidationError"))
+    }
+    template = jinja2.Environment(autoescape=True).from_string(
+        (_HERE / "templates/description.html").read_text()
+    )
+    return template.render(
+        info=document["info"],
+        openapi=document["openapi"],
+        document_at=DOCUMENT_AT,
+        subjects=subjects,
+        models=models,
+    )
+
+
+def _operations(document: Document) -> Iterator[tuple[tuple[str, str], Document]]:
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            yield (path, method), operation
+
+
+def _operation(path: str, method: str, operation: Document) -> _Operation:
+    parameters = [
+        _Field(one["name"], _type(one["schema"]), one.get("description", ""), one["required"], one["in"])
+        for one in operation.get("parameters", ())
+    ]
+    body = operation.get("requestBody")
+    answers = [
+        (status, _content(said)) for status, said in operation["responses"].items() if status[0] == "2"
+    ]
+    scopes = [scope for need in operation.get("security", ()) for one in need.values() for scope in one]
+    return _Operation(
+        method,
+        path,
+        operation.get("description", ""),
+        ", ".join(scopes),
+        parameters,
+        _content(body) if body else None,
+        answers,
+    )
+
+
+def _content(said: Mapping[str, Any]) -> str:
+    return next((_type(one.get("schema", {})) for one in said.get("content", {}).values()), "")
+
+
+def _fields(schema: Mapping[str, Any]) -> Iterator[_Field]:
+    required = schema.get("required", ())
+    for name, one in schema["properties"].items():
+        yield _Field(name, _type(one), one.get("description", ""), name in required)
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """In a word or two."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_type(one) for one in schema["anyOf"]))
+    if schema.get("type") == "array":
+        return f"list of {_type(schema.get('items', {}))}"
+    if "enum" in schema:
+        return ", ".join(map(str, schema["enum"]))
+    return str(schema.get("format") or schema.get("type") or "anything")

@@ -1,0 +1,95 @@
+"""An API process. Any number of identical ones answer; each keeps nothing that another would miss."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+
+import structlog
+import uvicorn
+
+from penstock.client.client import Client
+from penstock.errors import ConfigurationError
+from penstock.service.assembly import Parts, Stop
+from penstock.service.health import serve_health
+from penstock.service.startup import assembled_when_ready
+from penstock.settings import Settings
+from penstock_api.app import make_app
+from penstock_api.backend import Backend
+
+log = structlog.get_logger()
+
+BACKLOG = 2048
+GRACE = 5
+"""Seconds that requests may go on after it was asked to stop."""
+
+
+async def serve(settings: Settings, stop: Stop) -> None:
+    """Answer until `stop` is asked. Raises ConfigurationError if nothing can listen on its port."""
+    with _listening(settings) as listener:
+        async with assembled_when_ready(settings, role="api") as parts:
+            await work(parts, listener, stop)
+
+
+async def work(parts: Parts, listener: socket.socket, stop: Stop) -> None:
+    """The same on connections and a socket that are open."""
+    client = Client(parts.settings, parts.database, parts.publisher)
+    backend = Backend.of(client)
+    server = _Server(
+        uvicorn.Config(
+            make_app(backend),
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            timeout_graceful_shutdown=GRACE,
+        )
+    )
+    serving = parts.supervisor.start("http", lambda: server.serve(sockets=[listener]))
+    health = await serve_health(parts)
+    host, port = listener.getsockname()[:2]
+    log.info("api.started", host=host, port=port, health=health.port, access=parts.settings.api_access)
+    stop.began.set()
+    try:
+        await parts.supervisor.until(stop.asked)
+        parts.supervisor.release(serving)
+        await backend.changes.close()
+        server.should_exit = True
+        await serving
+        await client.flush()
+    finally:
+        await parts.supervisor.stop(serving)
+        await backend.changes.close()
+        await health.close()
+        await client.close()
+    log.info("api.stopped")
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are the process's: `stop` is what they ask."""
+        yield
+
+
+@contextlib.contextmanager
+def _listening(settings: Settings) -> Iterator[socket.socket]:
+    """Listen before anything is connected, so that a port that is taken is told at once."""
+    host, port = settings.api_host, settings.api_port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+            listener.listen(BACKLOG)
+        except OSError as error:
+            raise ConfigurationError(
+                f"nothing can listen on port {port} of {host}: {os.strerror(error.errno or 0)}",
+                hint="Choose a free one with PENSTOCK_API_PORT or --port; 0 takes any.",
+            ) from None
+        listener.setblocking(False)
+        yield listener

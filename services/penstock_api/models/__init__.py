@@ -1,0 +1,1 @@
+"""What requests hold and answers say: one file a subject."""

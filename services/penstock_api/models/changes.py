@@ -1,0 +1,25 @@
+"""What a stream tells."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from penstock_api.models.model import Answer
+
+
+class Changed(Answer):
+    """An execution has moved."""
+
+    id: UUID
+    at: datetime
+    status: str = Field(validation_alias="new")
+    before: str | None = Field(validation_alias="old")
+    attempt: int
+    reason: str | None
+    namespace: str
+    action: str
+    parent: UUID | None
+    task: str | None

@@ -1,0 +1,102 @@
+"""Definitions: actions, workflows, triggers, rules."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from penstock_api.models.model import Answer, Given, Tenant
+
+
+class Definition(Answer):
+    """The current version; secrets are `***`."""
+
+    kind: str
+    ref: str
+    enabled: bool
+    digest: str
+    definition: dict[str, Any]
+
+
+class Rule(Definition):
+    errors: int = Field(description="Events on which it has failed, and was not run again.")
+
+
+class RuleState(Answer):
+    ref: str
+    enabled: bool
+
+
+class Retired(Answer):
+    ref: str
+    kinds: list[str] = Field(description="What there is of that name.")
+    retired: bool
+
+
+class Version(Answer):
+    digest: str
+    created_at: datetime
+    current: bool
+    open_runs: int
+
+
+class Node(Answer):
+    name: str
+    does: str = Field(description="The action or workflow that it runs, or what it waits for.")
+    after: list[str]
+
+
+class Graph(Answer):
+    nodes: list[Node]
+
+
+class Difference(Answer):
+    what: str = Field(description="added, removed, changed, moved")
+    at: list[str | int]
+    old: Any
+    new: Any
+
+
+class TryRules(Given):
+    """A payload to try rules on."""
+
+    payload: Any = Field(default_factory=dict)
+    tenant: Tenant = "public"
+
+
+class Verdict(Answer):
+    rule: str
+    verdict: str = Field(description="matched, no match, disabled, failed")
+    why: str
+    action: str
+    execution: UUID | None
+    enforcement: str | None
+    error: str | None
+
+
+class RuleError(Answer):
+    event_id: UUID
+    rule: str
+    error: str
+    at: datetime
+    changed: bool = Field(description="The rule has another version now.")
+    gone: bool = Field(description="It is disabled, or there is none of its name any more.")
+
+
+class RerunRules(Given):
+    """Which of them: those of a rule, those on an event, both, or with `all` every one."""
+
+    rule: str | None = None
+    event: UUID | None = None
+    all: bool = False
+
+
+class RerunRule(Answer):
+    event_id: UUID
+    rule: str
+    what: str = Field(description="started, failed, no match, left")
+    execution_id: UUID | None
+    error: str | None

@@ -1,0 +1,47 @@
+"""Events: to publish one, to look at one."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from penstock_api.models.definitions import Verdict
+from penstock_api.models.model import Answer, Given, Tenant
+
+
+class Publish(Given):
+    """What happened."""
+
+    trigger: str = Field(description="Its kind, such as `shop.order_placed`.", max_length=300)
+    payload: Any = Field(default_factory=dict)
+    tenant: Tenant = "public"
+
+
+class Published(Answer):
+    id: UUID = Field(description="The event. It is stored for good.")
+
+
+class ListedEvent(Answer):
+    id: UUID
+    trigger: str
+    tenant: str
+    source: str | None
+    created_at: datetime
+    payload: Any
+    matched: int = Field(description="Rules that have matched it.")
+
+
+class Event(Answer):
+    """An event, and what its trigger's rules made of it; secrets are `***`."""
+
+    id: UUID
+    trigger: str
+    tenant: str
+    payload: Any
+    source: str | None
+    created_at: datetime
+    awaited: bool = Field(description="Some task of a workflow waits for an event of this trigger.")
+    rules: list[Verdict]

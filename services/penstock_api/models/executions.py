@@ -1,0 +1,199 @@
+"""Executions: to start one, to look at them, to tell them something."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BeforeValidator, Field
+
+from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant, Text
+
+
+def _item(value: int | None) -> int | None:
+    return None if value == -1 else value
+
+
+Item = Annotated[
+    int | None, BeforeValidator(_item), Field(description="Of a task with items, which; else null.")
+]
+
+
+class Start(Given):
+    """What to start."""
+
+    action: str = Field(description="An action or workflow, such as `shop.charge`.", max_length=300)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    tenant: Tenant = "public"
+    priority: int = Field(default=0, ge=-32768, le=32767)
+    delay: float | None = Field(default=None, ge=0, le=3e8, description="Seconds to put the start off.")
+    at: Instant | None = Field(default=None, description="The instant to start at.")
+    expires_at: Instant | None = Field(
+        default=None, description="One that has not started by then ends as `timeout`."
+    )
+
+
+class Started(Answer):
+    id: UUID = Field(description="The execution. It is stored for good.")
+
+
+class ListedExecution(Answer):
+    id: UUID
+    status: str
+    action: str
+    namespace: str = Field(description="`tenant::pack::action`, or `tenant::pack::workflow::task`.")
+    attempt: int
+    created_at: datetime
+    finished_at: datetime | None
+    parent: UUID | None
+    task: str | None
+    item: Item
+
+
+class Attempt(Answer):
+    """A try of the execution."""
+
+    attempt: int
+    outcome: str = Field(
+        description="running, completed, failed, timeout, cancelled, lost, deferred, waiting ..."
+    )
+    worker: str | None
+    started_at: datetime | None = Field(description="null where it is older than the history is kept.")
+    ended_at: datetime | None
+    duration: Seconds | None
+    error: JsonText = Field(description="What it failed with, or what it carried over to the next one.")
+
+
+class Told(Answer):
+    """What somebody told the run."""
+
+    kind: str
+    task: str | None
+    value: Any
+    by: str
+    reason: str | None
+    created_at: datetime
+    obeyed_at: datetime | None
+    error: str | None
+
+
+class Task(Answer):
+    """A task of a workflow's run, and inside it those of the workflow that it runs."""
+
+    name: str
+    does: str
+    after: list[str]
+    status: str
+    begun: datetime | None
+    ended: datetime | None
+    items: int | None
+    executions: dict[str, int] = Field(description="How many it has, by status.")
+    execution: UUID | None = Field(description="The only one, or the first.")
+    kept: bool = Field(description="Its result is that of the run before.")
+    critical: bool = Field(description="On the critical path.")
+    tasks: list[Task]
+
+
+class Execution(Answer):
+    """Everything about it; secrets are `***`."""
+
+    id: UUID
+    status: str
+    namespace: str
+    action: str
+    kind: str | None
+    queue: str | None
+    attempt: int
+    failures: int
+    recoveries: int
+    priority: int
+    parent: UUID | None
+    task: str | None
+    item: Item
+    created_at: datetime
+    ready_at: datetime | None
+    since: datetime | None
+    not_before: datetime | None
+    finished_at: datetime | None
+    reason: str | None
+    params: Any
+    options: Any
+    origin: Any
+    result: Any
+    error: Any
+    attempts: list[Attempt]
+    told: list[Told]
+    tasks: list[Task] = Field(default_factory=list, description="Of a workflow.")
+    critical_path: list[str] = Field(default_factory=list)
+
+
+class Move(Answer):
+    at: datetime
+    old: str | None
+    new: str
+    attempt: int
+    actor: str | None
+    reason: str | None
+
+
+class LogLine(Answer):
+    attempt: int
+    seq: int
+    stream: str
+    line: str
+    at: datetime
+    worker_id: UUID
+    worker: str
+
+
+class Log(Answer):
+    lines: list[LogLine]
+    next: str | None = Field(description="`after` of what comes next; null where it has printed nothing yet.")
+    ended: bool = Field(description="It has ended, and these are its last lines.")
+
+
+class Why(Answer):
+    id: UUID
+    status: str
+    because: str = Field(description="One word for programs: `limit`, `worker`, `timer` ...")
+    says: str = Field(description="A sentence for people.")
+    facts: dict[str, Any]
+
+
+Reason = Annotated[Text | None, Field(description="Kept with the run.")]
+
+
+class Because(Given):
+    reason: Reason = None
+
+
+class ToldToEnd(Answer):
+    told: int = Field(description="How many were told.")
+
+
+class Skip(Given):
+    task: Text
+    reason: Reason = None
+
+
+class SetResult(Given):
+    task: Text
+    result: Any
+    reason: Reason = None
+
+
+class Rerun(Given):
+    from_failed: bool = Field(default=False, description="Of a workflow: keep what succeeded.")
+    from_task: Text | None = Field(
+        default=None, description="Of a workflow: keep what does not come after this task."
+    )
+    reason: Reason = None
+
+
+class Accepted(Answer):
+    """It is kept, and will be obeyed."""
+
+    id: UUID
+    command: Literal["pause", "resume", "skip", "set_result"]
+    by: str

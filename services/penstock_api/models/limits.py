@@ -1,0 +1,96 @@
+"""Limits and lines."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from penstock_api.models.model import Answer, Given, JsonText
+
+
+class Limit(Answer):
+    """A limit that is in force."""
+
+    ref: str
+    scope: str
+    max: int | None
+    by: list[str]
+    fair: list[str]
+    when_full: str
+    max_waiting: int | None
+    rate_count: int | None
+    rate_seconds: float | None
+    while_waiting: str
+    by_hand: bool
+    declared: JsonText = Field(description="What definitions say, if they say anything.")
+    held: int
+    waiting: int
+    covers: int = Field(description="Namespaces of actions that were started at least once.")
+
+
+class Holder(Answer):
+    execution_id: UUID
+    namespace: str
+    status: str
+    group_value: str = Field(description="What its key is grouped by.")
+    since: datetime
+
+
+class Waiter(Answer):
+    execution_id: UUID
+    namespace: str
+    group_value: str
+    priority: int
+    since: datetime
+
+
+class SetLimit(Given):
+    """What is not given stays as it is; null takes an option away."""
+
+    max: int | None = Field(default=None, ge=1, le=2_000_000_000)
+    scope: str | None = None
+    by: list[str] | None = None
+    rate: str | None = Field(default=None, description="How many may start within a time: 100/min.")
+    burst: int | None = Field(default=None, ge=1, le=2_000_000_000)
+    when_full: Literal["enqueue", "cancel_new", "cancel_running"] | None = None
+    max_waiting: int | None = Field(default=None, ge=0, le=2_000_000_000)
+    fair: list[str] | None = None
+    while_waiting: Literal["release", "keep"] | None = None
+
+
+class Line(Answer):
+    """A line before a key of a limit, or before workers."""
+
+    gate: str
+    limit: str | None
+    group_value: str | None
+    max: int | None
+    by: list[str] | None
+    rate_count: int | None
+    rate_seconds: float | None
+    namespace: str | None
+    held: int
+    longest: float | None
+    waiting: int
+    oldest: float | None
+    per_minute: float | None
+
+
+class Queue(Answer):
+    """The queue of a route: how much waits and runs, and how many workers serve it."""
+
+    queue: str
+    requested: int
+    ready: int
+    running: int
+    oldest: float | None = Field(description="Seconds.")
+    workers: int
+    slots: int
+
+
+class Removed(Answer):
+    ref: str
+    in_force: Any = Field(description="The limit as it is declared, which counts again; or null.")

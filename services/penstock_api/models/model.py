@@ -1,0 +1,52 @@
+"""What all of them share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Generic, TypeVar
+
+import orjson
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+
+from penstock.language.outside_names import TENANT
+
+T = TypeVar("T")
+
+
+class Answer(BaseModel):
+    """Made of what `client`, `operate` or `store` gives."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class Given(BaseModel):
+    """What a request holds: nothing that is not declared, no NaN."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class Page(BaseModel, Generic[T]):
+    """Some of many, the newest first."""
+
+    items: list[T]
+    next: str | None = Field(description="`before` of the next page; null where this is the last.")
+
+
+def loaded(value: Any) -> Any:
+    return orjson.loads(value) if isinstance(value, str) else value
+
+
+def _seconds(value: Any) -> Any:
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+JsonText = Annotated[Any, BeforeValidator(loaded)]
+"""A value that the database gives as the text of a JSON document."""
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+Instant = Annotated[
+    AwareDatetime,
+    Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(9000, 1, 1, tzinfo=UTC)),
+]
+"""With an offset, such as 2030-01-31T09:00:00Z."""
+Tenant = Annotated[str, Field(pattern=TENANT)]
+Text = Annotated[str, Field(max_length=10_000)]

@@ -1,0 +1,127 @@
+"""What operators look at: workers, inquiries, dead letters, invariants, findings, tokens."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from penstock_api.models.model import Answer, Given, JsonText, Seconds, Tenant
+
+
+class Process(Answer):
+    """An executor or a worker, as its heartbeats say."""
+
+    id: UUID
+    kind: str
+    name: str
+    state: str
+    routes: list[str]
+    actions: list[str]
+    labels: JsonText
+    concurrency: int
+    started_at: datetime
+    beat_at: datetime
+    age: Seconds = Field(description="Seconds since its last heartbeat.")
+    held: int
+    executors: JsonText = Field(description="Of a worker: numbers of its task executors, by their names.")
+
+
+class Workers(Answer):
+    names: list[str]
+
+
+class Inquiry(Answer):
+    """A question that an execution waits for the answer of."""
+
+    execution_id: UUID
+    status: str
+    prompt: str
+    assignee: str | None
+    schema_: JsonText = Field(alias="schema", description="Of the answer.")
+    due_at: datetime | None
+    created_at: datetime
+    answered_at: datetime | None
+    responder: str | None
+    response: JsonText
+
+
+class Reply(Given):
+    response: Any
+
+
+class DeadLetterSummary(Answer):
+    id: UUID
+    queue: str
+    reason: str
+    type: str | None
+    message_id: str | None
+    count: int
+    first_at: datetime
+    last_at: datetime
+    bytes: int
+    cut_from: int | None = Field(description="Bytes that it had, if only the beginning was kept.")
+
+
+class DeadLetter(Answer):
+    id: UUID
+    queue: str
+    reason: str
+    type: str | None
+    message_id: str | None
+    count: int
+    first_at: datetime
+    last_at: datetime
+    body: str
+    cut_from: int | None
+    headers: dict[str, Any]
+
+
+class Replayed(Answer):
+    id: UUID
+    became: str = Field(description="What became of it.")
+
+
+class Invariant(Answer):
+    name: str
+    says: str
+    violations: list[str] = Field(description="Ids that violate it, 20 at the most; none where all is well.")
+
+
+class Finding(Answer):
+    what: str
+    state: str = Field(description="ok, warning, bad")
+    says: str
+    fix: str | None
+
+
+class AuditedChange(Answer):
+    id: int
+    at: datetime
+    by: str
+    operation: str = Field(description="As the description of this API calls it: `limits_change`.")
+    target: str = Field(description="The address that was asked.")
+    reason: str | None
+
+
+class Token(Answer):
+    name: str
+    scopes: list[str]
+    tenants: list[str] = Field(description="None: all of them.")
+    created_by: str
+    created_at: datetime
+    expires_at: datetime | None
+
+
+class NewToken(Given):
+    name: str = Field(min_length=1, max_length=200)
+    scopes: list[str] = Field(min_length=1, description="read, operate, define, admin; or roles.")
+    tenants: list[Tenant] = Field(default_factory=list, description="None: all of them.")
+    seconds: float | None = Field(default=None, gt=0, le=3e8, description="After which it expires.")
+
+
+class Secret(Answer):
+    token: Token
+    secret: str = Field(description="To be kept now: nobody can find it out later.")

@@ -1,0 +1,163 @@
+"""Schedules and their fires."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from penstock.client.schedules import state_of
+from penstock.language.schedules.compiled_schedule import expression_of
+from penstock.store.schedules.reading import ScheduleState
+from penstock_api.models.model import Answer, Given, Instant, Tenant, loaded
+
+Refs = Annotated[list[str], Field(min_length=1, max_length=1000)]
+Duration = str | float
+
+
+class Schedule(Answer):
+    ref: str
+    state: str = Field(description="active, paused, disabled, broken (it cannot be planned), over")
+    action: str
+    when: str
+    timezone: str
+    next_due: datetime | None
+    last_due: datetime | None
+    last: str | None = Field(description="How its last fire ended.")
+    last_execution: UUID | None
+    waiting: int = Field(description="Fires that wait for the one before.")
+    error: str | None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_state(cls, row: Any) -> Any:
+        if not isinstance(row, ScheduleState):
+            return row
+        body = loaded(row.body)
+        return {
+            "ref": row.ref,
+            "state": state_of(row),
+            "action": body["action"],
+            "when": expression_of(body),
+            "timezone": body.get("timezone") or "UTC",
+            "next_due": row.next_due,
+            "last_due": row.last_due,
+            "last": row.last,
+            "last_execution": row.last_execution,
+            "waiting": row.waiting,
+            "error": row.error,
+        }
+
+
+class Missed(Given):
+    """What becomes of fires that were missed."""
+
+    policy: Literal["execute", "skip", "delay"] | None = None
+    grace: Duration | None = None
+    delay: Duration | None = None
+    catch_up: Literal["one", "all"] | None = None
+    at_most: int | None = Field(default=None, ge=1, le=100_000)
+    spread: Duration | None = None
+
+
+class ChangeSchedule(Given):
+    """What is given of a schedule; the rest stays. Durations are seconds, or such as "5m"."""
+
+    action: str | None = None
+    cron: str | None = None
+    every: Duration | None = None
+    at: str | None = Field(default=None, description="Once: 2030-01-31T09:00, in the schedule's zone.")
+    rrule: str | None = None
+    timezone: str | None = None
+    params: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+    overlap: Literal["allow", "skip", "queue", "replace"] | None = None
+    missed: Missed | None = None
+    jitter: Duration | None = None
+    starts_at: str | None = None
+    ends_at: str | None = None
+    retry: dict[str, Any] | None = None
+    tenant: Tenant | None = None
+    description: str | None = None
+
+
+class CreateSchedule(ChangeSchedule):
+    """A new schedule, for an action or workflow that is registered."""
+
+    ref: str
+    action: str
+    enabled: bool | None = None
+
+
+class ScheduleChanged(Answer):
+    what: str = Field(description="new, changed, unchanged")
+    schedule: Schedule
+
+
+class PauseSchedule(Given):
+    seconds: float = Field(gt=0, le=3e8)
+
+
+class PauseSchedules(PauseSchedule):
+    refs: Refs
+
+
+class Preview(Answer):
+    instant: datetime
+    local: datetime
+    note: str | None = Field(description="What the clocks of its zone do to it.")
+
+
+class Fire(Answer):
+    due_at: datetime
+    kind: str
+    status: str
+    outcome: str | None
+    execution_id: UUID | None
+    made_at: datetime
+    made_by: str | None
+    recoveries: int
+    started_at: datetime | None
+    ended_at: datetime | None
+    error: str | None
+    lag: float
+    took: float | None
+
+
+class Stats(Answer):
+    fires: int
+    started: int
+    queued: int
+    skipped: int
+    failed_to_start: int
+    missed: int
+    backfilled: int
+    completed: int
+    not_completed: int
+    open: int
+    recoveries: int
+    lag_average: float | None
+    lag_most: float | None
+    took_average: float | None
+    took_most: float | None
+
+
+class Trouble(Answer):
+    kind: str
+    schedule: str | None
+    says: str
+    hint: str
+
+
+class Backfill(Given):
+    first: Instant
+    last: Instant
+    dry_run: bool = False
+
+
+class BackfillFire(Answer):
+    due: datetime
+    status: str | None = Field(description="What it is now; null if it does not exist.")
+    starts: bool = Field(description="The backfill starts it, or would.")

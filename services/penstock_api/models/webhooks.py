@@ -1,0 +1,36 @@
+"""Webhooks, without their secrets."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from penstock_api.models.model import Answer, Given, JsonText, Tenant
+
+Signature = Literal["secret", "github", "stripe", "standard"]
+
+
+class Webhook(Answer):
+    name: str
+    trigger: str
+    tenant: str
+    signature: str
+    header: str | None
+    key_header: str | None
+    payload: JsonText
+    created_by: str
+    created_at: datetime
+
+
+class PutWebhook(Given):
+    trigger: str = Field(description="Each call is an event of it.")
+    tenant: Tenant = "public"
+    signature: Signature
+    secret: str | None = Field(default=None, description="Not given: that which it has stays.")
+    header: str | None = Field(default=None, description="Where a plain secret stands: X-Webhook-Secret.")
+    key_header: str | None = Field(default=None, description="Its value tells a copy of a call.")
+    payload: Any = Field(
+        default=None, description="Template over `body`, `headers`, `query`; null: the body."
+    )

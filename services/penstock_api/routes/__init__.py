@@ -1,0 +1,41 @@
+"""The routes of `/api/v1`: one file a subject, all of them in `ROUTERS`."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from penstock_api.routes import (
+    audit,
+    dead_letters,
+    definitions,
+    events,
+    executions,
+    inquiries,
+    limits,
+    operations,
+    schedules,
+    stream,
+    tokens,
+    webhooks,
+    work_routes,
+    workflow_runs,
+    workflows,
+)
+
+ROUTERS: tuple[APIRouter, ...] = (
+    events.router,
+    executions.router,
+    workflow_runs.router,
+    definitions.router,
+    workflows.router,
+    schedules.router,
+    inquiries.router,
+    limits.router,
+    work_routes.router,
+    operations.router,
+    dead_letters.router,
+    stream.router,
+    webhooks.router,
+    tokens.router,
+    audit.router,
+)

@@ -1,0 +1,57 @@
+"""Messages that could not be handled."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Query
+
+from penstock.client import dead_letters
+from penstock.store.dead_letters import LetterFilter
+from penstock_api.access import OPERATE_ALL, READ_ALL
+from penstock_api.backend import Db, Here
+from penstock_api.models import operations as models
+from penstock_api.models.model import Page
+from penstock_api.routes.router import Router
+
+router = Router("dead letters")
+
+
+@router.get("/dead-letters", dependencies=[READ_ALL])
+async def list_dead_letters(
+    session: Db,
+    queue: Annotated[str | None, Query(description="Only those of this queue.")] = None,
+    reason: Annotated[str | None, Query(description="Only those with this in their reason.")] = None,
+    before: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
+) -> Page[models.DeadLetterSummary]:
+    """Those that came (again) last first, with the reason of each."""
+    chosen = LetterFilter(queue=queue, reason=reason)
+    rows = await dead_letters.newest(session, chosen, limit=limit, before=before)
+    last = str(rows[-1].id) if len(rows) == limit else None
+    return Page(items=[models.DeadLetterSummary.model_validate(row) for row in rows], next=last)
+
+
+@router.get("/dead-letters/{id}", dependencies=[READ_ALL])
+async def show(id: UUID, session: Db) -> models.DeadLetter:
+    """One, with its headers and its body."""
+    return models.DeadLetter.model_validate(await dead_letters.shown(session, id))
+
+
+@router.post("/dead-letters/{id}/replay", dependencies=[OPERATE_ALL])
+async def replay(id: UUID, here: Here, session: Db) -> models.Replayed:
+    """Put it back where it came from, once what was wrong is right."""
+    await dead_letters.find(session, id)
+    outcomes = [one async for one in dead_letters.replay(here.client, LetterFilter([id]))]
+    for outcome in outcomes:
+        if outcome.error is not None:
+            raise outcome.error
+    return models.Replayed(id=id, became=outcomes[0].said or "" if outcomes else "put back by somebody else")
+
+
+@router.delete("/dead-letters/{id}", status_code=204, dependencies=[OPERATE_ALL])
+async def drop(id: UUID, session: Db) -> None:
+    """Forget it."""
+    await dead_letters.find(session, id)
+    await dead_letters.drop(session, LetterFilter([id]))

@@ -1,0 +1,65 @@
+"""Events: publish, and see which rules matched and why the others did not."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Header, Query, Response
+
+from penstock.errors import NotFound
+from penstock.operate import event_rules
+from penstock.store.event_list import EventFilter
+from penstock_api.access import READ, SUBMIT, Asked, Tenants, own
+from penstock_api.backend import Db, Here
+from penstock_api.models import events as models
+from penstock_api.models.model import Instant, Page
+from penstock_api.routes.router import Router
+
+router = Router("events")
+
+
+@router.post("/events", status_code=201, dependencies=[SUBMIT])
+async def publish(
+    given: models.Publish,
+    here: Here,
+    caller: Asked,
+    response: Response,
+    idempotency_key: Annotated[
+        str | None, Header(max_length=1000, description="The same key again gives the same event.")
+    ] = None,
+) -> models.Published:
+    """Publish an event. Answered once it is durably stored."""
+    id = await here.client.publish(
+        given.trigger, given.payload, key=idempotency_key, tenant=own(caller, given.tenant), source="api"
+    )
+    response.headers["location"] = f"/api/v1/events/{id}"
+    return models.Published(id=id)
+
+
+@router.get("/events", dependencies=[READ])
+async def list_events(
+    session: Db,
+    tenants: Tenants,
+    trigger: Annotated[str | None, Query(description="Only those of this trigger.")] = None,
+    source: Annotated[str | None, Query(description="Only those that came from there.")] = None,
+    since: Annotated[Instant | None, Query(description="Only those stored at this instant or later.")] = None,
+    until: Annotated[Instant | None, Query(description="Only those stored before this instant.")] = None,
+    key: Annotated[str | None, Query(description="Only those with this key.")] = None,
+    before: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
+) -> Page[models.ListedEvent]:
+    """The newest, with how many rules matched each; secrets are `***`."""
+    chosen = EventFilter(trigger=trigger, source=source, since=since, until=until, key=key, tenants=tenants)
+    rows = await event_rules.listed(session, chosen, before=before, limit=limit)
+    last = str(rows[-1]["id"]) if len(rows) == limit else None
+    return Page(items=[models.ListedEvent.model_validate(row) for row in rows], next=last)
+
+
+@router.get("/events/{id}", dependencies=[READ])
+async def show(id: UUID, session: Db, caller: Asked) -> models.Event:
+    """An event, which rules matched it, and why the others did not."""
+    found = await event_rules.described(session, id)
+    if found is None or not caller.sees(found["tenant"]):
+        raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
+    return models.Event.model_validate({**found, "rules": await event_rules.tried(session, id)})

@@ -1,0 +1,184 @@
+"""Executions: start, list, look at, cancel, run again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Header, Query, Response
+from fastapi.responses import PlainTextResponse
+
+from penstock.errors import InvalidInput, NotFound
+from penstock.language.workflows.diagram import to_dot, to_mermaid
+from penstock.moves import STATUSES
+from penstock.operate.executions import described, one, plain
+from penstock.operate.why import why
+from penstock.store import execution_list, executions, log_lines, past_attempts
+from penstock.store.execution_list import ExecutionFilter
+from penstock_api.access import OPERATE, READ, SUBMIT, Asked, ExecutionId, Tenants, own
+from penstock_api.backend import Db, Here
+from penstock_api.models import executions as models
+from penstock_api.models.model import Instant, Page
+from penstock_api.routes.router import Router
+
+router = Router("executions")
+
+NO_REASON, WHOLE = models.Because(), models.Rerun()
+Limit = Annotated[int, Query(ge=1, le=1000, description="How many.")]
+
+
+@router.post("/executions", status_code=201, dependencies=[SUBMIT])
+async def start(
+    given: models.Start,
+    here: Here,
+    caller: Asked,
+    response: Response,
+    idempotency_key: Annotated[
+        str | None,
+        Header(max_length=1000, description="The same key again gives the same execution."),
+    ] = None,
+) -> models.Started:
+    """Start an action or workflow. Answered once it is durably stored."""
+    id = await here.client.start(
+        given.action,
+        given.parameters,
+        key=idempotency_key,
+        tenant=own(caller, given.tenant),
+        priority=given.priority,
+        delay=given.delay,
+        at=given.at,
+        expires_at=given.expires_at,
+        by=caller.name,
+    )
+    response.headers["location"] = f"/api/v1/executions/{id}"
+    return models.Started(id=id)
+
+
+@router.get("/executions", dependencies=[READ])
+async def list_executions(
+    session: Db,
+    tenants: Tenants,
+    status: Annotated[list[str] | None, Query(description="Only those in one of these statuses.")] = None,
+    action: Annotated[str | None, Query(description="Only those of this action.")] = None,
+    since: Annotated[Instant | None, Query(description="Only those made at this instant or later.")] = None,
+    until: Annotated[Instant | None, Query(description="Only those made before this instant.")] = None,
+    event: Annotated[UUID | None, Query(description="Only those that this event started.")] = None,
+    parent: Annotated[UUID | None, Query(description="Only the tasks of this workflow's run.")] = None,
+    children: Annotated[bool, Query(description="With the tasks of workflows.")] = False,
+    before: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
+    limit: Limit = 50,
+) -> Page[models.ListedExecution]:
+    """The newest, open or ended, archived ones included."""
+    if unknown := sorted(set(status or ()) - set(STATUSES)):
+        raise InvalidInput(
+            f"there is no status {', '.join(unknown)}", hint=f"There are: {', '.join(STATUSES)}."
+        )
+    chosen = ExecutionFilter(
+        status=status,
+        action=action,
+        tenants=tenants,
+        since=since,
+        until=until,
+        event=event,
+        parent=parent,
+        children=children,
+    )
+    rows = await execution_list.page(session, chosen, before=before, limit=limit)
+    last = str(rows[-1].id) if len(rows) == limit else None
+    return Page(items=[models.ListedExecution.model_validate(row) for row in rows], next=last)
+
+
+@router.get("/executions/{id}", dependencies=[READ])
+async def show(id: ExecutionId, session: Db) -> models.Execution:
+    """Everything about one; of a workflow, the tree of its tasks."""
+    return models.Execution.model_validate(plain(await _described(session, id)))
+
+
+async def _described(session: Db, id: UUID) -> dict[str, Any]:
+    found = await described(session, id)
+    if found is None:
+        raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
+    return found
+
+
+@router.get("/executions/{id}/graph", response_class=PlainTextResponse, dependencies=[READ])
+async def graph(
+    id: ExecutionId,
+    session: Db,
+    notation: Annotated[str, Query(alias="as", pattern="^(mermaid|dot)$")] = "mermaid",
+) -> str:
+    """How the tasks of a workflow's run stand, as a drawing in Mermaid or Graphviz."""
+    found = await _described(session, id)
+    if found["graph"] is None:
+        raise InvalidInput(f"{id} is no run of a workflow", hint="Only those have a graph to draw.")
+    draw = to_dot if notation == "dot" else to_mermaid
+    return draw(found["graph"], {task.name: task.status for task in found["tasks"]})
+
+
+@router.get("/executions/{id}/history", dependencies=[READ])
+async def history(id: ExecutionId, session: Db) -> list[models.Move]:
+    """Every status it ever had, when, and who moved it."""
+    rows = await executions.history(session, await one(session, id))
+    return [models.Move.model_validate(row) for row in rows]
+
+
+@router.get("/executions/{id}/attempts", dependencies=[READ])
+async def attempts(id: ExecutionId, session: Db) -> list[models.Attempt]:
+    """Its attempts: when each began and ended, where, and what it came to."""
+    rows = await past_attempts.attempts(session, await one(session, id))
+    return [models.Attempt.model_validate(row) for row in rows]
+
+
+@router.get("/executions/{id}/logs", dependencies=[READ])
+async def logs(
+    id: ExecutionId,
+    session: Db,
+    after: Annotated[
+        str | None, Query(pattern=r"^\d{1,9}-\d{1,18}$", description="`next` of the answer before.")
+    ] = None,
+) -> models.Log:
+    """What it printed and logged, 5,000 lines at once at the most."""
+    row = await one(session, id)
+    attempt, _, seq = (after or "0--1").partition("-")
+    found = await log_lines.after_each(session, {id: (int(attempt), int(seq))})
+    lines = [line for _, line in found]
+    last = f"{lines[-1].attempt}-{lines[-1].seq}" if lines else after
+    return models.Log(
+        lines=[models.LogLine.model_validate(line) for line in lines],
+        next=last,
+        ended=row.finished_at is not None and len(lines) < log_lines.PAGE,
+    )
+
+
+@router.get("/executions/{id}/why", dependencies=[READ])
+async def explain(
+    id: ExecutionId,
+    session: Db,
+    here: Here,
+    caller: Asked,
+    task: Annotated[str | None, Query(description="One of its tasks, if it is a workflow.")] = None,
+) -> models.Why:
+    """What it waits for, in one sentence, and the facts behind it; or what came of it."""
+    answer = await why(session, id, here.settings, task)
+    if caller.tenants is not None:
+        answer = answer.of_one_tenant()
+    return models.Why.model_validate(answer.document())
+
+
+@router.post("/executions/{id}/cancel", dependencies=[OPERATE])
+async def cancel(
+    id: ExecutionId, here: Here, caller: Asked, given: models.Because = NO_REASON
+) -> models.ToldToEnd:
+    """Ask it to end. A running one is told at once; one that has ended is left alone."""
+    await one(here.client.session, id)
+    reason = f"{given.reason or 'asked by the API'} ({caller.name})"
+    return models.ToldToEnd(told=await here.client.cancel(id, reason=reason))
+
+
+@router.post("/executions/{id}/rerun", status_code=201, dependencies=[OPERATE])
+async def rerun(id: ExecutionId, here: Here, caller: Asked, given: models.Rerun = WHOLE) -> models.Started:
+    """Run what has ended once more: the same version, the same parameters."""
+    new = await here.client.rerun(
+        id, from_failed=given.from_failed, from_task=given.from_task, by=caller.name, reason=given.reason
+    )
+    return models.Started(id=new)

@@ -1,0 +1,36 @@
+"""Questions that executions wait for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from penstock.client import inquiries
+from penstock_api.access import OPERATE, READ, Asked, ExecutionId, Tenants
+from penstock_api.backend import Db, Here
+from penstock_api.models import operations as models
+from penstock_api.routes.router import Router
+
+router = Router("inquiries")
+
+
+@router.get("/inquiries", dependencies=[READ])
+async def list_inquiries(
+    session: Db,
+    tenants: Tenants,
+    answered: Annotated[bool, Query(description="Those that are answered, too.")] = False,
+    assignee: Annotated[str | None, Query(description="Only those that ask this one.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> list[models.Inquiry]:
+    """What executions wait to be told, the newest first."""
+    found = await inquiries.listed(
+        session, answered=answered, assignee=assignee, limit=limit, tenants=tenants
+    )
+    return [models.Inquiry.model_validate(row) for row in found]
+
+
+@router.post("/inquiries/{id}/answer", status_code=204, dependencies=[OPERATE])
+async def answer(id: ExecutionId, given: models.Reply, here: Here, caller: Asked) -> None:
+    """Answer a question; the answer becomes the execution's result."""
+    await here.client.answer(id, given.response, by=caller.name)

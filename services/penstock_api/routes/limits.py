@@ -1,0 +1,69 @@
+"""Limits: how many may run at once; who holds, who waits."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from penstock.store import limit_holders, waiting_work
+from penstock_api.access import DEFINE_ALL, READ_ALL
+from penstock_api.backend import Db, Here, OnLimits
+from penstock_api.models import limits as models
+from penstock_api.routes.router import Router
+
+router = Router("limits")
+
+Most = Annotated[int, Query(ge=1, le=10_000, description="How many.")]
+
+
+@router.get("/limits", dependencies=[READ_ALL])
+async def list_limits(limits: OnLimits) -> list[models.Limit]:
+    """Those in force, with how many hold a slot and how many wait."""
+    return [models.Limit.model_validate(row) for row in await limits.all()]
+
+
+@router.get("/limits/{ref}", dependencies=[READ_ALL])
+async def show(ref: str, limits: OnLimits) -> models.Limit:
+    """One of them."""
+    return models.Limit.model_validate(await limits.get(ref))
+
+
+@router.get("/limits/{ref}/holders", dependencies=[READ_ALL])
+async def holders(ref: str, session: Db, limits: OnLimits, limit: Most = 100) -> list[models.Holder]:
+    """Who holds its slots, those who have held one for the longest first."""
+    await limits.get(ref)
+    return [models.Holder.model_validate(row) for row in await limit_holders.holders(session, ref, limit)]
+
+
+@router.get("/limits/{ref}/waiters", dependencies=[READ_ALL])
+async def waiters(ref: str, session: Db, limits: OnLimits, limit: Most = 100) -> list[models.Waiter]:
+    """Who waits before it, group by group, those who come next first."""
+    await limits.get(ref)
+    return [models.Waiter.model_validate(row) for row in await limit_holders.waiters(session, ref, limit)]
+
+
+@router.patch("/limits/{ref}", dependencies=[DEFINE_ALL])
+async def change(ref: str, given: models.SetLimit, limits: OnLimits) -> models.Limit:
+    """Change a limit, or make one. It is in force at once, whatever is applied, until it is removed."""
+    return models.Limit.model_validate(await limits.set(ref, **given.model_dump(exclude_unset=True)))
+
+
+@router.delete("/limits/{ref}", dependencies=[DEFINE_ALL])
+async def remove(ref: str, limits: OnLimits) -> models.Removed:
+    """Take back what was set by hand; or remove a limit that is only declared, until it is applied again."""
+    row = await limits.remove(ref)
+    return models.Removed(ref=ref, in_force=None if row is None else models.Limit.model_validate(row))
+
+
+@router.get("/lines", dependencies=[READ_ALL])
+async def lines(session: Db, limit: Most = 20) -> list[models.Line]:
+    """Who waits before which limit, key by key, the longest lines first."""
+    return [models.Line.model_validate(row) for row in await waiting_work.lines(session, limit)]
+
+
+@router.get("/queues", dependencies=[READ_ALL])
+async def queues(session: Db, here: Here) -> list[models.Queue]:
+    """How much waits for workers, route by route."""
+    found = await waiting_work.routes(session, here.settings.stale_threshold)
+    return [models.Queue.model_validate(row) for row in found]

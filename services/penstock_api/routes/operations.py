@@ -1,0 +1,49 @@
+"""What operators ask of a live installation: workers, invariants, findings."""
+
+from __future__ import annotations
+
+from penstock.operate import check, workers
+from penstock.operate.doctor import examine
+from penstock.store import processes
+from penstock_api.access import OPERATE_ALL, READ_ALL
+from penstock_api.backend import Db, Here
+from penstock_api.models import operations as models
+from penstock_api.routes.router import Router
+
+router = Router("operations")
+
+
+@router.get("/workers", dependencies=[READ_ALL])
+async def list_workers(session: Db) -> list[models.Process]:
+    """Executors and workers that live."""
+    return [models.Process.model_validate(row) for row in await processes.all(session)]
+
+
+@router.get("/workers/{name}", dependencies=[READ_ALL])
+async def show_workers(name: str, session: Db) -> list[models.Process]:
+    """The workers of this name, with the numbers of their task executors."""
+    return [models.Process.model_validate(row) for row in await workers.named(session, name)]
+
+
+@router.post("/workers/{name}/cordon", dependencies=[OPERATE_ALL])
+async def cordon(name: str, session: Db) -> models.Workers:
+    """Let workers of this name take no new work. What runs goes on."""
+    return models.Workers(names=await workers.cordon(session, [name]))
+
+
+@router.post("/workers/{name}/uncordon", dependencies=[OPERATE_ALL])
+async def uncordon(name: str, session: Db) -> models.Workers:
+    """Let them take work again."""
+    return models.Workers(names=await workers.uncordon(session, [name]))
+
+
+@router.get("/check", dependencies=[READ_ALL])
+async def invariants(session: Db) -> list[models.Invariant]:
+    """Every invariant, and what violates it now."""
+    return [models.Invariant.model_validate(one) for one in await check.check(session)]
+
+
+@router.get("/doctor", dependencies=[READ_ALL])
+async def doctor(here: Here) -> list[models.Finding]:
+    """Versions, servers, schema, clocks, partitions and services: how they are, and what to do."""
+    return [models.Finding.model_validate(one) for one in await examine(here.settings)]

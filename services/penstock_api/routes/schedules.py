@@ -1,0 +1,128 @@
+"""Schedules: make, preview, change, run, backfill."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from penstock.operate import definitions
+from penstock_api.access import DEFINE_ALL, OPERATE_ALL, READ_ALL
+from penstock_api.backend import Db, OnSchedules
+from penstock_api.models import schedules as models
+from penstock_api.models.definitions import Definition
+from penstock_api.models.model import Instant
+from penstock_api.routes.router import Router
+
+router = Router("schedules")
+
+
+@router.get("/schedules", dependencies=[READ_ALL])
+async def list_schedules(schedules: OnSchedules) -> list[models.Schedule]:
+    """When each fires next, and how its last fire ended."""
+    return [models.Schedule.model_validate(row) for row in await schedules.all()]
+
+
+@router.post("/schedules", status_code=201, dependencies=[DEFINE_ALL])
+async def create(given: models.CreateSchedule, schedules: OnSchedules) -> models.ScheduleChanged:
+    """Make a schedule."""
+    change = await schedules.create(given.ref, given.model_dump(exclude={"ref"}, exclude_none=True))
+    return models.ScheduleChanged(what=change.what, schedule=await show(given.ref, schedules))
+
+
+@router.get("/schedule-health", dependencies=[READ_ALL])
+async def health(schedules: OnSchedules) -> list[models.Trouble]:
+    """What is wrong with schedules, by name; nothing if all is well."""
+    return [models.Trouble.model_validate(one) for one in await schedules.health()]
+
+
+@router.post("/schedule-pauses", dependencies=[OPERATE_ALL])
+async def pause_many(given: models.PauseSchedules, schedules: OnSchedules) -> list[models.Schedule]:
+    """Let several fire nothing for a while, and then again by themselves."""
+    for ref in given.refs:  # nothing is paused where one of them is misspelt
+        await schedules.get(ref)
+    paused = [await schedules.pause(ref, given.seconds) for ref in given.refs]
+    return [models.Schedule.model_validate(row) for row in paused]
+
+
+@router.get("/schedules/{ref}", dependencies=[READ_ALL])
+async def show(ref: str, schedules: OnSchedules) -> models.Schedule:
+    """One of them, as it stands."""
+    return models.Schedule.model_validate(await schedules.get(ref))
+
+
+@router.get("/schedules/{ref}/definition", dependencies=[READ_ALL])
+async def definition(ref: str, session: Db) -> Definition:
+    """What it says; secrets are `***`."""
+    return Definition.model_validate(await definitions.one(session, ["schedule"], ref))
+
+
+@router.patch("/schedules/{ref}", dependencies=[DEFINE_ALL])
+async def update(ref: str, given: models.ChangeSchedule, schedules: OnSchedules) -> models.ScheduleChanged:
+    """Change what is given; the rest stays."""
+    change = await schedules.update(ref, given.model_dump(exclude_none=True))
+    return models.ScheduleChanged(what=change.what, schedule=await show(ref, schedules))
+
+
+@router.delete("/schedules/{ref}", status_code=204, dependencies=[DEFINE_ALL])
+async def delete(ref: str, schedules: OnSchedules) -> None:
+    """Remove it. Its history stays for a while, and what it has started goes on."""
+    await schedules.delete(ref)
+
+
+@router.get("/schedules/{ref}/preview", dependencies=[READ_ALL])
+async def preview(
+    ref: str, schedules: OnSchedules, count: Annotated[int, Query(ge=1, le=1000)] = 10
+) -> list[models.Preview]:
+    """The next fires, in the zone's time, with what its clocks do to them."""
+    return [models.Preview.model_validate(one) for one in await schedules.preview(ref, count)]
+
+
+@router.get("/schedules/{ref}/history", dependencies=[READ_ALL])
+async def history(
+    ref: str,
+    schedules: OnSchedules,
+    before: Annotated[Instant | None, Query(description="Go on before this instant.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
+) -> list[models.Fire]:
+    """Its newest fires, what became of them, and who fired them."""
+    return [models.Fire.model_validate(row) for row in await schedules.history(ref, limit, before)]
+
+
+@router.get("/schedules/{ref}/stats", dependencies=[READ_ALL])
+async def stats(
+    ref: str, schedules: OnSchedules, seconds: Annotated[float, Query(gt=0, le=3e8)] = 86_400
+) -> models.Stats:
+    """Counts and times of the fires that were due in the last `seconds`."""
+    return models.Stats.model_validate(await schedules.stats(ref, seconds))
+
+
+@router.post("/schedules/{ref}/enable", dependencies=[OPERATE_ALL])
+async def enable(ref: str, schedules: OnSchedules) -> models.Schedule:
+    """Let it fire again, from now on."""
+    return models.Schedule.model_validate(await schedules.enable(ref))
+
+
+@router.post("/schedules/{ref}/disable", dependencies=[OPERATE_ALL])
+async def disable(ref: str, schedules: OnSchedules) -> models.Schedule:
+    """Let it fire nothing until it is enabled again."""
+    return models.Schedule.model_validate(await schedules.disable(ref))
+
+
+@router.post("/schedules/{ref}/pause", dependencies=[OPERATE_ALL])
+async def pause(ref: str, given: models.PauseSchedule, schedules: OnSchedules) -> models.Schedule:
+    """Let it fire nothing for a while, and then again by itself."""
+    return models.Schedule.model_validate(await schedules.pause(ref, given.seconds))
+
+
+@router.post("/schedules/{ref}/run", status_code=201, dependencies=[OPERATE_ALL])
+async def run(ref: str, schedules: OnSchedules) -> models.Fire:
+    """Fire it now, enabled or not. Its overlap policy holds."""
+    return models.Fire.model_validate(await schedules.run(ref))
+
+
+@router.post("/schedules/{ref}/backfill", dependencies=[OPERATE_ALL])
+async def backfill(ref: str, given: models.Backfill, schedules: OnSchedules) -> list[models.BackfillFire]:
+    """Start the fires of a past range that have no execution. Doing it twice starts nothing twice."""
+    asked = await schedules.backfill(ref, given.first, given.last, dry_run=given.dry_run)
+    return [models.BackfillFire.model_validate(one) for one in asked]

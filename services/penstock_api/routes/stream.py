@@ -1,0 +1,59 @@
+"""What changes, as it changes: server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Header, Query
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from penstock.store.changes import Change
+from penstock_api.access import READ, Tenants
+from penstock_api.backend import Here
+from penstock_api.models.changes import Changed
+from penstock_api.routes.router import Router
+
+router = Router("stream")
+
+LONGEST = 3600.0
+"""Seconds after which a stream ends, and whoever watches connects again, perhaps to another replica."""
+
+
+@router.get("/stream", response_class=EventSourceResponse, dependencies=[READ])
+async def stream(
+    here: Here,
+    tenants: Tenants,
+    execution: Annotated[UUID | None, Query(description="Only this one, and its tasks.")] = None,
+    action: Annotated[str | None, Query(description="Only those of this action.")] = None,
+    seconds: Annotated[
+        float, Query(gt=0, le=LONGEST, description="The stream ends after so many.")
+    ] = LONGEST,
+    last_event_id: Annotated[
+        str | None, Header(pattern=r"^\d{1,10}(\.\d{1,6})?$", description="Go on after this event.")
+    ] = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """Executions that move: an event `changed` for each, a few times a second at the most; or `reset`, where so many
+    moved that whoever watches had better ask for what it shows. After a pause the same change may come twice."""
+
+    def wanted(change: Change) -> bool:
+        return (
+            (tenants is None or change.tenant in tenants)
+            and (execution is None or execution in (change.id, change.parent))
+            and (action is None or change.action == action)
+        )
+
+    since = None if last_event_id is None else datetime.fromtimestamp(float(last_event_id), UTC)
+    yield ServerSentEvent(comment="watching", retry=1000)
+    async for turn in here.changes.watch(wanted, seconds=seconds, since=since):
+        if turn is None:
+            yield ServerSentEvent(event="reset", data={})
+            continue
+        for change in turn:
+            yield ServerSentEvent(
+                event="changed",
+                id=f"{change.at.timestamp():.6f}",
+                data=Changed.model_validate(change).model_dump(mode="json"),
+            )

@@ -1,0 +1,34 @@
+"""Tokens: who may use this API."""
+
+from __future__ import annotations
+
+from penstock.operate import access
+from penstock.store import tokens
+from penstock_api.access import ADMIN_ALL, Asked
+from penstock_api.backend import Db, Here
+from penstock_api.models import operations as models
+from penstock_api.routes.router import Router
+
+router = Router("tokens")
+
+
+@router.get("/tokens", dependencies=[ADMIN_ALL])
+async def list_tokens(session: Db) -> list[models.Token]:
+    """All of them; nobody can find out their secrets."""
+    return [models.Token.model_validate(row) for row in await tokens.listed(session)]
+
+
+@router.post("/tokens", status_code=201, dependencies=[ADMIN_ALL])
+async def create(given: models.NewToken, session: Db, caller: Asked) -> models.Secret:
+    """Make one. Its secret is in this answer and nowhere else."""
+    made, secret = await access.create_token(
+        session, given.name, given.scopes, tenants=given.tenants, seconds=given.seconds, by=caller.name
+    )
+    return models.Secret(token=models.Token.model_validate(made), secret=secret)
+
+
+@router.delete("/tokens/{name}", status_code=204, dependencies=[ADMIN_ALL])
+async def revoke(name: str, session: Db, here: Here) -> None:
+    """Take it back. It is refused here at once, and by other replicas within seconds."""
+    await access.revoke_token(session, name)
+    here.forget_callers()

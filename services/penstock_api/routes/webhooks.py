@@ -1,0 +1,31 @@
+"""Webhooks: which there are."""
+
+from __future__ import annotations
+
+from penstock.operate import webhooks
+from penstock.store import webhooks as store
+from penstock_api.access import DEFINE_ALL, READ_ALL, Asked
+from penstock_api.backend import Db
+from penstock_api.models import webhooks as models
+from penstock_api.routes.router import Router
+
+router = Router("webhooks")
+
+
+@router.get("/webhooks", dependencies=[READ_ALL])
+async def list_webhooks(session: Db) -> list[models.Webhook]:
+    """All of them, without their secrets."""
+    return [models.Webhook.model_validate(row) for row in await store.listed(session)]
+
+
+@router.put("/webhooks/{name}", dependencies=[DEFINE_ALL])
+async def put(name: str, given: models.PutWebhook, session: Db, caller: Asked) -> models.Webhook:
+    """Make one, or change it. It is called at `/hooks/{name}`."""
+    made = await webhooks.put(session, name, **given.model_dump(), by=caller.name)
+    return models.Webhook.model_validate(made)
+
+
+@router.delete("/webhooks/{name}", status_code=204, dependencies=[DEFINE_ALL])
+async def remove(name: str, session: Db) -> None:
+    """Who calls it from now on is told that it is not there."""
+    await webhooks.remove(session, name)

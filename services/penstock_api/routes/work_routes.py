@@ -1,0 +1,55 @@
+"""Where work goes: routes, the rules that choose them, and why."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from penstock.operate import routes
+from penstock_api.access import DEFINE_ALL, READ_ALL
+from penstock_api.backend import Db, Here
+from penstock_api.models import work_routes as models
+from penstock_api.routes.router import Router
+
+router = Router("routes")
+
+
+@router.get("/routes", dependencies=[READ_ALL])
+async def list_routes(session: Db, here: Here) -> list[models.Route]:
+    """The routes, with who names them and how many workers serve them."""
+    return [models.Route.model_validate(use) for use in await routes.table(session, here.settings)]
+
+
+@router.get("/route-rules", dependencies=[READ_ALL])
+async def rules(session: Db) -> list[models.RouteRule]:
+    """The rules in the order in which they are tried: the first that fits decides."""
+    return [models.RouteRule.model_validate(rule) for rule in await routes.rules(session)]
+
+
+@router.delete("/route-rules/{pattern}", status_code=204, dependencies=[DEFINE_ALL])
+async def remove(pattern: str, session: Db) -> None:
+    """Take a rule out of force. What it has routed goes where the rules that are left say."""
+    await routes.remove(session, pattern)
+
+
+@router.get("/route-choice", dependencies=[READ_ALL])
+async def explain(
+    session: Db,
+    of: Annotated[
+        str, Query(description="An action, such as ml.train, or a namespace: public::ml::nightly::train.")
+    ],
+) -> models.RouteChoice:
+    """Which route something takes, which rule decides that, and why those before it do not."""
+    namespace, choice = await routes.explain(session, of)
+    rule = None if choice.named else choice.rules.rule
+    return models.RouteChoice(
+        namespace=namespace,
+        route=choice.route,
+        named=choice.named is not None,
+        rule=None if rule is None else rule.pattern,
+        passed_over=[
+            models.PassedOver(pattern=one.rule.pattern, route=one.rule.route, why=one.reason)
+            for one in choice.rules.passed_over
+        ],
+    )

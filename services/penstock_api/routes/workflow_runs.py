@@ -1,0 +1,58 @@
+"""What people tell runs of workflows: pause, resume, skip, set a result. Kept with who and why, and obeyed under the
+workflow's lock."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+from uuid import UUID
+
+from penstock_api.access import OPERATE, Asked, ExecutionId
+from penstock_api.backend import Backend, Here
+from penstock_api.models import executions as models
+from penstock_api.routes.router import Router
+
+router = Router("executions")
+
+NO_REASON = models.Because()
+Kind = Literal["pause", "resume", "skip", "set_result"]
+
+
+@router.post("/executions/{id}/pause", status_code=202, dependencies=[OPERATE])
+async def pause(
+    id: ExecutionId, here: Here, caller: Asked, given: models.Because = NO_REASON
+) -> models.Accepted:
+    """Let nothing more start in a run, nor in workflows inside it. What workers have begun goes on."""
+    return await _tell(here, id, "pause", caller.name, given.reason)
+
+
+@router.post("/executions/{id}/resume", status_code=202, dependencies=[OPERATE])
+async def resume(
+    id: ExecutionId, here: Here, caller: Asked, given: models.Because = NO_REASON
+) -> models.Accepted:
+    """Start what became due while a run was paused."""
+    return await _tell(here, id, "resume", caller.name, given.reason)
+
+
+@router.post("/executions/{id}/skip", status_code=202, dependencies=[OPERATE])
+async def skip(id: ExecutionId, here: Here, caller: Asked, given: models.Skip) -> models.Accepted:
+    """Do without a task that has not ended."""
+    return await _tell(here, id, "skip", caller.name, given.reason, given.task)
+
+
+@router.post("/executions/{id}/set-result", status_code=202, dependencies=[OPERATE])
+async def set_result(id: ExecutionId, here: Here, caller: Asked, given: models.SetResult) -> models.Accepted:
+    """Complete a task that has not ended, with this result."""
+    return await _tell(here, id, "set_result", caller.name, given.reason, given.task, given.result)
+
+
+async def _tell(
+    here: Backend,
+    id: UUID,
+    kind: Kind,
+    by: str,
+    reason: str | None,
+    task: str | None = None,
+    value: Any = None,
+) -> models.Accepted:
+    await here.client.command(id, kind, task=task, value=value, by=by, reason=reason)
+    return models.Accepted(id=id, command=kind, by=by)

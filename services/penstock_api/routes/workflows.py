@@ -1,0 +1,72 @@
+"""Workflows as they are defined: versions, graph, what differs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from penstock.language.workflows import Workflow
+from penstock.language.workflows.graph import Graph
+from penstock.operate import definitions, workflows
+from penstock.operate.masking import Masking
+from penstock_api.access import READ
+from penstock_api.backend import Db
+from penstock_api.models import definitions as models
+from penstock_api.routes.router import Router
+
+router = Router("workflows")
+
+Digest = Annotated[
+    str | None,
+    Query(pattern="^[0-9a-f]{4,64}$", description="Of a version, or how it begins; else the current one."),
+]
+
+
+@router.get("/workflows", dependencies=[READ])
+async def list_workflows(session: Db) -> list[models.Definition]:
+    """The current version of each."""
+    return [models.Definition.model_validate(one) for one in await definitions.listed(session, ["workflow"])]
+
+
+@router.get("/workflows/{ref}", dependencies=[READ])
+async def show(ref: str, session: Db) -> models.Definition:
+    """The current version of one."""
+    return models.Definition.model_validate(await definitions.one(session, ["workflow"], ref))
+
+
+@router.get("/workflows/{ref}/versions", dependencies=[READ])
+async def versions(ref: str, session: Db) -> list[models.Version]:
+    """Every version that was ever stored, the newest first."""
+    return [models.Version.model_validate(one) for one in await workflows.versions(session, ref)]
+
+
+@router.get("/workflows/{ref}/graph", dependencies=[READ])
+async def graph(ref: str, session: Db, version: Digest = None) -> models.Graph:
+    """Its tasks, and after which others each comes."""
+    found = Graph(await _version(session, ref, version))
+    nodes = [*found.nodes, *([found.exit] if found.exit is not None else [])]
+    return models.Graph(
+        nodes=[
+            models.Node(name=node.name, does=node.does, after=[found[source].name for source in node.sources])
+            for node in nodes
+        ]
+    )
+
+
+@router.get("/workflows/{ref}/diff", dependencies=[READ])
+async def diff(ref: str, session: Db, old: Digest = None, new: Digest = None) -> list[models.Difference]:
+    """What version `new` changes in `old`."""
+    found = await workflows.differences(
+        session,
+        await _version(session, ref, old, shown=False),
+        await _version(session, ref, new, shown=False),
+    )
+    return [models.Difference.model_validate(one) for one in found]
+
+
+async def _version(session: Db, ref: str, digest: str | None, *, shown: bool = True) -> Workflow:
+    masking = await Masking.load(session) if shown else None
+    if digest is None:
+        return await workflows.current(session, ref, masking)
+    return await workflows.version(session, ref, digest, masking)

@@ -1,0 +1,66 @@
+"""Answers for this host alone: no page of another origin may make a browser change anything, or read anything through a name
+of its own that leads here; and what every answer says to browsers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from penstock.settings import LOOPBACK
+from penstock_api.problems import Problem, answer
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
+
+
+class SameOrigin:
+    """`loopback`: nobody needs a token, so that only names of this machine are answered to: another name could be a page's,
+    made to lead here (DNS rebinding)."""
+
+    def __init__(self, app: App, *, loopback: bool) -> None:
+        self._app = app
+        self._loopback = loopback
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+
+        async def answered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
+            await send(message)
+
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        if said := self._refused(scope["method"], headers):
+            problem = Problem(title="Forbidden", status=403, detail=said, hint="Call it from its own pages.")
+            return await answer(problem)(scope, receive, answered)
+        await self._app(scope, receive, answered)
+
+    def _refused(self, method: str, headers: dict[str, str]) -> str | None:
+        host = headers.get("host", "")
+        if self._loopback and urlsplit(f"//{host}").hostname not in LOOPBACK:
+            return f"this answers to names of this machine alone, and not to {host[:100]!r}"
+        if method in SAFE:
+            return None
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return "a page of another origin may not do this"
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return "a page of another origin may not do this"
+        return None

@@ -1,0 +1,30 @@
+"""Sessions for requests that read: a few, each used by one request at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from penstock.store.database import Database, Session
+
+SESSIONS = 4
+MOST = 15.0
+"""Seconds that a statement of a request may take."""
+
+
+class SessionPool:
+    def __init__(self, database: Database) -> None:
+        self._free: asyncio.LifoQueue[Session] = asyncio.LifoQueue()
+        for _ in range(SESSIONS):
+            self._free.put_nowait(database.session(most=MOST))
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Session]:
+        """One that nobody else uses meanwhile. The one that was used last comes first, so few are open where few are
+        needed."""
+        session = await self._free.get()
+        try:
+            yield session
+        finally:
+            self._free.put_nowait(session)

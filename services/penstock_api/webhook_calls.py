@@ -1,0 +1,59 @@
+"""`POST /hooks/<name>`: a call of another program, which becomes an event. Answered once that is durably stored."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+import orjson
+from fastapi import APIRouter, Path, Request
+
+from penstock.errors import InvalidInput
+from penstock.language.expressions import compile_template
+from penstock.operate import webhooks
+from penstock_api import webhook_signatures
+from penstock_api.backend import Here
+from penstock_api.models.events import Published
+from penstock_api.problems import ANSWERS
+from penstock_api.routes.router import operation_id
+
+router = APIRouter(tags=["webhooks"], responses=ANSWERS, generate_unique_id_function=operation_id)
+
+FORM = "application/x-www-form-urlencoded"
+
+
+@router.post("/hooks/{name}", status_code=202)
+async def call(
+    name: Annotated[str, Path(description="The webhook.")], request: Request, here: Here
+) -> Published:
+    """Publish what this call says as an event of the webhook's trigger. Its signature tells who calls; the same call again
+    gives the same event."""
+    async with here.pool.session() as session:
+        webhook = await webhooks.find(session, name)
+    raw = await request.body()
+    headers = {key.lower(): value for key, value in request.headers.items()}
+    webhook_signatures.check(webhook, headers, raw, time.time())
+    body = _read(raw, headers.get("content-type", ""))
+    payload = body
+    if webhook.payload is not None:
+        names = {"body": body, "headers": headers, "query": dict(request.query_params)}
+        payload = compile_template(orjson.loads(webhook.payload))(names)
+    id = await here.client.publish(
+        webhook.trigger,
+        payload,
+        key=webhook_signatures.key_of(webhook, headers, body),
+        tenant=webhook.tenant,
+        source=f"webhook:{name}",
+    )
+    return Published(id=id)
+
+
+def _read(raw: bytes, kind: str) -> Any:
+    """The body: JSON, or the fields of a form."""
+    if kind.partition(";")[0].strip().lower() == FORM:
+        return dict(parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000))
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(f"the body is not JSON: {error}", hint="Send JSON, or a form.") from None

@@ -1,0 +1,86 @@
+"""Whether a call of a webhook may be believed, and what tells a copy of it. Pure: the instant is given."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Mapping
+
+from penstock.errors import NotAuthenticated
+from penstock.store.webhooks import Webhook
+
+TOLERANCE = 300.0
+"""Seconds that a signed instant may be away from now: what somebody recorded cannot be played again later."""
+SECRET_HEADER = "x-webhook-secret"
+
+Headers = Mapping[str, str]
+"""By lower-case name."""
+
+
+def check(webhook: Webhook, headers: Headers, body: bytes, now: float) -> None:
+    """Raises NotAuthenticated."""
+    if not CHECKS[webhook.signature](webhook, headers, body, now):
+        raise NotAuthenticated(
+            f"this call is not signed as webhook {webhook.name} wants it ({webhook.signature})",
+            hint="Compare the secrets on both sides, and this machine's clock.",
+        )
+
+
+def _secret(webhook: Webhook, headers: Headers, body: bytes, now: float) -> bool:
+    return _same(headers.get((webhook.header or SECRET_HEADER).lower(), ""), webhook.secret)
+
+
+def _github(webhook: Webhook, headers: Headers, body: bytes, now: float) -> bool:
+    wanted = "sha256=" + _hmac(webhook.secret.encode(), body).hex()
+    return _same(headers.get("x-hub-signature-256", ""), wanted)
+
+
+def _stripe(webhook: Webhook, headers: Headers, body: bytes, now: float) -> bool:
+    parts = [part.strip().partition("=") for part in headers.get("stripe-signature", "").split(",")]
+    at = next((value for name, _, value in parts if name == "t"), "")
+    if not _is_fresh(at, now):
+        return False
+    wanted = _hmac(webhook.secret.encode(), at.encode() + b"." + body).hex()
+    return any(_same(value, wanted) for name, _, value in parts if name == "v1")
+
+
+def _standard(webhook: Webhook, headers: Headers, body: bytes, now: float) -> bool:
+    id, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    if not id or not _is_fresh(at, now):
+        return False
+    key = base64.b64decode(webhook.secret.removeprefix("whsec_"))
+    wanted = base64.b64encode(_hmac(key, f"{id}.{at}.".encode() + body)).decode()
+    given = [word.partition(",") for word in headers.get("webhook-signature", "").split()]
+    return any(_same(value, wanted) for version, _, value in given if version == "v1")
+
+
+CHECKS: dict[str, Callable[[Webhook, Headers, bytes, float], bool]] = {
+    "secret": _secret,
+    "github": _github,
+    "stripe": _stripe,
+    "standard": _standard,
+}
+KEY_HEADERS = {"github": "x-github-delivery", "standard": "webhook-id"}
+"""Where senders of this kind say which call it is. Stripe says it in the body, as `id`."""
+
+
+def key_of(webhook: Webhook, headers: Headers, body: object) -> str | None:
+    """What a copy of this call has, too; None where nothing tells."""
+    if webhook.key_header is None and webhook.signature == "stripe":
+        return str(body["id"]) if isinstance(body, dict) and body.get("id") else None
+    return headers.get((webhook.key_header or KEY_HEADERS.get(webhook.signature, "")).lower()) or None
+
+
+def _hmac(key: bytes, text: bytes) -> bytes:
+    return hmac.new(key, text, hashlib.sha256).digest()
+
+
+def _same(one: str, other: str) -> bool:
+    """In the same time, wherever they differ."""
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def _is_fresh(at: str, now: float) -> bool:
+    return bool(re.fullmatch(r"[0-9]{1,12}", at)) and abs(now - int(at)) <= TOLERANCE

@@ -1,0 +1,45 @@
+"""Who may use the HTTP API, and which programs may call it, as the command line says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.penstock.cli.commands import penstock
+
+TRIGGER = "from penstock import Trigger\n\ncalled = Trigger('shop.called')\n"
+
+
+async def test_tokens_are_made_listed_and_revoked(named: str) -> None:
+    made = await penstock(
+        "tokens", "create", "ci", "--scope", "operator", "--tenant", "acme", "--expires", "90d"
+    )
+    assert made.code == 0, made
+    secret = made.out.strip()
+    assert secret.startswith("pst_")
+    assert "read, operate" in made.err
+    again = await penstock("tokens", "create", "ci")
+    assert (again.code, "there is a token 'ci'" in again.err) == (1, True)
+    listed = await penstock("tokens", "list", "--json")
+    assert (listed.document["scopes"], listed.document["tenants"]) == (["read", "operate"], ["acme"])
+    assert secret not in listed.out
+    unknown = await penstock("tokens", "create", "x", "--scope", "operat")
+    assert "operate" in unknown.err
+    assert (await penstock("tokens", "revoke", "ci")).code == 0
+    assert "Nobody has a token" in (await penstock("tokens", "list")).out
+    assert (await penstock("tokens", "revoke", "ci")).code == 1
+
+
+async def test_webhooks_are_set_listed_and_removed(named: str, tmp_path: Path) -> None:
+    module = tmp_path / "definitions_of_webhooks.py"
+    module.write_text(TRIGGER)
+    assert (await penstock("apply", module)).code == 0
+    words = ("webhooks", "set", "git", "--trigger", "shop.called", "--signature", "github")
+    assert "needs a secret" in (await penstock(*words)).err
+    secret = "a secret of sixteen"
+    made = await penstock(*words, "--secret", secret, "--payload", "ref={{ body.ref }}", "--json")
+    assert made.document["payload"] == {"ref": "{{ body.ref }}"}
+    listed = await penstock("webhooks", "list", "--json")
+    assert listed.document["name"] == "git"
+    assert secret not in made.out + listed.out
+    assert (await penstock("webhooks", "rm", "git")).code == 0
+    assert (await penstock("webhooks", "rm", "git")).code == 1

@@ -1,0 +1,48 @@
+"""Tokens and webhooks of the HTTP API. What the columns are for: migrations/versions/0001/access.sql."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Identity, Index, LargeBinary, Table, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
+
+from tests.penstock.store.tables.metadata import INSTANT, METADATA
+
+api_token = Table(
+    "api_token",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("scopes", ARRAY(Text), nullable=False),
+    Column("tenants", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("expires_at", INSTANT),
+)
+
+webhook = Table(
+    "webhook",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("trigger", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("signature", Text, nullable=False),
+    Column("secret", Text, nullable=False),
+    Column("header", Text),
+    Column("key_header", Text),
+    Column("payload", JSONB),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+)
+
+audit = Table(
+    "audit",
+    METADATA,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("by", Text, nullable=False),
+    Column("operation", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("reason", Text),
+    Index("audit_at", "at"),
+)

@@ -1,0 +1,79 @@
+"""ONE installation for all of these tests, with an API in this process: nothing is sent over a wire."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from penstock import Limit, Schedule, Trigger
+from penstock.language.workflows import from_yaml
+from penstock.operate.access import create_token
+from penstock_api.app import make_app
+from penstock_api.backend import Backend
+from tests.flows import shop
+from tests.flows.installation import Installation
+from tests.servers import databases
+from tests.servers.postgres import Postgres
+
+THEIRS = "theirs"
+"""A tenant that the callers of most tests have nothing to do with."""
+
+DEFINED = (
+    *shop.ALL,
+    *shop.STURDY,
+    Schedule("shop.nightly", action=shop.count, cron="0 2 * * *", params={"words": "good night"}),
+    Trigger("shop.called"),
+    Limit(2, ref="shop.door", scope="shop.wait_for"),
+    from_yaml("""
+workflow: shop.approved
+tasks:
+  first: {action: shop.count, input: {words: "a b"}}
+  ask: {inquiry: {prompt: "May it be charged?", schema: {type: boolean}}, needs: [first]}
+  last: {action: shop.charge, input: {order: 1}, needs: [ask]}
+"""),
+)
+
+
+@dataclass(slots=True)
+class Api:
+    """An API, its installation, and callers of it."""
+
+    app: FastAPI
+    house: Installation
+    secrets: dict[str, str]
+
+    def caller(self, name: str | None = "all") -> httpx.AsyncClient:
+        """Who calls with the token of that name; None: without any."""
+        headers = {} if name is None else {"authorization": f"Bearer {self.secrets[name]}"}
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        return httpx.AsyncClient(transport=transport, base_url="http://penstock", headers=headers, timeout=30)
+
+    async def token(self, name: str, *scopes: str, tenants: tuple[str, ...] = (), **more: Any) -> None:
+        _, self.secrets[name] = await create_token(
+            self.house.session, name, scopes, tenants=tenants, by="test", **more
+        )
+
+
+@pytest.fixture(scope="package")
+async def api(postgres_server: Postgres, template: str) -> AsyncIterator[Api]:
+    name = databases.new_name()
+    async with Installation(await databases.create(postgres_server, name, template=template), None) as house:
+        await house.start(*DEFINED)
+        backend = Backend.of(house.client)
+        made = Api(make_app(backend), house, {})
+        await made.token("all", "administrator")
+        yield made
+        await backend.changes.close()
+    await databases.drop(postgres_server, name)
+
+
+@pytest.fixture
+async def call(api: Api) -> AsyncIterator[httpx.AsyncClient]:
+    """A caller who may do anything."""
+    async with api.caller() as client:
+        yield client

@@ -1,0 +1,93 @@
+"""What changes, as it changes; and after a pause, at another replica."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from penstock_api import changes
+from penstock_api.app import make_app
+from penstock_api.backend import Backend
+from tests.penstock_api.conftest import THEIRS, Api
+
+STREAM = "/api/v1/stream"
+Told = list[tuple[str, str | None, dict[str, Any]]]
+
+
+def told(text: str) -> Told:
+    """The events of a stream: name, id, data."""
+    found: Told = []
+    for block in text.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if "event" in fields:
+            found.append((fields["event"], fields.get("id"), json.loads(fields["data"])))
+    return found
+
+
+async def test_a_stream_tells_what_moves_and_goes_on_at_another_replica(
+    api: Api, call: httpx.AsyncClient
+) -> None:
+    start = {"action": "shop.count", "parameters": {"words": "a stream"}}
+    await api.token("stream of theirs", "viewer", tenants=(THEIRS,))
+
+    async def during(caller: httpx.AsyncClient, **query: Any) -> Told:
+        return told((await caller.get(STREAM, params={"seconds": 1.5, **query})).text)
+
+    async def work() -> str:
+        await asyncio.sleep(0.4)
+        id = (await call.post("/api/v1/executions", json=start)).json()["id"]
+        await call.post("/api/v1/executions", json={**start, "tenant": THEIRS})
+        return str(id)
+
+    async with api.caller("stream of theirs") as theirs:
+        id, seen, one, other, others = await asyncio.gather(
+            work(),
+            during(call),
+            during(call, action="shop.count", tenant="public"),
+            during(call, action="shop.charge"),
+            during(theirs),
+        )
+    mine = [data for name, _, data in seen if name == "changed" and data["id"] == id]
+    assert (mine[-1]["status"], mine[-1]["action"], mine[-1]["namespace"]) == (
+        "completed",
+        "shop.count",
+        "public::shop::count",
+    )
+    assert {data["id"] for _, _, data in one} == {id}
+    assert other == []
+    assert {data["namespace"] for _, _, data in others} == {f"{THEIRS}::shop::count"}
+    # Somebody who heard everything but the last of it goes on elsewhere.
+    first = next(id for _, id, _ in seen)
+    replica = Backend.of(api.house.client)
+    transport = httpx.ASGITransport(make_app(replica))
+    headers = {"authorization": f"Bearer {api.secrets['all']}", "last-event-id": str(first)}
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://penstock", headers=headers
+    ) as elsewhere:
+        again = await during(elsewhere, execution=id, seconds=0.5)
+    assert [(data["id"], data["status"]) for _, _, data in again][-1:] == [(id, "completed")]
+    await replica.changes.close()
+
+
+async def test_where_too_much_moves_who_watches_is_told_to_look(
+    api: Api, call: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MOST", 5)
+
+    async def flood() -> None:
+        await asyncio.sleep(0.4)
+        await api.house.client.start_many("shop.charge", [{"order": n} for n in range(20)])
+
+    answer, _ = await asyncio.gather(call.get(STREAM, params={"seconds": 1.2}), flood())
+    assert "reset" in {name for name, _, _ in told(answer.text)}
+
+
+async def test_nobody_looks_while_nobody_watches(api: Api) -> None:
+    feed = api.app.state.backend.changes
+    async with asyncio.timeout(5):
+        while feed.looking:
+            await asyncio.sleep(0.05)

@@ -1,0 +1,114 @@
+"""Calls of other programs become events: signed as each kind of sender signs, once for each call."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from tests.penstock_api.conftest import Api
+
+SECRET = "c2VjcmV0LW9mLXdlYmhvb2tz"
+V1 = "/api/v1"
+
+
+def signed(key: bytes, text: bytes) -> bytes:
+    return hmac.new(key, text, hashlib.sha256).digest()
+
+
+def plain(body: bytes, at: int, secret: str) -> dict[str, str]:
+    return {"x-webhook-secret": secret}
+
+
+def github(body: bytes, at: int, secret: str) -> dict[str, str]:
+    return {
+        "x-hub-signature-256": "sha256=" + signed(secret.encode(), body).hex(),
+        "x-github-delivery": "d-1",
+    }
+
+
+def stripe(body: bytes, at: int, secret: str) -> dict[str, str]:
+    value = signed(secret.encode(), f"{at}.".encode() + body).hex()
+    return {"stripe-signature": f"t={at},v1=00,v1={value}"}
+
+
+def standard(body: bytes, at: int, secret: str) -> dict[str, str]:
+    value = base64.b64encode(signed(base64.b64decode(secret), f"m-1.{at}.".encode() + body)).decode()
+    return {"webhook-id": "m-1", "webhook-timestamp": str(at), "webhook-signature": f"v1,AAAA v1,{value}"}
+
+
+KINDS = {"secret": plain, "github": github, "stripe": stripe, "standard": standard}
+Sign = Callable[[bytes, int, str], dict[str, str]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_call_that_is_signed_is_an_event_once(kind: str, api: Api, call: httpx.AsyncClient) -> None:
+    sign: Sign = KINDS[kind]
+    made = await call.put(
+        f"{V1}/webhooks/{kind}",
+        json={
+            "trigger": "shop.order_placed",
+            "signature": kind,
+            "secret": SECRET,
+            "payload": {"id": "{{ body.n }}"},
+        },
+    )
+    assert made.status_code == 200
+    assert SECRET not in made.text + (await call.get(f"{V1}/webhooks")).text
+    body, now = json.dumps({"n": 7, "id": "evt_1"}).encode(), int(time.time())
+    async with api.caller(None) as sender:
+
+        async def send(body: bytes, headers: dict[str, str]) -> httpx.Response:
+            return await sender.post(f"/hooks/{kind}", content=body, headers=headers)
+
+        first = await send(body, sign(body, now, SECRET))
+        assert first.status_code == 202, first.text
+        if kind != "secret":  # which says nothing about which call it is
+            assert (await send(body, sign(body, now, SECRET))).json() == first.json()
+        forged = sign(body, now, base64.b64encode(b"another secret!!").decode())
+        for wrong in ({}, forged):
+            assert (await send(body, wrong)).status_code == 401
+        if kind != "secret":
+            assert (await send(body + b" ", sign(body, now, SECRET))).status_code == 401
+        if kind in ("stripe", "standard"):
+            assert (await send(body, sign(body, now - 301, SECRET))).status_code == 401
+    [event] = await api.house.rows(
+        "select payload::text, source, tenant from event where id = $1", UUID(first.json()["id"])
+    )
+    assert (json.loads(event[0]), event[1], event[2]) == ({"id": 7}, f"webhook:{kind}", "public")
+    assert (await call.delete(f"{V1}/webhooks/{kind}")).status_code == 204
+    async with api.caller(None) as sender:
+        assert (await sender.post(f"/hooks/{kind}", content=body)).status_code == 404
+
+
+async def test_what_cannot_be_an_event_is_refused_and_said(api: Api, call: httpx.AsyncClient) -> None:
+    given: dict[str, Any] = {"trigger": "shop.order_placed", "signature": "secret", "secret": SECRET}
+    assert (await call.put(f"{V1}/webhooks/odd", json={**given, "secret": "short"})).status_code == 422
+    assert (await call.put(f"{V1}/webhooks/odd", json={**given, "payload": "{{ open"})).status_code == 422
+    assert (
+        await call.put(f"{V1}/webhooks/odd", json={**given, "trigger": "shop.nothing"})
+    ).status_code == 404
+    assert (await call.put(f"{V1}/webhooks/odd", json={**given, "secret": None})).status_code == 422
+    assert (await call.put(f"{V1}/webhooks/odd", json=given)).status_code == 200
+    headers = {"x-webhook-secret": SECRET}
+    async with api.caller(None) as sender:
+
+        async def send(content: bytes, **more: str) -> int:
+            return (await sender.post("/hooks/odd", content=content, headers={**headers, **more})).status_code
+
+        assert await send(b"{not json") == 422
+        assert await send(b'{"id": "no number"}') == 422
+        assert await send(b'{"id": 1, "pad": "' + b"x" * 400_000 + b'"}') == 413
+        assert await send(b'{"id": 1}') == 202
+        form = {**given, "payload": {"id": "{{ body.id | int }}"}}
+        assert (await call.put(f"{V1}/webhooks/odd", json={**form, "secret": None})).status_code == 200
+        assert await send(b"id=7&name=x", **{"content-type": "application/x-www-form-urlencoded"}) == 202
+    await call.delete(f"{V1}/webhooks/odd")
