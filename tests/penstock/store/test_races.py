@@ -52,15 +52,17 @@ class Scene:
         self.namespace = rows[0][0]
 
     async def requested(self, count: int) -> list[UUID]:
+        """Executions that had to wait for an instant, which has come: an executor schedules them."""
         ids = [new_id() for _ in range(count)]
         await self.one.fetch(
-            "select * from request_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], null, null, null, null, "
-            "null, null, null, false)",
+            "select * from request_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], null, null, null, "
+            "array_fill(clock_timestamp(), array[cardinality($1)]), null, null, null, false)",
             ids,
             [self.namespace] * count,
             [self.definition] * count,
             ["{}"] * count,
         )
+        await self.one.fetch("select * from fire_timers($1)", count)
         return ids
 
     async def blocked(self) -> None:
