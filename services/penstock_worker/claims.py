@@ -17,7 +17,7 @@ from penstock.run.task_executors import RunnableAction, TaskReadyEvent
 from penstock.service.heartbeat import Identity
 from penstock.store import attempts
 from penstock.store.attempts import ClaimAnswer, Claimant, ClaimedAttempt
-from penstock.store.database import Session, retried
+from penstock.store.database import Session, Transaction, retried
 from penstock.store.queues import WORK
 from penstock.store.staged_messages import StagedMessage
 from penstock_worker.action_versions import ActionVersion, ActionVersions
@@ -86,7 +86,7 @@ class Claims:
             yield answer
             taken = {attempt.event.execution_id for attempt in answer.attempts}
             left = [id for id in left if id not in taken] if answer.unknown else []
-            await self._look_up(answer.unknown)
+            await self.look_up(answer.unknown)
 
     async def claim_parked(self, queue: str) -> AsyncIterator[Claimed]:
         """Claim of what is parked as much as there is room for. `parked`: some of it was for this worker."""
@@ -95,7 +95,18 @@ class Claims:
             yield answer
             if not answer.attempts and not answer.unknown:
                 return
-            await self._look_up(answer.unknown)
+            await self.look_up(answer.unknown)
+
+    async def claim_in(self, tx: Transaction, id: UUID, queue: str, ids: Sequence[UUID]) -> Claimed:
+        """Claim these under this id in a transaction that has scheduled them: they are this worker's once it has committed. What
+        it would have to look up first is not claimed."""
+        who = self._claimant(id, len(ids), self._of_queues.get(queue))
+        return self._claimed(id, queue, await attempts.claim(tx, who, queue, ids, len(ids)))
+
+    async def find(self, id: UUID, queue: str) -> Claimed:
+        """What was claimed under this id, if the transaction that did it has committed."""
+        found = await retried(lambda: attempts.claimed(self._session, id))
+        return self._claimed(id, queue, ClaimAnswer(found))
 
     async def _answered(self, queue: str, claim: Callable[..., Awaitable[ClaimAnswer]]) -> Claimed:
         id, of_route = new_id(), self._of_queues.get(queue)
@@ -112,7 +123,10 @@ class Claims:
                 answer.attempts = await attempts.claimed(self._session, id)
             return answer
 
-        answer = await retried(ask)
+        return self._claimed(id, queue, await retried(ask))
+
+    def _claimed(self, id: UUID, queue: str, answer: ClaimAnswer) -> Claimed:
+        of_route = self._of_queues.get(queue)
         owned = [self._owned(id, attempt, of_route) for attempt in answer.attempts]
         return Claimed(owned, answer.staged, answer.parked, answer.unknown_definitions)
 
@@ -126,7 +140,8 @@ class Claims:
         ]
         return Claimant(self._worker, claim, versions.known, versions.lacking, limited)
 
-    async def _look_up(self, definitions: Sequence[int]) -> None:
+    async def look_up(self, definitions: Sequence[int]) -> None:
+        """Find out which of these definitions this worker can run."""
         if definitions:
             await retried(lambda: self._versions.look_up(definitions))
 

@@ -1,37 +1,82 @@
-"""Where the messages go that a worker's own endings have staged: to the broker, or straight into its free slots."""
+"""Where the messages go that a worker's own endings have staged: to the broker, or straight into its free slots. Work for the
+slots that these endings free is claimed in their transaction."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
 
 import structlog
 
+from penstock.ids import new_id
 from penstock.messaging.outbox import Publisher
+from penstock.store.database import Transaction
 from penstock.store.staged_messages import StagedMessage
+from penstock_worker.claims import Claimed, Claims
 from penstock_worker.route_consumer import Claim
 from penstock_worker.slots import Slots
 
 log = structlog.get_logger()
 
 
+@dataclass(slots=True)
+class Taking:
+    """A claim of work where it was staged: of which `queue`, what came of it, and the messages that need not offer it now."""
+
+    id: UUID = field(default_factory=new_id)
+    queue: str | None = None
+    claimed: Claimed | None = None
+    offers: list[StagedMessage] = field(default_factory=list)
+
+
 class NextWork:
-    """`queues` are those that this worker consumes just now."""
+    """`queues` are those that this worker consumes just now; `start` begins what was claimed of one."""
 
     def __init__(
         self,
         publisher: Publisher,
         slots: Slots,
         queues: Collection[str],
+        claims: Claims,
         claim: Claim,
+        start: Callable[[str, Claimed], None],
         stopping: asyncio.Event,
     ) -> None:
         self._publisher = publisher
         self._slots = slots
         self._queues = queues
+        self._claims = claims
         self._claim = claim
+        self._start = start
         self._stopping = stopping
         self._claiming: set[asyncio.Task[None]] = set()
+
+    async def take(self, taking: Taking, tx: Transaction, ended: int) -> None:
+        """In a transaction that ends so many attempts, claim an envelope that it has staged and that fits into their slots: once
+        it has committed they are free, whatever else is claimed meanwhile."""
+        if self._stopping.is_set():
+            return
+        for message in tx.staged:
+            if message.queue in self._queues and len(message.ids) <= ended:
+                taking.queue = message.queue
+                taking.claimed = await self._claims.claim_in(tx, taking.id, message.queue, message.ids)
+                if len(taking.claimed.attempts) == len(message.ids):
+                    taking.offers = [message]
+                    tx.staged.remove(message)
+                return
+
+    async def find(self, taking: Taking) -> None:
+        """The answer of the commit was lost: what it has claimed, if it came through."""
+        taking.claimed = None if taking.queue is None else await self._claims.find(taking.id, taking.queue)
+        taking.offers = []
+
+    def begin(self, taking: Taking) -> None:
+        """The transaction has committed, and the slots are free."""
+        if taking.queue is not None and taking.claimed is not None:
+            self._start(taking.queue, taking.claimed)
+            self._publisher.settle(taking.offers)
 
     def pass_on(self, staged: Sequence[StagedMessage], ended: int) -> None:
         """Publish what so many endings brought about. Work on a queue of ours is claimed here, as far as there are free slots:

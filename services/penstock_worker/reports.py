@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import orjson
@@ -15,11 +16,13 @@ from penstock.language.after_attempt import Ending
 from penstock.messaging.broadcast import CoalescedBroadcast
 from penstock.moves import FAILED, REQUESTED, WAITING
 from penstock.store import attempts
-from penstock.store.attempts import AttemptEnd, Finished
+from penstock.store.attempts import AttemptEnd
 from penstock.store.database import Session, retried
-from penstock.store.staged_messages import StagedMessage
 from penstock_worker.claims import OwnedAttempt
+from penstock_worker.next_step import Finished, finish
+from penstock_worker.next_work import NextWork, Taking
 from penstock_worker.open_claims import OpenClaims
+from penstock_worker.slots import Slots
 
 log = structlog.get_logger()
 
@@ -43,24 +46,26 @@ class Report:
 
 
 class Reports:
-    """Takes reports and writes them. `settled` is called with each attempt once it is written or known to be lost; then
-    `staged` with the messages that the ends brought about, and how many ends these were."""
+    """Takes reports and writes them, and has `next_work` do what they brought about. `settled` is called before that, with each
+    attempt once it is written or known to be lost."""
 
     def __init__(
         self,
         session: Session,
         worker: UUID,
         timers: CoalescedBroadcast,
+        slots: Slots,
+        next_work: NextWork,
         settled: Callable[[OwnedAttempt], None],
-        staged: Callable[[list[StagedMessage], int], None],
         *,
         batch: int = 500,
     ) -> None:
         self._session = session
         self._worker = worker
         self._timers = timers
+        self._slots = slots
         self._settled = settled
-        self._staged = staged
+        self._next = next_work
         self._batch = batch
         self._pending: deque[Report] = deque()
         self._arrived = asyncio.Event()
@@ -110,15 +115,23 @@ class Reports:
 
     async def _write(self, batch: Sequence[Report], claims: Sequence[UUID]) -> None:
         tries = 0
+        taking = Taking()
+        go_on = partial(self._next.take, taking) if self._goes_on(batch) else None
 
-        async def finish() -> Finished:
+        async def write() -> Finished:
             nonlocal tries
             tries += 1
             ends = [report.as_end() for report in batch]
-            return await attempts.finish(self._session, self._worker, ends, claims)
+            if tries == 1:
+                return await finish(self._session, self._worker, ends, claims, go_on)
+            # The try before this one may have been committed and its answer lost. Once this one has been there, that is known.
+            finished = await finish(self._session, self._worker, ends, claims, None)
+            await self._next.find(taking)
+            finished.went_on = taking.claimed is not None
+            return finished
 
         try:
-            finished = await retried(finish)
+            finished = await retried(write)
         except Exception as error:
             await self._split(batch, claims, error)
             return
@@ -129,7 +142,18 @@ class Reports:
             await self._count_lost(left, first_try=tries == 1)
         for report in batch:
             self._settled(report.attempt)
-        self._staged(finished.staged, len(batch))
+        if finished.went_on:
+            self._next.begin(taking)
+        self._next.pass_on(finished.staged, len(batch))
+
+    def _goes_on(self, batch: Sequence[Report]) -> bool:
+        """Whether there is something to go on with, and nobody waits for it: with all slots taken, other ends are about to be
+        reported. What follows an action by `on_success` or `on_failure` is started by executors."""
+        return (
+            self._slots.free > 0
+            and any(report.attempt.event.workflow is not None for report in batch)
+            and not any(report.attempt.version.followed for report in batch)
+        )
 
     async def _split(self, batch: Sequence[Report], claims: Sequence[UUID], error: Exception) -> None:
         """The database refused the batch: halve it until the culprit stands alone, which then fails."""

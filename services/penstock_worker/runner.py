@@ -95,13 +95,22 @@ class Runner:
             self._queues, self.slots, self._claim_parked, self._stopping, parts.settings.poll_interval
         )
         self._parked = CoalescedBroadcast(partial(work_parked, parts.transport), "work parked")
-        self._next = NextWork(parts.publisher, self.slots, self._queues, self._claim, self._stopping)
+        self._next = NextWork(
+            parts.publisher,
+            self.slots,
+            self._queues,
+            self._claims,
+            self._claim,
+            self._start_offered,
+            self._stopping,
+        )
         self.reports = Reports(
             parts.database.session(),
             worker.id,
             CoalescedBroadcast(partial(due_sooner, parts.transport, "timers"), "timers"),
+            self.slots,
+            self._next,
             settled=self._settled,
-            staged=self._next.pass_on,
         )
 
     # -- what comes in -------------------------------------------------------------------------------------------
@@ -123,10 +132,7 @@ class Runner:
         """Start as many of these as there are free slots; the rest goes back on its route."""
         async with self._claiming:  # two routes must not fill the same slots
             async for claimed in self._claims.claim(queue, ids):
-                self._start_all(queue, claimed)
-                if claimed.parked:
-                    self.parked_work.parked()  # room may have come since it was asked for
-                    self._parked.send()
+                self._start_offered(queue, claimed)
 
     async def _claim_parked(self, queue: str) -> bool:
         """Start as much as there is room for of what is parked on this queue; says whether some was for this worker."""
@@ -136,6 +142,12 @@ class Runner:
                 self._start_all(queue, claimed)
                 waits = claimed.parked
         return waits
+
+    def _start_offered(self, queue: str, claimed: Claimed) -> None:
+        self._start_all(queue, claimed)
+        if claimed.parked:
+            self.parked_work.parked()  # room may have come since it was asked for
+            self._parked.send()
 
     def _start_all(self, queue: str, claimed: Claimed) -> None:
         for claim, size in Counter(one.claim for one in claimed.attempts).items():

@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 
 from penstock import action, current
+from penstock.language.workflows import from_yaml
 from penstock.run.steering import Defer
 from penstock.store import crash_points
 from tests.crash.points.sites import site_of, sites
@@ -20,14 +21,14 @@ from tests.flows.installation import Installation
 
 
 @contextmanager
-def lost_after(function: str) -> Iterator[list[str]]:
-    """Loses the connection on which a commit of this function has just been made, once."""
+def lost_after(function: str, moment: str = "committed") -> Iterator[list[str]]:
+    """Loses the connection on which a commit of this function has just been made (or is about to be), once."""
     lost: list[str] = []
     sites()  # parsed here, and not by two threads at once when both come to the hook
 
     def reached(what: str, connection: object) -> None:
         site = site_of(sys._getframe(2), what)
-        if what == "committed" and site is not None and site.function == function and not lost:
+        if what == moment and site is not None and site.function == function and not lost:
             assert isinstance(connection, asyncpg.Connection)
             lost.append(str(site))
             connection.terminate()
@@ -95,9 +96,22 @@ async def test_an_execution_is_started_once_though_its_commit_is_unknown(
     assert await house.statuses() == {"completed": 1}
 
 
+RUNS: list[Any] = []
+
+
 @action(pack="once", on_worker_loss="fail")
 async def at_most_once() -> int:
+    RUNS.append(current().execution_id)
     return current().attempt
+
+
+two_steps = from_yaml("""
+workflow: once.two_steps
+tasks:
+  one: {action: once.at_most_once}
+  two: {action: once.at_most_once, needs: [one]}
+output: "{{ [tasks.one.result, tasks.two.result] }}"
+""")
 
 
 @action(pack="once")
@@ -137,4 +151,19 @@ async def test_a_result_is_kept_once_though_its_commit_is_unknown(house: Install
     assert lost
     rows = await house.rows("select attempt, recoveries from execution where id = $1", id)
     assert [tuple(row) for row in rows] == [(1, 0)]
+    await house.sound()
+
+
+@pytest.mark.parametrize("moment", ["committing", "committed"])
+async def test_the_next_step_runs_once_though_its_commit_is_unknown(house: Installation, moment: str) -> None:
+    await house.start(at_most_once, two_steps)
+    assert await house.client.run("once.two_steps", timeout=20) == [1, 1]  # its worker has looked it up
+    RUNS.clear()
+    with lost_after("finish", moment) as lost:
+        id = await house.client.start("once.two_steps")
+        assert await house.client.result(id, timeout=60) == [1, 1]
+    assert lost == ["services/penstock_worker/next_step.py:finish#1 (commit)"], "with what follows"
+    rows = await house.rows("select attempt, recoveries from execution where parent = $1", id)
+    assert [tuple(row) for row in rows] == [(1, 0), (1, 0)]
+    assert len(RUNS) == 2
     await house.sound()

@@ -32,7 +32,7 @@ async def test_the_history_names_every_move_and_who_made_it(house: Installation)
     await house.client.result(id, timeout=20)
     history = await house.client.history(id)
     assert [row.new for row in history] == ["requested", "scheduled", "running", "completed"]
-    assert [(row.actor or "").split(":")[0] for row in history] == ["client", "executor", "worker", "worker"]
+    assert [(row.actor or "").split(":")[0] for row in history] == ["client", "client", "worker", "worker"]
     assert [row.attempt for row in history] == [0, 0, 1, 1]
 
 

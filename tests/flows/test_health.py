@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from penstock import Limit
 from penstock.errors import PartEnded
 from penstock.language.loading import Definitions
 from penstock.service.assembly import Stop
@@ -36,7 +37,9 @@ async def test_a_service_is_live_ready_and_has_metrics(house: Installation) -> N
 
 async def test_services_count_and_time_what_they_do(house: Installation) -> None:
     executor, worker = free_port(), free_port()
-    await house.apply(shop.count, shop.hopeless)
+    await house.apply(
+        shop.count, shop.hopeless, Limit(9, ref="shop.nine", scope="shop")
+    )  # executors let them in
     await house.executor(port=executor, sweep_interval=0.05)
     await house.worker(shop.count, shop.hopeless, port=worker)
     for id in await house.client.start_many("shop.count", [{"words": "a b"}] * 3):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock import Limit
 from penstock.client import dead_letters
 from penstock.messaging.relay import RETURNS, relay
 from penstock.store import queues
@@ -46,7 +47,7 @@ async def test_what_tells_whoever_listens_does_not_stay(house: Installation) -> 
 
 async def test_what_was_unroutable_is_replayed(database: str, vhost: str) -> None:
     async with Installation(database, vhost) as house:
-        await house.apply(*shop.ALL)
+        await house.apply(*shop.ALL, Limit(1, ref="shop.one", scope="shop"))
         id = await house.client.start("shop.charge", {"order": 7})
         parts = await house.parts()
         await house.client.flush()  # nobody has declared the queue: it comes back

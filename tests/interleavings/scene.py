@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -18,12 +20,15 @@ from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity
 from penstock.settings import Settings
 from penstock.store import catalog, executions, namespaces, queues
+from penstock.store.attempts import AttemptEnd
 from penstock.store.database import Database, Row, Session, backoff
 from penstock.store.invariants import INVARIANTS
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loops import fire_timers, reap_workers
 from penstock_worker.claims import Claims
 from penstock_worker.executor_room import ExecutorRoom
+from penstock_worker.next_step import finish
+from penstock_worker.next_work import NextWork, Taking
 from penstock_worker.slots import Slots
 from tests.interleavings.broker import Fickle, Silent
 from tests.interleavings.stage import Work
@@ -47,6 +52,9 @@ VIOLATED = " union all ".join(
 )
 """What `penstock check` asks, in one statement."""
 ROUNDS = 60
+
+
+def _nothing(*_: object) -> Any: ...
 
 
 def soon() -> tenacity.AsyncRetrying:
@@ -134,6 +142,27 @@ class Scene(Desk):
                         [0.0] * len(ids),
                     )
             return list(row["moved"])
+
+        return work
+
+    def takes_steps(self, ids: Sequence[UUID]) -> Work:
+        """What a worker does at the end of tasks, and with what follows them."""
+        worker = self.worker
+        ends = [AttemptEnd(id, 1, "completed", None, None, 0.0, None, None, False) for id in sorted(ids)]
+
+        async def work(session: Session) -> None:
+            slots = Slots(100)
+            claims = Claims(
+                session, Identity(worker, "worker", "worker"), self._action, slots, ExecutorRoom({}), {}
+            )
+            await claims.look_up(list(self._definitions.values()))
+            next_work = NextWork(
+                self.parts.publisher, slots, {"work.default"}, claims, _nothing, _nothing, asyncio.Event()
+            )
+            go_on = partial(next_work.take, Taking())
+            async for attempt in soon():
+                with attempt:
+                    await finish(session, worker, ends, [], go_on)
 
         return work
 

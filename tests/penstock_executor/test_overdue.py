@@ -77,8 +77,9 @@ async def test_what_the_worker_says_afterwards_changes_nothing(house: ByHand) ->
     id = await house.running("late.patient")
     await house.later()
     late = AttemptEnd(id, 1, "completed", "7", None, 0.0, None, None, False)
-    done = await attempts.finish(house.own.database.session(), house.claimer, [late], [])
-    assert done.moved == set()
+    async with house.own.database.session().transaction() as tx:
+        moved = await attempts.finish(tx, house.claimer, [late])
+    assert moved == set()
     assert await house.stands(id) == "requested"
 
 

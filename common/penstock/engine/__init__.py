@@ -4,7 +4,7 @@
     begin(plan, facts, system)         the first decision of a run
     advance(plan, state, ended, ...)   executions of its tasks have ended
     resume, stop, skip, set_result     what people tell it, one by one (`pause` only sets a mark on the state)
-    take_turn(..., inbox)              all of these together, in order: what the executor calls
+    take_turn(..., inbox)              all of these together, in order: what `penstock.advance` calls
 
 Each of them but `pause` is a generator (`Asking`). It yields `Needed`, which names what it has to know; put that into
 `Facts` and go on. It returns a `Decision` (`take_turn` a `Turn` of several): the new `WorkflowState` and `TaskState`s to
@@ -12,8 +12,8 @@ store, the executions to `Start`, those to cancel, what was `Published`, and at 
 state back; facts start empty. `serialization` writes states as JSON. Nothing else is remembered.
 
 So a driver is a loop: `needed = next(steps)`, answer from wherever the state is kept, until StopIteration brings the
-decision. The executor's reads PostgreSQL (`penstock_executor.workflow`); one with dictionaries for tables, for tests
-in a process without servers, is `tests/penstock/engine/world.py`.
+decision. That of `penstock.advance` reads PostgreSQL; one with dictionaries for tables, for tests in a
+process without servers, is `tests/penstock/engine/world.py`.
 
 Not here: transactions, statements, clocks, ids.
 """

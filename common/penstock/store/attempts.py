@@ -68,8 +68,11 @@ from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[], 
 """
 
 
-async def claim(session: Session, who: Claimant, queue: str, ids: Sequence[UUID], most: int) -> ClaimAnswer:
-    """Claim at most `most` of `ids`, as far as they are scheduled on `queue`. The whole transaction, in one round trip."""
+async def claim(
+    session: Session | Transaction, who: Claimant, queue: str, ids: Sequence[UUID], most: int
+) -> ClaimAnswer:
+    """Claim at most `most` of `ids`, as far as they are scheduled on `queue`. Of a session: the whole transaction, in one round
+    trip."""
     [row] = await session.fetch(
         CLAIM, who.worker, who.claim, ids, most, queue, who.known, who.lacking, who.limited
     )
@@ -154,14 +157,6 @@ class AttemptEnd:
         )
 
 
-@dataclass(slots=True)
-class Finished:
-    """`moved`: the executions whose attempts were written down. The others' are not the worker's any more."""
-
-    moved: set[UUID]
-    staged: list[StagedMessage]
-
-
 FINISH = """
 select messages, moved from finish_attempts($1, $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::text[],
     $7::float8[], $8::timestamptz[], $9::text[], $10::uuid[], $11::uuid[])
@@ -169,17 +164,18 @@ select messages, moved from finish_attempts($1, $2::uuid[], $3::integer[], $4::t
 
 
 async def finish(
-    session: Session, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]
-) -> Finished:
-    """Write down the ends of attempts, in the order of their executions' ids, and forget `claims`, which have no attempt
-    left. The whole transaction, in one round trip."""
-    [row] = await session.fetch(FINISH, *_as_arrays(worker, ends, claims))
-    return Finished(set(row["moved"]), staged_in(row["messages"]))
-
-
-async def finish_for(tx: Transaction, worker: UUID, ends: Sequence[AttemptEnd]) -> set[UUID]:
-    """The same in the place of a worker that does not end them. Returns the executions whose attempts were still its own."""
-    [row] = await tx.stage(FINISH, *_as_arrays(worker, ends, []))
+    tx: Transaction,
+    worker: UUID,
+    ends: Sequence[AttemptEnd],
+    claims: Sequence[UUID] = (),
+    *,
+    alone: bool = False,
+) -> set[UUID]:
+    """Write down the ends of attempts that this worker has claimed, in the order of their executions' ids, and forget `claims`,
+    which have no attempt left. Returns the executions whose attempts were still its own. `alone`: nothing else is done in this
+    transaction, which is one round trip then."""
+    given = _as_arrays(worker, ends, claims)
+    [row] = await tx.stage_alone(FINISH, *given) if alone else await tx.stage(FINISH, *given)
     return set(row["moved"])
 
 

@@ -1,6 +1,7 @@
--- Creates executions and, unless they have to wait for an instant, stages them as requested; or, fused, schedules
--- them at once. Arrays shorter than p_ids are padded with null. Those that exist already (the same id, or the same
--- child of a workflow) are left alone: another delivery of the same message was first.
+-- Creates executions. Those that need not wait for an instant are scheduled at once (`fused`: whoever calls is an executor), or
+-- else started where no limit covers them, and staged as requested where one does. Arrays shorter than p_ids are padded with
+-- null. Those that exist already (the same id, or the same child of a workflow) are left alone: another delivery of the same
+-- message was first.
 -- planner: indexes_planned_once
 create or replace function request_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],
@@ -43,6 +44,6 @@ begin
     elsif p_fused then
         return schedule_executions(v_ready);
     else
-        return stage('execution.requested', v_ready, 50);
+        return start_or_request(v_ready);
     end if;
 end $$;

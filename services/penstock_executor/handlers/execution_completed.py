@@ -1,82 +1,15 @@
 """execution.completed -> its workflow advances; and the actions that were to follow it start, each once.
 
-Slots were released and the next waiters promoted in the transaction that ended the execution.
+Slots were released and the next waiters promoted in the transaction that ended the execution. A worker that ended it may have
+done the rest, too (`penstock_worker.next_step`): then there is no message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import orjson
-import structlog
-
-from penstock.ids import new_id
+from penstock.advance.ends import follow_ends
 from penstock.messaging.consumer import Batch
-from penstock.store import callbacks, catalog, executions, namespaces
-from penstock.store.callbacks import FollowedExecution
 from penstock.store.database import Transaction
-from penstock_executor.workflow.advance import advance
-from penstock_executor.workflow.open_workflows import open_parents
-
-log = structlog.get_logger()
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
-    ended, workflows = await open_parents(tx, batch.ids)
-    if workflows:
-        await advance(tx, workflows)
-    followed = [execution.id for execution in ended if execution.followed]
-    if followed:
-        await start_callbacks(tx, await callbacks.read_followed(tx, followed))
-
-
-async def start_callbacks(tx: Transaction, ended: Sequence[FollowedExecution]) -> None:
-    """Start what follows these executions. No other delivery of their ends has done so before."""
-    wanted = [(execution, ref) for execution in ended for ref in execution.callbacks]
-    if not wanted:
-        return
-    refs = sorted({ref for _, ref in wanted})
-    known = {
-        current.ref: current.definition_id
-        for current in await catalog.current(tx, ["action", "workflow"], refs)
-        if current.enabled
-    }
-    for execution, ref in wanted:
-        if ref not in known:
-            log.warning(
-                "callback.not_started",
-                execution=str(execution.id),
-                action=ref,
-                why="retired or not registered",
-            )
-    wanted = [(execution, ref) for execution, ref in wanted if ref in known]
-    if not wanted:
-        return
-    names = {namespaces.name(execution.tenant, ref): ref for execution, ref in wanted}
-    ids = await namespaces.places(tx, names)
-    await executions.submit(
-        tx,
-        [
-            executions.Submission(
-                id=new_id(),
-                namespace=ids[namespaces.name(execution.tenant, ref)],
-                definition=known[ref],
-                params=_parameters(execution),
-                tenant=execution.tenant,
-                origin=orjson.dumps({"callback_of": str(execution.id)}).decode(),
-            )
-            for execution, ref in wanted
-        ],
-    )
-
-
-def _parameters(execution: FollowedExecution) -> str:
-    """What a callback is told: `execution`, `status`, `result`, `error`."""
-    return orjson.dumps(
-        {
-            "execution": str(execution.id),
-            "status": execution.status,
-            "result": execution.result,
-            "error": execution.error,
-        }
-    ).decode()
+    await follow_ends(tx, batch.ids)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from penstock.advance.open_workflows import open_workflows
+from penstock.advance.turns import advance
 from penstock.messaging.consumer import Batch
 from penstock.store.database import Transaction
-from penstock_executor.workflow.advance import advance
-from penstock_executor.workflow.open_workflows import open_workflows
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:

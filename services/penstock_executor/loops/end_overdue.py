@@ -36,7 +36,7 @@ async def turn(parts: Parts, session: Session) -> bool:
     for worker, held in groupby(found, attrgetter("worker")):
         ends = [_end(attempt) for attempt in held]
         async with session.transaction() as tx:
-            moved = await attempts.finish_for(tx, worker, ends)
+            moved = await attempts.finish(tx, worker, ends)
         parts.publisher.publish(tx.staged)
         _tell(ends, moved)
     return len(found) == BATCH

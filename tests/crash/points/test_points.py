@@ -45,6 +45,7 @@ def test_the_sites_are_those_that_the_source_has() -> None:
     known = {str(site) for site in sites()}
     for one in (
         "common/penstock/store/attempts.py:claim#1 (commit)",
+        "services/penstock_worker/next_step.py:finish#1 (commit)",
         "common/penstock/store/attempts.py:finish#1 (commit)",
         "services/penstock_worker/route_consumer.py:RouteConsumer._take#2 (ack)",
         "common/penstock/messaging/consumer.py:Consumer._transact#1 (commit)",
@@ -65,9 +66,7 @@ async def test_killed_at_some_of_its_points_it_is_done_all_the_same(
         some = [point for point in points if SCENARIOS[name].only in point]
         await scenario.each(some[1 :: max(1, len(some) // SHORT[name])], uncut=("",))
         decisive = next(
-            point
-            for point in points
-            if "handle" in point or "attempts.py:finish#1 (commit) committed" in point
+            point for point in points if "handle" in point or ":finish#1 (commit) committed" in point
         )
         if " committed " in decisive:
             await scenario.cut(decisive)

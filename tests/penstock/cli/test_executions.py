@@ -43,7 +43,7 @@ async def test_the_newest_come_first_and_can_be_paged_through(house: Installatio
 async def test_they_can_be_chosen_by_status_and_action(house: Installation) -> None:
     await house.apply(*shop.ALL)
     await house.client.start("shop.charge", {"order": 1})
-    assert "shop.charge" in (await penstock("executions", "--status", "requested")).out
+    assert "shop.charge" in (await penstock("executions", "--status", "scheduled")).out
     assert "There are none." in (await penstock("executions", "--status", "failed")).out
     assert "There are none." in (await penstock("executions", "--action", "shop.count")).out
     wrong = await penstock("executions", "--status", "done")
@@ -141,7 +141,7 @@ async def test_the_history_says_who_moved_it(house: Installation) -> None:
     await house.client.result(id, timeout=20)
     rows = (await penstock("history", id, "--json")).documents
     assert [row["new"] for row in rows] == ["requested", "scheduled", "running", "completed"]
-    assert [row["actor"].split(":")[0] for row in rows] == ["client", "executor", "worker", "worker"]
+    assert [row["actor"].split(":")[0] for row in rows] == ["client", "client", "worker", "worker"]
     assert "completed" in (await penstock("history", id)).out
 
 

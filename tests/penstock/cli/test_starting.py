@@ -26,7 +26,7 @@ async def test_without_waiting_it_says_how_to_see_more(house: Installation) -> N
     await house.apply(*shop.ALL)
     said = await penstock("run", "shop.charge", "order=7")
     assert "penstock show" in said.out
-    assert (await penstock("executions", "--json")).document["status"] == "requested"
+    assert (await penstock("executions", "--json")).document["status"] == "scheduled"
 
 
 async def test_the_same_key_is_the_same_execution(house: Installation) -> None:

@@ -3,106 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
-from uuid import UUID
 
 import pytest
-from pydantic import SecretStr
 
 from penstock.errors import IllegalMove
 from penstock.ids import new_id
-from penstock.settings import Settings
-from penstock.store.database import Database, Row, Session
 from penstock.store.heartbeats import LEAVE
-
-CLAIM = (
-    "select one.* from claim_executions($1, $2, $3::uuid[], 100, 'work.default', $4::integer[], '{}'::integer[]), "
-    "unnest(claimed) one"
-)
-FINISH = (
-    "select moved from finish_attempts($1, $2::uuid[], $3::integer[], $4::text[], null, null, $5::float8[], null, null, "
-    "'{}'::uuid[], '{}'::uuid[])"
-)
-SCHEDULE = "select * from unnest(schedule_executions($1::uuid[]))"
-REAP = "select * from reap_process(make_interval(secs => $1), interval '1 day', interval '3 s')"
-CANCEL = "select * from cancel_executions($1::uuid[], 'why')"
-
-
-class Scene:
-    """A database with one action, and connections to race on."""
-
-    def __init__(self, home: Database) -> None:
-        self.database = home
-        self.one = home.session()
-        self.other = home.session()
-        self.watcher = home.session()
-        self.definition = 0
-        self.namespace = 0
-
-    async def prepare(self) -> None:
-        rows = await self.one.fetch(
-            "insert into definition (kind, ref, digest, body) values ('action', 'a.b', 'x', '{}') returning id"
-        )
-        self.definition = rows[0][0]
-        rows = await self.one.fetch(
-            "insert into namespace (name, action, kind, queue) "
-            "values ('public::a::b', 'a.b', 'action', 'work.default') returning id"
-        )
-        self.namespace = rows[0][0]
-
-    async def requested(self, count: int) -> list[UUID]:
-        ids = [new_id() for _ in range(count)]
-        await self.one.fetch(
-            "select * from request_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], null, null, null, null, "
-            "null, null, null, false)",
-            ids,
-            [self.namespace] * count,
-            [self.definition] * count,
-            ["{}"] * count,
-        )
-        return ids
-
-    async def blocked(self) -> None:
-        """Wait until a connection waits for a lock."""
-        async with asyncio.timeout(10):
-            while not await self.watcher.fetch(
-                "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-            ):
-                await asyncio.sleep(0.005)
-
-    async def race(
-        self, first: Session, second: Session, sql: str, *args: Any
-    ) -> tuple[list[Row], list[Row]]:
-        """Run a statement in an open transaction, the same on another connection until it waits, then commit."""
-        async with first.transaction() as tx:
-            won = await tx.fetch(sql, *args)
-            task = asyncio.create_task(second.fetch(sql, *args))
-            await self.blocked()
-        return won, await task
-
-    async def statuses(self) -> set[str]:
-        return {row[0] for row in await self.watcher.fetch("select distinct status from execution")}
-
-
-@pytest.fixture
-async def scene(database: str) -> AsyncIterator[Scene]:
-    home = Database(Settings(database_url=SecretStr(database)), role="test")
-    made = Scene(home)
-    await made.prepare()
-    yield made
-    await home.close()
-
-
-async def finish(session: Session, worker: UUID, ids: list[UUID], attempt: int, status: str) -> list[UUID]:
-    """Say of each that this attempt of it ended so; gives those that it moved."""
-    count = len(ids)
-    [[moved]] = await session.fetch(FINISH, worker, ids, [attempt] * count, [status] * count, [0.0] * count)
-    return sorted(moved)
-
-
-def ids_of(messages: list[Row], queue: str) -> list[UUID]:
-    return [id for message in messages if message["queue"] == queue for id in message["ids"]]
+from tests.penstock.store.race_scene import CANCEL, CLAIM, FINISH, REAP, SCHEDULE, Scene, finish, ids_of
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -263,27 +170,6 @@ async def test_what_another_worker_has_claimed_since_is_not_taken_from_it(scene:
     )
     assert not any(taken)
     assert await scene.statuses() == {"running"}
-
-
-async def test_cancelling_a_workflow_and_ending_it_do_not_wait_for_each_other(scene: Scene) -> None:
-    [id] = await scene.requested(1)
-    await scene.one.fetch("update namespace set kind = 'workflow', queue = 'workflow.started'")
-    await scene.one.fetch(SCHEDULE, [id])
-    await scene.one.fetch(
-        "insert into workflow (execution_id, definition_id, tenant) values ($1, $2, 'public')",
-        id,
-        scene.definition,
-    )
-    async with scene.one.transaction() as tx:  # as an advance does: its state first, then its end
-        await tx.fetch("update workflow set head = '{}' where execution_id = $1", id)
-        task = asyncio.create_task(scene.other.fetch(CANCEL, [id]))
-        await scene.blocked()
-        await tx.fetch(
-            "select * from finish_workflows($1::uuid[], '{completed}', '{1}', array[null]::text[], array[null]::text[])",
-            [id],
-        )
-    assert not any((await task)[0])
-    assert await scene.statuses() == {"completed"}
 
 
 async def test_an_execution_may_be_tried_more_often_than_a_small_number_can_count(scene: Scene) -> None:

@@ -58,9 +58,24 @@ async def open_parents(
 ) -> tuple[list[EndedExecution], list[StoredWorkflow]]:
     """Those of these executions that have ended and are children, or are followed by something; and the workflows of the
     children, if they run: locked until the transaction ends, and read after that. In one round trip."""
+    return _ended_and_stored(await tx.fetch(OPEN_PARENTS, ids))
+
+
+OPEN_PARENTS_AT_ONCE = "select * from open_parents_at_once($1::uuid[], $2::bigint[])"
+
+
+async def open_parents_at_once(
+    tx: Transaction, ids: Sequence[UUID], told: Sequence[int]
+) -> tuple[list[EndedExecution], list[StoredWorkflow]]:
+    """The same in the transaction that ended these and staged the messages `told`, which are taken back. Nothing, and they
+    stay, where it would have to wait for a lock, or these held slots of limits."""
+    return _ended_and_stored(await tx.fetch(OPEN_PARENTS_AT_ONCE, ids, told))
+
+
+def _ended_and_stored(rows: Sequence[Row]) -> tuple[list[EndedExecution], list[StoredWorkflow]]:
     ended: list[EndedExecution] = []
     workflows: list[StoredWorkflow] = []
-    for row in await tx.fetch(OPEN_PARENTS, ids):
+    for row in rows:
         if row["execution_id"] is not None:
             workflows.append(_stored(row))
         else:

@@ -19,8 +19,8 @@ from penstock.store.database import Database, Row, Session, Transaction
 
 ROUTE = "default"
 REQUEST = """
-select * from request_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], null, null, $5::smallint[], null,
-    $6::uuid[], $7::text[], null, false)
+select * from request_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], null, null, $5::smallint[],
+    array_fill(clock_timestamp(), array[cardinality($1)]), $6::uuid[], $7::text[], null, false)
 """
 CLAIM = """
 select one.execution_id
@@ -85,7 +85,8 @@ class Desk:
     async def request(
         self, count: int = 1, ref: str = "shop.charge", priority: int = 0, **params: Any
     ) -> list[UUID]:
-        """Executions that are requested, in the order in which they became ready."""
+        """Executions that had to wait for an instant, which has come, in the order in which they became ready: they are
+        requested, whether a limit covers them or not."""
         ids = [new_id() for _ in range(count)]
         await self.session.fetch(
             REQUEST,
@@ -97,6 +98,7 @@ class Desk:
             [None] * count,
             [None] * count,
         )
+        await self.session.fetch("select * from fire_timers($1)", count)  # a message asks an executor
         return ids
 
     async def admit(self, ids: Sequence[UUID], session: Session | Transaction | None = None) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from penstock.advance.open_workflows import OpenWorkflow
+from penstock.advance.start_children import ChildStart, are_placed, start_children
 from penstock.engine import Turn
 from penstock.store import executions
 from penstock.store.database import Transaction
 from penstock.store.workflows import children, commands, facts, kept_results, state
 from penstock.store.workflows.facts import StoredItem
 from penstock.store.workflows.state import EndedWorkflow, NewState
-from penstock_executor.workflow.open_workflows import OpenWorkflow
-from penstock_executor.workflow.start_children import ChildStart, are_placed, start_children
 
 Turns = Sequence[tuple[OpenWorkflow, Turn]]
 """Workflows, each with the turn that it took."""

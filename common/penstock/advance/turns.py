@@ -6,21 +6,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from penstock.advance.open_workflows import OpenWorkflow
+from penstock.advance.read_facts import Request, read_facts
+from penstock.advance.write import Turns, write
 from penstock.engine import Asking, Inbox, Turn, take_turn
 from penstock.store.database import Transaction
-from penstock_executor.workflow.open_workflows import OpenWorkflow
-from penstock_executor.workflow.read_facts import Request, read_facts
-from penstock_executor.workflow.write import write
 
 
 async def advance(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> None:
     """Advance these by all that came for them. Call it in the transaction that holds their locks."""
-    turns = await _take_turns(tx, workflows)
-    await write(tx, [(workflow, turns[workflow.id]) for workflow in workflows])
+    await write(tx, await take_turns(tx, workflows))
 
 
-async def _take_turns(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> dict[UUID, Turn]:
-    """All workflows in lock step: what they ask for is read together."""
+async def take_turns(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> Turns:
+    """What is decided for these, and not written yet. All of them in lock step: what they ask for is read together."""
     asking = [(workflow, _turn_of(workflow)) for workflow in workflows]
     turns: dict[UUID, Turn] = {}
     while asking:
@@ -36,7 +35,7 @@ async def _take_turns(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> dic
         if requests:
             await read_facts(tx, requests)
         asking = going_on
-    return turns
+    return [(workflow, turns[workflow.id]) for workflow in workflows]
 
 
 def _turn_of(workflow: OpenWorkflow) -> Asking[Turn]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from penstock.advance.read_previous_run import keep_results
 from penstock.engine import ChildEnded, Command, Facts, KeptTask, Plan
 from penstock.language.workflows.model import Workflow
 from penstock.store import catalog
 from penstock.store.database import Transaction
 from penstock.store.workflows import commands, state
 from penstock.store.workflows.state import EndedExecution, StoredWorkflow
-from penstock_executor.workflow.read_previous_run import keep_results
 
 
 @dataclass(slots=True)
@@ -50,6 +50,21 @@ async def open_parents(
     """Of these executions those that have ended and are children or are followed by something; and the workflows of the
     children that run, with those ends."""
     ended, stored = await state.open_parents(tx, ids)
+    return ended, await _with_ends(tx, ended, stored)
+
+
+async def open_parents_at_once(
+    tx: Transaction, ids: Sequence[UUID], told: Sequence[int]
+) -> list[OpenWorkflow] | None:
+    """The workflows of these executions, which this transaction has ended; `told` are the messages that tell of that, which
+    need not be sent. None if that is not possible without waiting: then they are."""
+    ended, stored = await state.open_parents_at_once(tx, ids, told)
+    return await _with_ends(tx, ended, stored) if ended else None
+
+
+async def _with_ends(
+    tx: Transaction, ended: Sequence[EndedExecution], stored: Sequence[StoredWorkflow]
+) -> list[OpenWorkflow]:
     workflows = {workflow.id: workflow for workflow in await _opened(tx, stored)}
     for execution in ended:
         if execution.parent in workflows:
@@ -58,7 +73,7 @@ async def open_parents(
             workflow = workflows[execution.parent]
             task = workflow.plan.index(execution.task)
             workflow.ended.append(ChildEnded(task, execution.status, execution.item))
-    return ended, list(workflows.values())
+    return list(workflows.values())
 
 
 async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[OpenWorkflow]:

@@ -9,6 +9,8 @@ from uuid import UUID
 
 import orjson
 
+from penstock.advance.child_targets import current_targets, known_targets, remembered
+from penstock.advance.open_workflows import OpenWorkflow
 from penstock.engine import Plan, Start
 from penstock.engine.children import Target, child_namespace, child_parameters, target_ref
 from penstock.ids import new_id
@@ -20,8 +22,6 @@ from penstock.store.database import Transaction
 from penstock.store.workflows import children
 from penstock.store.workflows.children import NewChild
 from penstock.store.workflows.state import NewState
-from penstock_executor.workflow.child_targets import current_targets, known_targets, remembered
-from penstock_executor.workflow.open_workflows import OpenWorkflow
 
 NEVER = datetime.fromisoformat("9000-01-01T00:00:00+00:00")
 PLACED_AHEAD = 200

@@ -1,0 +1,67 @@
+"""Starts the actions that follow the end of an execution, as its definition says (`on_success`, `on_failure`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+import structlog
+
+from penstock.ids import new_id
+from penstock.store import catalog, executions, namespaces
+from penstock.store.callbacks import FollowedExecution
+from penstock.store.database import Transaction
+
+log = structlog.get_logger()
+
+
+async def start_callbacks(tx: Transaction, ended: Sequence[FollowedExecution]) -> None:
+    """Start what follows these executions. No other delivery of their ends has done so before."""
+    wanted = [(execution, ref) for execution in ended for ref in execution.callbacks]
+    if not wanted:
+        return
+    refs = sorted({ref for _, ref in wanted})
+    known = {
+        current.ref: current.definition_id
+        for current in await catalog.current(tx, ["action", "workflow"], refs)
+        if current.enabled
+    }
+    for execution, ref in wanted:
+        if ref not in known:
+            log.warning(
+                "callback.not_started",
+                execution=str(execution.id),
+                action=ref,
+                why="retired or not registered",
+            )
+    wanted = [(execution, ref) for execution, ref in wanted if ref in known]
+    if not wanted:
+        return
+    names = {namespaces.name(execution.tenant, ref): ref for execution, ref in wanted}
+    ids = await namespaces.places(tx, names)
+    await executions.submit(
+        tx,
+        [
+            executions.Submission(
+                id=new_id(),
+                namespace=ids[namespaces.name(execution.tenant, ref)],
+                definition=known[ref],
+                params=_parameters(execution),
+                tenant=execution.tenant,
+                origin=orjson.dumps({"callback_of": str(execution.id)}).decode(),
+            )
+            for execution, ref in wanted
+        ],
+    )
+
+
+def _parameters(execution: FollowedExecution) -> str:
+    """What a callback is told: `execution`, `status`, `result`, `error`."""
+    return orjson.dumps(
+        {
+            "execution": str(execution.id),
+            "status": execution.status,
+            "result": execution.result,
+            "error": execution.error,
+        }
+    ).decode()

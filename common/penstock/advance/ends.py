@@ -1,0 +1,56 @@
+"""What follows when executions have ended: their workflows advance, and the actions that were to follow them start."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from penstock.advance.callbacks import start_callbacks
+from penstock.advance.open_workflows import open_parents, open_parents_at_once
+from penstock.advance.turns import advance, take_turns
+from penstock.advance.write import Turns, write
+from penstock.store import callbacks
+from penstock.store.database import Transaction
+from penstock.store.queues import EXECUTION_COMPLETED
+
+MOST_STARTS = 32
+"""What one transaction that ends executions starts at once. More is for an executor, while other work is reported."""
+
+
+class NotAtOnce(Exception):
+    """What follows is more than a few starts. Nothing of it is written; roll back, and leave it to an executor."""
+
+
+async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
+    """Do what follows these ends, whoever ended them, once. Waits for the locks of workflows."""
+    ended, workflows = await open_parents(tx, ids)
+    if workflows:
+        await advance(tx, workflows)
+    followed = [execution.id for execution in ended if execution.followed]
+    if followed:
+        await start_callbacks(tx, await callbacks.read_followed(tx, followed))
+
+
+async def follow_ends_at_once(tx: Transaction, ids: Collection[UUID]) -> bool:
+    """The same in the transaction that ended these, which are tasks of workflows or nothing that is followed. It holds the
+    locks of their rows, so it does not wait for a lock that somebody may hold who waits for it: where one is taken, nothing is
+    done, and the message that tells of the ends stays staged. Says whether it was done. Raises NotAtOnce if more follows than
+    starts, or many."""
+    told = [message for message in tx.staged if message.queue == EXECUTION_COMPLETED]
+    if not told:
+        return False
+    workflows = await open_parents_at_once(tx, list(ids), [message.outbox_id for message in told])
+    if workflows is None:
+        return False
+    turns = await take_turns(tx, workflows)
+    if not _only_few_starts(turns):
+        raise NotAtOnce
+    tx.staged = [message for message in tx.staged if message not in told]
+    await write(tx, turns)
+    return True
+
+
+def _only_few_starts(turns: Turns) -> bool:
+    """Whether nothing is cancelled, held or let go, whose rows others may hold."""
+    starts = sum(len(decision.starts) for _, turn in turns for decision in turn.decisions)
+    return starts <= MOST_STARTS and all(turn.only_starts for _, turn in turns)

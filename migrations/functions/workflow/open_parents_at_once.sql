@@ -1,0 +1,37 @@
+-- The same as open_parents, for whoever has ended these executions in this transaction. It holds the locks of their rows, which
+-- others wait for who hold the lock of their workflow, or its row; so it waits for neither. Where one of them is taken, or where
+-- these held slots (whoever holds keys never waits for a row), nothing is returned. Else the messages p_told, which it staged
+-- to tell of the ends, are taken back.
+-- planner: lookups_planned_once
+create or replace function open_parents_at_once(p_ids uuid[], p_told bigint[]) returns table (
+    id uuid, status text, parent uuid, task text, item integer, followed boolean,
+    execution_id uuid, definition_id integer, depth smallint, tenant text, head text, rerun text, stops smallint,
+    stop_status text, stop_reason text, created_at timestamptz, params text, context text
+)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    v_parents uuid[];
+    v_parent uuid;
+    v_limited boolean;
+begin
+    select array_agg(distinct e.parent order by e.parent), bool_or(e.keys is not null) into v_parents, v_limited
+    from execution e where e.id = any (p_ids);
+    if v_parents is null or v_limited then
+        return;
+    end if;
+    v_parents := array_remove(v_parents, null);
+    foreach v_parent in array v_parents loop
+        if not pg_try_advisory_xact_lock(hashtextextended(v_parent::text, 11)) then
+            return;
+        end if;
+        -- Who cancels it together with its tasks has this row first.
+        perform from workflow w where w.execution_id = v_parent for no key update skip locked;
+        if not found then
+            return;
+        end if;
+    end loop;
+    delete from outbox o where o.id = any (p_told);
+    return query select * from open_parents(p_ids);
+end $$;
