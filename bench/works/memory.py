@@ -1,0 +1,42 @@
+"""What the processes of a system take of memory, before anything and while they do as much as they can."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from bench import meters
+from bench.figures import Measured
+from bench.session import Session
+from bench.works import throughput
+from bench.works.effort import Effort
+
+EACH = 0.5
+"""Seconds between two looks."""
+
+
+async def rss(session: Session, effort: Effort) -> Measured:
+    """By group, all of its processes together: MiB before any other work but 200 no-ops, and the most while saturated."""
+    await asyncio.sleep(2)
+    idle = meters.memory(session.groups)
+    most = {name: sum(sizes) for name, sizes in idle.items()}
+
+    async def watch() -> None:
+        while True:
+            for name, sizes in (await asyncio.to_thread(meters.memory, session.groups)).items():
+                most[name] = max(most[name], sum(sizes))
+            await asyncio.sleep(EACH)
+
+    watching = asyncio.create_task(watch())
+    try:
+        await throughput.noop(session, effort)
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+    measured: Measured = {}
+    for name, sizes in idle.items():
+        measured[f"processes_{name}"] = (len(sizes), "1")
+        measured[f"idle_mib_{name}"] = (sum(sizes), "MiB")
+        measured[f"saturated_mib_{name}"] = (most[name], "MiB")
+    return measured
