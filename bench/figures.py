@@ -12,7 +12,7 @@ from bench.meters import Cost
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured number. The fields are the keys of a line of `--jsonl`."""
+    """One measured number. The fields are the keys of its line of `--jsonl`."""
 
     system: str
     transport: str

@@ -16,7 +16,8 @@ EACH = 0.5
 
 
 async def rss(session: Session, effort: Effort) -> Measured:
-    """By group, all of its processes together: MiB before any other work but 200 no-ops, and the most while saturated."""
+    """By group, all of its processes together, and of all groups but the client:
+    MiB before any other work but 200 no-ops, and the most while saturated."""
     await asyncio.sleep(2)
     idle = meters.memory(session.groups)
     most = {name: sum(sizes) for name, sizes in idle.items()}
@@ -34,9 +35,9 @@ async def rss(session: Session, effort: Effort) -> Measured:
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
-    measured: Measured = {}
-    for name, sizes in idle.items():
-        measured[f"processes_{name}"] = (len(sizes), "1")
-        measured[f"idle_mib_{name}"] = (sum(sizes), "MiB")
-        measured[f"saturated_mib_{name}"] = (most[name], "MiB")
+    measured: Measured = {f"processes_{name}": (len(sizes), "1") for name, sizes in idle.items()}
+    for kind, found in (("idle", {name: sum(sizes) for name, sizes in idle.items()}), ("saturated", most)):
+        measured |= {f"{kind}_mib_{name}": (size, "MiB") for name, size in found.items()}
+        # The client is the user's own program.
+        measured[f"{kind}_mib_total"] = (sum(found.values()) - found["client"], "MiB")
     return measured

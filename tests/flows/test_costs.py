@@ -1,0 +1,115 @@
+"""What an execution and a step of a workflow cost in statements, commits and messages, beside the figures of costs.json: the
+same on every machine, in every minute. Where a change moves them, that file says so:
+
+    PENSTOCK_WRITE_COSTS=1 .venv/bin/python -m pytest -n 0 tests/flows/test_costs.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from penstock import action
+from penstock.language.workflows import from_body
+from penstock.store.outbox_queue import TAKE
+from tests.flows.installation import Installation
+
+FIGURES = Path(__file__).with_name("costs.json")
+SILENT = 3600.0
+"""Seconds between two turns of what goes on without any work, where that is a setting."""
+TIMES = 3
+"""What goes on beside the work only adds to it: the least of so many times is counted."""
+STEPS = 6
+BRACKETS = ("begin", "commit", "rollback")
+COUNTED = """
+select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as commits, (select last_value from outbox_id_seq) as messages
+"""
+BUSY = "select exists (select from execution where finished_at is null) or exists (select from outbox)"
+
+Costs = dict[str, float]
+
+
+@action(ref="cost.noop")
+async def noop() -> int:
+    return 1
+
+
+def chained(steps: int) -> Any:
+    return from_body(
+        {
+            "ref": f"cost.chain_{steps}",
+            "tasks": [
+                {"name": f"step{n}", "action": "cost.noop", "needs": [f"step{n - 1}"] if n else []}
+                for n in range(steps)
+            ],
+        }
+    )
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What sessions have asked of PostgreSQL for the sake of some work. Not in it: the loops, and looks for messages, whose
+    number is a matter of time."""
+    found: list[str] = []
+
+    def counting(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def counted(self: asyncpg.Connection, sql: str, *args: Any, **options: Any) -> Any:
+            task = asyncio.current_task()
+            loop = task is not None and task.get_name().startswith("loop ")
+            if not loop and sql != TAKE and not sql.lower().startswith(BRACKETS):
+                found.append(sql)
+            return await method(self, sql, *args, **options)
+
+        return counted
+
+    for name in ("fetch", "execute"):
+        monkeypatch.setattr(asyncpg.Connection, name, counting(getattr(asyncpg.Connection, name)))
+    return found
+
+
+async def measured(house: Installation, database: str, asked: list[str]) -> dict[str, Costs]:
+    watching = await asyncpg.connect(database)
+
+    async def once(ref: str) -> Costs:
+        before, asked_before = await watching.fetchrow(COUNTED), len(asked)
+        await house.client.start(ref, {})
+        while await watching.fetchval(BUSY):  # not counted: neither `fetch` nor `execute`
+            await asyncio.sleep(0.02)
+        asked_after, after = len(asked), await watching.fetchrow(COUNTED)
+        counts = {name: float(after[name] - before[name]) for name in ("commits", "messages")}
+        return {"statements": float(asked_after - asked_before), **counts}
+
+    async def least(ref: str) -> Costs:
+        await once(ref)  # plans and definitions are read the first time
+        found = [await once(ref) for _ in range(TIMES)]
+        return {name: min(costs[name] for costs in found) for name in found[0]}
+
+    one, short, long = [await least(ref) for ref in ("cost.noop", "cost.chain_1", f"cost.chain_{STEPS}")]
+    await watching.close()
+    step = {name: (long[name] - short[name]) / (STEPS - 1) for name in long}
+    return {"an execution": one, "a step of a workflow": step}
+
+
+async def test_an_execution_and_a_step_cost_what_they_are_said_to_cost(
+    make_house: Callable[..., Installation], asked: list[str], database: str, transport: str
+) -> None:
+    silent = {name: SILENT for name in ("sweep_interval", "relay_interval", "relay_age", "restage_age")}
+    async with make_house(
+        heartbeat_interval=SILENT, stale_threshold=3 * SILENT, poll_interval=SILENT, **silent
+    ) as house:
+        await house.start(noop, chained(1), chained(STEPS))
+        found = await measured(house, database, asked)
+    said = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    if os.environ.get("PENSTOCK_WRITE_COSTS"):
+        FIGURES.write_text(json.dumps({**said, transport: found}, indent=2, sort_keys=True) + "\n")
+        return
+    for what, costs in said[transport].items():
+        # A fraction comes of a step that was taken together with another one's.
+        assert found[what] == pytest.approx(costs, abs=0.5), f"{what} on {transport}: see the head of this file"
