@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from bench import run
+from bench import run, session
 from bench.figures import Measured
 from bench.session import Session, Stalled
 from bench.systems import System
@@ -25,11 +25,11 @@ class Running:
         return order in self.about["orders"]
 
 
-async def works(session: Session, effort: Any) -> Measured:
+async def works(running: Session, effort: Any) -> Measured:
     return {"seconds": (1.0, "s")}
 
 
-async def fails(session: Session, effort: Any) -> Measured:
+async def fails(running: Session, effort: Any) -> Measured:
     raise Stalled("no more of them\n  and what its log says")
 
 
@@ -44,7 +44,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise FileNotFoundError("its program is not there")
         yield Running()
 
-    monkeypatch.setattr(run.session, "opened", open_one)
+    monkeypatch.setattr(session, "opened", open_one)
     for name, function in (("before", works), ("broken", fails), ("after", works)):
         monkeypatch.setitem(WORKS, name, Work(function, "send"))
     monkeypatch.setitem(WORKS, "other", Work(fails, "chain"))
