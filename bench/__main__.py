@@ -61,7 +61,7 @@ def main(
         console.print(str(error), style="red", markup=False)
         console.print(getattr(error, "hint", None) or "", markup=False)
         raise typer.Exit(2) from None
-    ran = machine.described(effort.rounds, quick, outcome)
+    ran = machine.described(effort, outcome)
     if jsonl:
         lines.write(ran, outcome.figures, jsonl)
     console.print(", ".join([f"{ran.cores} cores", *(f"{name} {it}" for name, it in ran.versions.items())]))

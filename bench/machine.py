@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.run import Outcome
+from bench.works.effort import Effort
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,10 @@ class Ran:
     at: str
     """Day and time of its end, UTC."""
     rounds: int
-    quick: bool
+    seconds: float
+    """What a throughput work should take, about."""
+    samples: int
+    """Tasks at 20 a second, in each round."""
     cores: int
     processor: str
     memory_gib: int
@@ -27,12 +31,13 @@ class Ran:
     failures: list[str]
 
 
-def described(rounds: int, quick: bool, outcome: Outcome) -> Ran:
+def described(effort: Effort, outcome: Outcome) -> Ran:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Ran(
         at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
-        rounds=rounds,
-        quick=quick,
+        rounds=effort.rounds,
+        seconds=effort.seconds,
+        samples=effort.samples,
         cores=os.cpu_count() or 1,
         processor=_processor(),
         memory_gib=round(memory / 2**30),

@@ -20,6 +20,8 @@ FIGURES = FOLDER / "figures.jsonl"
 PAGE = ROOT / "docs" / "benchmarks.md"
 BUSY = 0.15
 """Share of the machine that went to others, from which times and rates say little."""
+ENOUGH = 3
+"""Rounds, for a median that one slow minute does not move."""
 OURS = "penstock"
 COMMAND = "python -m bench --jsonl docs/benchmarks/figures.jsonl && python -m bench.report"
 
@@ -30,7 +32,8 @@ measured. This page and its drawings are made of [the figures](benchmarks/figure
 
     {command}
 
-{doubt}{at} UTC, {rounds} of each system; {cores} cores, {processor}, {memory_gib} GiB, {system}. {versions}.
+{doubt}{at} UTC, {rounds} of each system, with about {seconds:g} s for a rate and {samples} samples at 20 a second.
+{cores} cores, {processor}, {memory_gib} GiB, {system}. {versions}.
 PostgreSQL and RabbitMQ have their default, durable settings and share the machine with everything else.
 """
 DOUBT = """> **Preliminary: {why}.** {loaded:.0%} of the machine went to processes outside the run (median). Rates and times
@@ -57,10 +60,10 @@ METHOD = """## How it was measured
 
 
 def doubt(ran: Ran, figures: Sequence[Figure]) -> str:
-    """What speaks against these figures, before anything else is said; empty for a full run on a quiet machine."""
+    """What speaks against these figures, before anything else is said; empty for rounds enough on a quiet machine."""
     loads = [figure.value for figure in figures if figure.metric == "foreign_load"]
     loaded = statistics.median(loads) if loads else 0.0
-    why = ["a short run"] * ran.quick + ["a busy machine"] * (loaded > BUSY)
+    why = ["too few rounds"] * (ran.rounds < ENOUGH) + ["a busy machine"] * (loaded > BUSY)
     return DOUBT.format(why=", ".join(why), loaded=loaded) if why else ""
 
 
@@ -108,6 +111,8 @@ def page(ran: Ran, figures: Sequence[Figure], folder: Path) -> str:
         doubt=doubt(ran, figures),
         at=ran.at,
         rounds=rounds,
+        seconds=ran.seconds,
+        samples=ran.samples,
         cores=ran.cores,
         processor=ran.processor,
         memory_gib=ran.memory_gib,

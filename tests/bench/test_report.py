@@ -14,7 +14,7 @@ from bench.systems import SYSTEMS
 from bench.works import WORKS
 
 RAN = Ran(
-    at="2026-11-22 20:55", rounds=3, quick=False, cores=2, processor="a processor", memory_gib=24, system="Linux 6.1",
+    at="2026-11-22 20:55", rounds=3, seconds=6, samples=200, cores=2, processor="a processor", memory_gib=24, system="Linux 6.1",
     versions={"PostgreSQL": "15.20"}, failures=[],
 )  # fmt: skip
 
@@ -44,10 +44,10 @@ def test_the_page_names_who_is_ahead_of_which_penstock_and_why(tmp_path: Path) -
     assert "Preliminary" not in page
 
 
-def test_a_short_run_and_a_busy_machine_are_said_before_anything_else(tmp_path: Path) -> None:
+def test_too_few_rounds_and_a_busy_machine_are_said_before_anything_else(tmp_path: Path) -> None:
     busy = [*FIGURES[:-1], replace(FIGURES[-1], value=0.6)]
-    page = report.page(replace(RAN, quick=True, failures=["celery: too slow"]), busy, tmp_path)
-    assert "Preliminary: a short run, a busy machine.** 60%" in page
+    page = report.page(replace(RAN, rounds=1, failures=["celery: too slow"]), busy, tmp_path)
+    assert "Preliminary: too few rounds, a busy machine.** 60%" in page
     assert "* celery: too slow" in page
 
 
