@@ -99,6 +99,7 @@ WHY = {
         "synced append, no database and no broker."
     ),
     ("one", "dbos"): "A submit is one insert; nothing is decided before a worker polls.",
+    ("one", "temporal"): "Half of its saturation is a few tens a second.",
     ("result", "celery"): MESSAGE,
     ("result", "taskiq"): MESSAGE,
     ("result", "restate"): "The client's own connection is answered by the process that holds the log.",

@@ -23,7 +23,7 @@ BUSY = 0.15
 ENOUGH = 3
 """Rounds, for a median that one slow minute does not move."""
 OURS = "penstock"
-COMMAND = "python -m bench --jsonl docs/benchmarks/figures.jsonl && python -m bench.report"
+COMMAND = "python -m bench.report"
 
 HEAD = """# Benchmarks
 

@@ -99,8 +99,9 @@ async def measured(house: Installation, database: str, asked: Asked, busy: str) 
     async def once(ref: str) -> Costs:
         before = await read()
         await house.client.start(ref, {})
-        while await watching.fetchval(busy):
-            await asyncio.sleep(0.02)
+        async with asyncio.timeout(30):
+            while await watching.fetchval(busy):
+                await asyncio.sleep(0.02)
         after = await read()
         return {name: after[name] - before[name] for name in after}
 
