@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import platform
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from bench import report
+from bench import lines, machine, tables
 from bench.run import run
 from bench.systems import SYSTEMS
 from bench.works import WORKS
@@ -38,11 +37,12 @@ def chosen(given: str, known: tuple[str, ...], what: str) -> tuple[str, ...]:
 
 def main(
     quick: Annotated[bool, typer.Option("--quick", help="One short round, not three long ones.")] = False,
+    rounds: Annotated[int, typer.Option(help="How often each system comes up. Default: 3, quick 1.")] = 0,
     only: Annotated[str, typer.Option(help="Systems, separated by commas. Default: all.")] = "",
     work: Annotated[str, typer.Option(help="Works, separated by commas. Default: all.")] = "",
     transport: Annotated[str, typer.Option(help="Of " + ", ".join(TRANSPORTS) + ". Default: all.")] = "",
     jsonl: Annotated[
-        Path | None, typer.Option(help="Also write one JSON line a figure to this file.")
+        Path | None, typer.Option(help="Also write a JSON line for the run and one a figure to this file.")
     ] = None,
 ) -> None:
     """Measure Penstock and its peers on this machine, on servers of its own, one after the other."""
@@ -54,18 +54,20 @@ def main(
         works = chosen(work, tuple(WORKS), "work")
         transports = chosen(transport, TRANSPORTS, "transport")
         systems = [s for s in SYSTEMS if s.name in names and s.transport in transports]
-        outcome = asyncio.run(run(systems, works, QUICK if quick else FULL, console))
+        effort = QUICK if quick else FULL
+        effort = replace(effort, rounds=rounds or effort.rounds)
+        outcome = asyncio.run(run(systems, works, effort, console))
     except (PenstockError, NoServer) as error:
         console.print(str(error), style="red", markup=False)
         console.print(getattr(error, "hint", None) or "", markup=False)
         raise typer.Exit(2) from None
+    ran = machine.described(effort, outcome)
     if jsonl:
-        report.write_lines(outcome.figures, jsonl)
-    versions = {"Python": platform.python_version(), **outcome.versions}
-    console.print(
-        f"{os.cpu_count()} cores, " + ", ".join(f"{name} {version}" for name, version in versions.items())
-    )
-    report.show(outcome.figures, console)
+        lines.write(ran, outcome.figures, jsonl)
+    console.print(", ".join([f"{ran.cores} cores", *(f"{name} {it}" for name, it in ran.versions.items())]))
+    tables.show(outcome.figures, console)
+    if not outcome.figures and not outcome.failures:
+        outcome.failures.append("none of these systems takes part in any of these works")
     for failure in outcome.failures:
         console.print(f"failed: {failure}", style="red", markup=False)
     sys.exit(1 if outcome.failures else 0)

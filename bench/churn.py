@@ -63,6 +63,7 @@ class Phase:
     pages: list[float] = field(default_factory=list)
 
     def per_1000(self) -> dict[str, float]:
+        assert self.cost.wal is not None
         thousands = self.count / 1000
         return {
             "buffers": self.buffers / thousands,

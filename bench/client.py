@@ -1,6 +1,7 @@
 """The client process of one system: orders on standard input, answers on standard output, as JSON lines.
 
-Run as `python -m bench.client SYSTEM`, by the harness, with the Python that has the system installed.
+Run as `python -m bench.client SYSTEM`, by the harness, with the Python that has the system installed. The client of a
+system of Node.js is its own module, which takes the same orders.
 """
 
 from __future__ import annotations
@@ -11,31 +12,37 @@ import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, cast
 
 import uvloop
 
-ORDERS = (
-    "send",
-    "send_many",
-    "callers",
-    "events",
-    "limited",
-    "spread",
-    "chain",
-    "fanout",
-    "wide",
-    "workflows",
-)
+KNOWN = (
+    "send", "result", "send_many", "events", "limited", "spread", "chain", "fanout", "wide", "workflows", "recorded",
+)  # fmt: skip
+CALLERS = 100
+
+Order = Callable[..., Awaitable[Any]]
 
 
 class SystemModule(Protocol):
-    """What a module of `bench.systems` holds.
+    """What a module of `bench.systems` holds."""
 
-    It may also hold, each with the arguments (first, count):
+    VERSION: str
+    PROCESSES: Mapping[str, Sequence[Sequence[str]]]
+    """The command lines of its processes, by process group. They are started in this order after `prepare`."""
+    RECORDED: str | None
+    """SQL for (index, epoch seconds at which the end was committed) of the tasks in [$1, $2). None where PostgreSQL does
+    not know."""
+    ORDERS: Sequence[Order]
+    """What it can do, beside `prepare`, `connect` and `close`; nothing else of the module is called. By their names:
+
+    `send(index)`: submit one no-op, durably;
+    `result(index)`: submit one and wait for its result;
+    `recorded(first, count)`: as RECORDED, asked of the system itself;
+    and with the arguments (first, count), returning when the client may forget the work:
     `send_many`: no-ops in the way that the system has for many;
-    `callers`: no-ops from 100 callers at once, each of which submits one and waits until it is durable;
     `events`: events that each start a no-op;
     `limited`: as `send_many`, under a limit of 100 at once;
     `spread`: as `send_many`, under a limit of 100 for each of 1,000 values of a parameter;
@@ -43,56 +50,85 @@ class SystemModule(Protocol):
     `fanout`: one no-op, `count` at once, and one more when all of them are done;
     `wide`: as `fanout`, if it can do 50,000 at once;
     `workflows`: `count` workflows at once, each of 10 no-ops one after the other.
-    All of these return when the client may forget the work.
     """
-
-    VERSION: str
-    PROCESSES: Mapping[str, Sequence[Sequence[str]]]
-    """The command lines of its processes, by process group."""
-    RECORDED: str | None
-    """SQL for (index, epoch seconds at which the end was committed) of the tasks in [$1, $2)."""
 
     async def prepare(self) -> None:
         """Before any of its processes starts: the tables, the queues."""
 
     async def connect(self) -> None:
-        """Be ready to send."""
-
-    async def send(self, index: int) -> None:
-        """Submit one no-op, durably."""
+        """Be ready to send: wait for what its processes have to do first."""
 
     async def close(self) -> None:
         """Give everything back."""
 
 
-async def pace(send: Callable[[int], Awaitable[None]], first: int, count: int, rate: float) -> list[float]:
-    """Submit one by one at `rate` a second. Returns the time just before each of them."""
-    sent = [0.0] * count
+async def crowd(call: Order, first: int, count: int) -> list[float]:
+    """100 callers at once, each of which makes one call after the other. Gives the seconds that each call took."""
+    indexes, took = iter(range(first, first + count)), [0.0] * count
 
-    async def one(offset: int) -> None:
+    async def caller() -> None:
+        for index in indexes:
+            began = time.monotonic()
+            await call(index)
+            took[index - first] = time.monotonic() - began
+
+    await asyncio.gather(*(caller() for _ in range(CALLERS)))
+    return took
+
+
+async def pace(call: Order, firsts: Iterable[int], rate: float) -> dict[str, list[float]]:
+    """Make one call after the other at `rate` a second, whether those before it have returned or not. Gives the times
+    just before each of them (`sent`) and just after (`done`)."""
+    sent: list[float] = []
+    done: list[float] = []
+
+    async def one(offset: int, first: int) -> None:
         sent[offset] = time.time()
-        await send(first + offset)
+        await call(first)
+        done[offset] = time.time()
 
     began, tasks = time.monotonic(), []
-    for offset in range(count):
+    for offset, first in enumerate(firsts):
+        sent.append(0.0)
+        done.append(0.0)
         await asyncio.sleep(max(0.0, began + offset / rate - time.monotonic()))
-        tasks.append(asyncio.create_task(one(offset)))
+        tasks.append(asyncio.create_task(one(offset, first)))
     await asyncio.gather(*tasks)
-    return sent
+    return {"sent": sent, "done": done}
+
+
+def orders_of(system: SystemModule) -> dict[str, Order]:
+    """What can be asked of a system, by name: its own orders, and those that are made of them."""
+    own = {order.__name__: order for order in system.ORDERS}
+    if unknown := own.keys() - set(KNOWN):
+        raise TypeError(f"no such orders: {', '.join(sorted(unknown))}")
+
+    async def paced(call: str, first: int, count: int, rate: float, steps: int = 0) -> dict[str, list[float]]:
+        """`call`, `count` times at a rate; with `steps`, each with so many of the indexes."""
+        order = partial(own[call], count=steps) if steps else own[call]
+        return await pace(order, range(first, first + count * (steps or 1), steps or 1), rate)
+
+    made: dict[str, Order] = {"pace": paced}
+    if "send" in own:
+        made["callers"] = partial(crowd, own["send"])
+    if "result" in own:
+        made["results"] = partial(crowd, own["result"])
+    return own | made
 
 
 async def obey(system: SystemModule, order: str, arguments: dict[str, Any]) -> object:
     """Carry out one order."""
+    orders = orders_of(system)
     if order == "describe":
         return {
             "version": system.VERSION,
             "processes": system.PROCESSES,
             "recorded": system.RECORDED,
-            "orders": [name for name in ORDERS if hasattr(system, name)],
+            "orders": list(orders),
         }
-    if order == "pace":
-        return await pace(system.send, **arguments)
-    return await getattr(system, order)(**arguments)
+    if order in ("prepare", "connect", "close"):
+        return await getattr(system, order)()
+    return await orders[order](**arguments)
 
 
 async def serve(name: str) -> None:

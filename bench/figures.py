@@ -12,7 +12,7 @@ from bench.meters import Cost
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured number. The fields are the keys of a line of `--jsonl`."""
+    """One measured number. The fields are the keys of its line of `--jsonl`."""
 
     system: str
     transport: str
@@ -46,13 +46,13 @@ def latency(name: str, seconds: Sequence[float]) -> Measured:
 def cost_per_1000(cost: Cost, count: int) -> Measured:
     """CPU seconds by process group, log and writing transactions per 1,000; the load by others."""
     share = 1000 / count
-    groups = {f"cpu_per_1000_{name}": (seconds * share, "s") for name, seconds in cost.cpu.items()}
-    return groups | {
-        "cpu_per_1000_total": (sum(cost.cpu.values()) * share, "s"),
-        "commits_per_1000": (cost.commits * share, "1"),
-        "wal_bytes_per_1000": (cost.wal * share, "B"),
-        "foreign_load": (cost.foreign, "1"),
-    }
+    measured = {f"cpu_per_1000_{name}": (seconds * share, "s") for name, seconds in cost.cpu.items()}
+    measured["cpu_per_1000_total"] = (sum(cost.cpu.values()) * share, "s")
+    if cost.commits is not None:
+        measured["commits_per_1000"] = (cost.commits * share, "1")
+    if cost.wal is not None:
+        measured["wal_bytes_per_1000"] = (cost.wal * share, "B")
+    return measured | {"foreign_load": (cost.foreign, "1")}
 
 
 def beside_probe(figures: Sequence[Figure]) -> list[Figure]:

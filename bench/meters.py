@@ -27,8 +27,8 @@ class Reading:
     seconds: float
     cpu: dict[str, float]
     machine: float
-    wal: int
-    commits: int
+    wal: int | None
+    commits: int | None
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class Cost:
     """CPU seconds by group."""
     foreign: float
     """Share (0..1) of the machine taken by processes that are no part of the run."""
-    wal: int
-    """Bytes of write-ahead log."""
-    commits: int
-    """Transactions that wrote (that took a transaction id), on the whole server."""
+    wal: int | None
+    """Bytes of write-ahead log; None without PostgreSQL."""
+    commits: int | None
+    """Transactions that wrote (that took a transaction id), on the whole server; None without PostgreSQL."""
 
 
-def cpu_seconds(groups: Groups) -> dict[str, float]:
-    """CPU seconds used so far by each group. A process that is gone counts nothing."""
+def processes(groups: Groups) -> tuple[dict[str, list[int]], dict[int, float]]:
+    """The ids of all processes in each group's trees, and the CPU seconds used so far by every process of the machine."""
     children: dict[int, list[int]] = {}
     used: dict[int, float] = {}
     for folder in os.listdir("/proc"):
@@ -62,10 +62,30 @@ def cpu_seconds(groups: Groups) -> dict[str, float]:
         children.setdefault(int(fields[1]), []).append(int(folder))
         used[int(folder)] = sum(int(ticks) for ticks in fields[11:15]) / TICKS
 
-    def tree(pid: int) -> float:
-        return used.get(pid, 0.0) + sum(tree(child) for child in children.get(pid, ()))
+    def tree(pid: int) -> list[int]:
+        return [pid, *(below for child in children.get(pid, ()) for below in tree(child))]
 
-    return {name: sum(tree(pid) for pid in pids) for name, pids in groups.items()}
+    return {name: [below for pid in pids for below in tree(pid)] for name, pids in groups.items()}, used
+
+
+def cpu_seconds(groups: Groups) -> dict[str, float]:
+    """CPU seconds used so far by each group. A process that is gone counts nothing."""
+    trees, used = processes(groups)
+    return {name: sum(used.get(pid, 0.0) for pid in pids) for name, pids in trees.items()}
+
+
+def memory(groups: Groups) -> dict[str, list[float]]:
+    """MiB of each process by group: the proportional set size, in which a page that several processes share counts for
+    each of them in part, so that the sum is what they take together."""
+    return {name: [*filter(None, map(_set_size, pids))] for name, pids in processes(groups)[0].items()}
+
+
+def _set_size(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:  # it ended, or belongs to the kernel
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 def machine_seconds() -> float:
@@ -76,8 +96,10 @@ def machine_seconds() -> float:
     return (user + nice + system + sum(rest)) / TICKS
 
 
-async def read(groups: Groups, postgres: asyncpg.Connection) -> Reading:
-    """Read every counter now."""
+async def read(groups: Groups, postgres: asyncpg.Connection | None) -> Reading:
+    """Read every counter now, without PostgreSQL's where it has no part."""
+    if postgres is None:
+        return Reading(time.time(), cpu_seconds(groups), machine_seconds(), None, None)
     wal = await postgres.fetchval("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint")
     commits = await postgres.fetchval("select pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
     return Reading(time.time(), cpu_seconds(groups), machine_seconds(), wal, commits)
@@ -92,9 +114,13 @@ def between(before: Reading, after: Reading) -> Cost:
         seconds=seconds,
         cpu=cpu,
         foreign=max(0.0, foreign) / (seconds * (os.cpu_count() or 1)),
-        wal=after.wal - before.wal,
-        commits=after.commits - before.commits,
+        wal=_grown(before.wal, after.wal),
+        commits=_grown(before.commits, after.commits),
     )
+
+
+def _grown(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
 
 
 async def transactions(database: str, postgres: asyncpg.Connection) -> int:

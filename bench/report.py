@@ -1,136 +1,141 @@
-"""The tables for people, and the lines for programs."""
+"""`python -m bench.report`: docs/benchmarks.md and its drawings, made of the figures of one run."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+import typer
 
+from bench import lines, plots, tables
+from bench.comparisons import COMPARISONS, WHY, Comparison
 from bench.figures import Figure
+from bench.machine import Ran
+from bench.peers import ROOT
 
-GROUPS = ("client", "executor", "worker", "postgres", "rabbitmq", "total")
+FOLDER = ROOT / "docs" / "benchmarks"
+FIGURES = FOLDER / "figures.jsonl"
+PAGE = ROOT / "docs" / "benchmarks.md"
+BUSY = 0.15
+"""Share of the machine that went to others, from which times and rates say little."""
+ENOUGH = 3
+"""Rounds, for a median that one slow minute does not move."""
+OURS = "penstock"
+COMMAND = "python -m bench.report"
 
+HEAD = """# Benchmarks
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    title: str
-    metric: str
-    digits: int = 2
-    divisor: float = 1
-    work: str = ""
-    """Another work than the table's own."""
+Penstock beside what else there is, in one run on one machine: first the drawings, then every figure, then how it was
+measured. This page and its drawings are made of [the figures](benchmarks/figures.jsonl) by
 
+    {command}
 
-COST = (
-    Column("1/s", "throughput", 0),
-    *(Column(group, f"cpu_per_1000_{group}", 3) for group in GROUPS),
-    Column("commits", "commits_per_1000", 0),
-    Column("WAL kB", "wal_bytes_per_1000", 0, 1024),
-    Column("foreign load", "foreign_load"),
-)
-OWN = (Column("items a batch", "items_per_batch", 1), Column("ms a batch", "batch_ms", 1))
-FLOWS = (Column("s", "seconds"), Column("tasks/s", "tasks_per_second", 0), *COST[1:])
-PERCENTILES = (50, 95, 99)
-LATENCY = tuple(
-    Column(f"{what} p{p}", f"{what}_p{p}_ms", 1) for what in ("start", "recorded") for p in PERCENTILES
-)
-TABLES: tuple[tuple[str, str, tuple[Column, ...]], ...] = (
-    (
-        "noop",
-        "No-ops: rate; CPU seconds of each process group, writing transactions and log per 1,000",
-        (*COST, *OWN),
-    ),
-    ("noop-100-callers", "No-ops from 100 callers at once, one each", COST),
-    ("events", "Events that each start a no-op", COST),
-    ("limits-hot", "No-ops under one limit of 100 at once", COST),
-    ("limits-spread", "No-ops under a limit of 100 for each of 1,000 customers", COST),
-    (
-        "latency-20",
-        "20 a second: milliseconds from submit to begin, and to the committed end",
-        (*LATENCY, Column("waited, on average", "waited_ms", 1)),
-    ),
-    ("load-200", "200 a second: the same", LATENCY),
-    (
-        "latency-20",
-        "CPU seconds per 1,000, by load",
-        (
-            Column("as many as it can", "cpu_per_1000_total", 3, work="noop"),
-            Column("200/s", "cpu_per_1000_total", 3, work="load-200"),
-            Column("20/s", "cpu_per_1000_total", 3),
-        ),
-    ),
-    (
-        "chain-100",
-        "100 steps, one after the other",
-        (Column("s", "seconds"), Column("ms a step", "ms_per_step"), Column("x the probe", "times_probe", 1)),
-    ),
-    (
-        "fanout-100",
-        "One step, 100 at once, one step",
-        (Column("s", "seconds"), Column("tasks/s", "tasks_per_second", 0)),
-    ),
-    ("fanout-10000", "One step, 10,000 at once, one step", FLOWS),
-    (
-        "fanout-linear",
-        "One step, many at once, one step: microseconds a task, by how many",
-        (
-            Column("1,000", "us_per_task_1000", 0),
-            Column("10,000", "us_per_task_10000", 0),
-            Column("50,000", "us_per_task_50000", 0),
-            Column("10,000 : 1,000", "ratio"),
-        ),
-    ),
-    ("workflows-1000x10", "1,000 workflows at once, of 10 steps one after the other", FLOWS),
-    (
-        "schedules-10000",
-        "10,000 schedules each minute on three executors, one killed every 10 s; lag in ms; as many daily ones when idle",
-        (
-            Column("fires", "fires", 0),
-            Column("missing", "missing", 0),
-            Column("wrong", "wrong", 0),
-            Column("kills", "kills", 0),
-            Column("lag p50", "lag_p50_ms", 0),
-            Column("p99", "lag_p99_ms", 0),
-            Column("max", "lag_max_ms", 0),
-            Column("idle, 1/s", "idle_per_second"),
-            Column("without any", "idle_without_per_second"),
-        ),
-    ),
-    (
-        "idle",
-        "Idle",
-        (Column("transactions/s", "transactions_per_second"), Column("% of a core", "core_percent")),
-    ),
-)
+{doubt}{at} UTC, {rounds} of each system, with about {seconds:g} s for a rate and {samples} samples at 20 a second.
+{cores} cores, {processor}, {memory_gib} GiB, {system}. {versions}.
+PostgreSQL and RabbitMQ have their default, durable settings and share the machine with everything else.
+"""
+DOUBT = """> **Preliminary: {why}.** {loaded:.0%} of the machine went to processes outside the run (median). Rates and times
+> say little then; CPU seconds, commits and log are the steadier figures.
+
+"""
+METHOD = """## How it was measured
+
+* A no-op writes two times into memory that all processes share. So *start* is when it began, without asking anybody.
+* *Recorded* is when PostgreSQL committed the end (`pg_xact_commit_timestamp`), or what the system's own server says.
+* A *rate* is from the first submit to the last recorded end, of as many as take some seconds, submitted while they run.
+* CPU is user and system time of whole process trees, all of PostgreSQL and RabbitMQ included, until half a second after
+  the last end. The harness is in no group.
+* The *probe* makes the hops of an execution and does nothing else: three commits and two deliveries over quorum queues.
+* Each figure is the median over the rounds. A round brings every system up once, on a fresh database and virtual host.
+* Durable everywhere: synchronous commits, persistent messages, confirms, acknowledged after the work. Temporal is its
+  development server on a SQLite file (`synchronous=FULL`), since its packages bring no server on PostgreSQL; Restate
+  syncs its own log. Dramatiq, Procrastinate, PgQueuer and Graphile Worker keep no results.
+* A client waits for a result as the system has it: Penstock, Temporal and Restate have a call that waits; Celery is asked
+  every 20 ms, Taskiq and DBOS every 10 ms.
+* Every system runs with the settings that were best for it; [its module](../bench/systems) names them.
+  [The benchmark](../bench/README.md) says what each work does.
+"""
 
 
-def show(figures: Sequence[Figure], console: Console) -> None:
-    """Print a table for each group of figures that there is, without columns that would be empty."""
-    values = {figure.key: figure.value for figure in figures}
-    systems = dict.fromkeys((figure.system, figure.transport) for figure in figures)
-    for work, title, columns in TABLES:
-        rows = [s for s in systems if any((*s, work, column.metric) in values for column in columns)]
-        found = {c: [values.get((*row, c.work or work, c.metric)) for row in rows] for c in columns}
-        table = Table("system", "transport", box=SIMPLE_HEAD)
-        kept = [column for column, cells in found.items() if any(value is not None for value in cells)]
-        for column in kept:
-            table.add_column(column.title, justify="right")
-        for number, row in enumerate(rows):
-            table.add_row(*row, *(_cell(found[column][number], column) for column in kept))
-        if rows:
-            console.print(title, style="bold")
-            console.print(table)
+def doubt(ran: Ran, figures: Sequence[Figure]) -> str:
+    """What speaks against these figures, before anything else is said; empty for rounds enough on a quiet machine."""
+    loads = [figure.value for figure in figures if figure.metric == "foreign_load"]
+    loaded = statistics.median(loads) if loads else 0.0
+    why = ["too few rounds"] * (ran.rounds < ENOUGH) + ["a busy machine"] * (loaded > BUSY)
+    return DOUBT.format(why=", ".join(why), loaded=loaded) if why else ""
 
 
-def _cell(value: float | None, column: Column) -> str:
-    return "-" if value is None else f"{value / column.divisor:,.{column.digits}f}"
+def label(figure: Figure) -> str:
+    return f"{figure.system} ({figure.transport})"
 
 
-def write_lines(figures: Iterable[Figure], path: Path) -> None:
-    """One JSON object a line for each figure."""
-    path.write_text("".join(json.dumps(figure.line()) + "\n" for figure in figures))
+def ahead(comparison: Comparison, found: Sequence[Figure]) -> str:
+    """Who does better than Penstock on one of its transports, and why."""
+    ours = {figure.transport: figure.value for figure in found if figure.system == OURS}
+    said = []
+    for figure in found:
+        behind = [t for t, value in ours.items() if comparison.better(figure.value, value)]
+        if figure.system in (OURS, "probe") or not behind:
+            continue
+        where = "" if len(behind) == len(ours) else f" of Penstock on {' and '.join(behind)}"
+        why = WHY.get((comparison.subject, figure.system), "Why is not known yet.")
+        said.append(f"* **{label(figure)}** is ahead{where}. {why}")
+    return "\n".join(said or ["No peer is ahead."]) if ours else ""
+
+
+def section(comparison: Comparison, figures: Sequence[Figure], folder: Path) -> str:
+    """Its drawing, which is written to the folder, and what is to be said of it. Empty without figures."""
+    found = [f for f in figures if (f.work, f.metric) == (comparison.work, comparison.low)]
+    found.sort(key=lambda figure: figure.value, reverse=comparison.more)
+    if not found:
+        return ""
+    highs = {
+        (f.system, f.transport): f.value
+        for f in figures
+        if (f.work, f.metric) == (comparison.work, comparison.high)
+    }
+    rows = [plots.Row(label(f), f.value, highs.get((f.system, f.transport)), f.system == OURS) for f in found]
+    (folder / f"{comparison.name}.svg").write_text(plots.drawn(comparison.axis, rows))
+    picture = f"![{comparison.axis}]({folder.name}/{comparison.name}.svg)"
+    return f"## {comparison.title}\n\n{comparison.text}\n\n{picture}\n\n{ahead(comparison, found)}\n"
+
+
+def page(ran: Ran, figures: Sequence[Figure], folder: Path) -> str:
+    """The whole page; its drawings go to the folder."""
+    versions = ", ".join(f"{name} {version}" for name, version in ran.versions.items())
+    rounds = "one round" if ran.rounds == 1 else f"medians of {ran.rounds} rounds"
+    head = HEAD.format(
+        command=COMMAND,
+        doubt=doubt(ran, figures),
+        at=ran.at,
+        rounds=rounds,
+        seconds=ran.seconds,
+        samples=ran.samples,
+        cores=ran.cores,
+        processor=ran.processor,
+        memory_gib=ran.memory_gib,
+        system=ran.system,
+        versions=versions,
+    )
+    failures = "".join(f"* {failure}\n" for failure in ran.failures)
+    return "\n".join(
+        [
+            head,
+            *filter(None, (section(comparison, figures, folder) for comparison in COMPARISONS)),
+            *([f"## What failed\n\n{failures}"] if failures else []),
+            "## Every figure\n",
+            tables.markdown(figures),
+            METHOD,
+        ]
+    )
+
+
+def main(figures: Annotated[Path, typer.Argument(help="What `--jsonl` wrote.")] = FIGURES) -> None:
+    """Write docs/benchmarks.md and its drawings."""
+    PAGE.write_text(page(*lines.read(figures), FOLDER))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -8,11 +8,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import asyncpg
 from rich.console import Console
 
 from bench import peers, session
-from bench.figures import Figure, beside_probe, medians
+from bench.figures import Figure, Measured, beside_probe, medians
 from bench.servers import Servers, started
 from bench.systems import System
 from bench.works import WORKS
@@ -27,10 +26,19 @@ class Outcome:
     figures: list[Figure] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    """What failed, in a line each: the system, the work, and why."""
+
+    def add(self, system: System, work: str, found: Measured) -> None:
+        for metric, (value, unit) in found.items():
+            self.figures.append(Figure(system.name, system.transport, work, metric, value, unit))
+
+    def fail(self, what: str, console: Console) -> None:
+        console.print(what, style="red", markup=False)
+        self.failures.append(what.split("\n")[0])
 
 
 async def run(systems: Sequence[System], works: Sequence[str], effort: Effort, console: Console) -> Outcome:
-    """Measure `works` on `systems`. A system that fails is named in the outcome, and the others go on.
+    """Measure `works` on `systems`. What fails is named in the outcome, and the others go on.
 
     Peers that are asked for are installed first. Raises ConfigurationError when that fails, or off Linux.
     """
@@ -38,37 +46,65 @@ async def run(systems: Sequence[System], works: Sequence[str], effort: Effort, c
         raise ConfigurationError(
             "The benchmark reads CPU time from /proc.", hint="Run it on Linux, in a container for instance."
         )
-    if any(system.peer for system in systems) and peers.missing():
-        console.print("installing the peers into .venv-bench (some minutes, once) ...", style="dim")
-        await asyncio.to_thread(peers.install)
     outcome, began = Outcome(), time.monotonic()
+    systems = await _installed(systems, outcome, console)
     console.print("starting PostgreSQL and RabbitMQ ...", style="dim")
     async with started(broker=any(system.broker for system in systems)) as servers:
         outcome.versions["PostgreSQL"] = await servers.postgres.version()
         for number in range(effort.rounds):
             now = [name for name in works if number == 0 or not WORKS[name].once]
             for system in systems:
-                if not set(now).intersection(system.works or now):
+                if not any(map(system.takes_part, now)):
                     continue
                 lead = f"{time.monotonic() - began:4.0f} s  round {number + 1} of {effort.rounds}"
                 console.print(f"{lead}  {system.name} on {system.transport}", style="dim")
-                try:
-                    await _round(system, now, effort, servers, outcome)
-                except (session.Stalled, TimeoutError, asyncpg.PostgresError) as failure:
-                    what = f"{system.name} on {system.transport}: {failure or 'too slow'}"
-                    console.print(what, style="red", markup=False)
-                    outcome.failures.append(what.split("\n")[0])
+                await _round(system, now, effort, servers, outcome, console)
     outcome.figures = beside_probe(medians(outcome.figures))
     return outcome
 
 
+async def _installed(systems: Sequence[System], outcome: Outcome, console: Console) -> list[System]:
+    """Install what the systems need. Those whose part from npm is not to be had are failures, and left out."""
+    if any(system.peer for system in systems) and peers.missing():
+        console.print("installing the peers into .venv-bench (some minutes, once) ...", style="dim")
+        await asyncio.to_thread(peers.install)
+    if not any(system.npm for system in systems) or not peers.node_missing():
+        return list(systems)
+    console.print("installing the peers that npm has ...", style="dim")
+    try:
+        await asyncio.to_thread(peers.install_node)
+    except (ConfigurationError, OSError) as error:
+        for system in systems:
+            if system.npm:
+                outcome.fail(f"{system.name} on {system.transport}: {error}", console)
+        return [system for system in systems if not system.npm]
+    return list(systems)
+
+
 async def _round(
-    system: System, works: Sequence[str], effort: Effort, servers: Servers, outcome: Outcome
+    system: System,
+    works: Sequence[str],
+    effort: Effort,
+    servers: Servers,
+    outcome: Outcome,
+    console: Console,
 ) -> None:
-    """All works on one system, once."""
-    async with session.opened(system, servers) as running:
-        outcome.versions[system.name] = running.about["version"]
-        for name in works:
-            if WORKS[name].needs in running.about["orders"] and name in (system.works or WORKS):
-                for metric, (value, unit) in (await WORKS[name].run(running, effort)).items():
-                    outcome.figures.append(Figure(system.name, system.transport, name, metric, value, unit))
+    """All works on one system, once. After one that fails the system is brought up anew for those that follow."""
+    left = [name for name in works if system.takes_part(name)]
+    while left:
+        name = "start"
+        try:
+            async with session.opened(system, servers) as running:
+                outcome.versions[system.name] = running.about["version"]
+                while left:
+                    name = left.pop(0)
+                    if running.can(WORKS[name].needs):
+                        found = await WORKS[name].run(running, effort)
+                        outcome.add(system, name, found)
+                name = "stop"
+        except Exception as error:
+            # Whatever it was, it is this system's: it is named at the end, and the others go on.
+            what = str(error) or type(error).__name__
+            outcome.fail(f"{system.name} on {system.transport}, {name}: {what}", console)
+            if name == "start":
+                return

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import Counter
@@ -58,6 +60,8 @@ class Session:
     ports: list[int] = field(default_factory=list)
     """Where its own services say how they are."""
     used: int = 0
+    saturated: float | None = None
+    """No-ops a second from 100 callers at once, once that was measured."""
 
     @property
     def groups(self) -> dict[str, list[int]]:
@@ -66,9 +70,12 @@ class Session:
         return {
             "client": [self.client.pid],
             **{name: [process.pid for process in found] for name, found in self.processes.items()},
-            "postgres": [self.servers.postgres.pid],
+            **({"postgres": [self.servers.postgres.pid]} if self.system.postgres else {}),
             **(broker if self.system.broker else {}),
         }
+
+    def can(self, order: str) -> bool:
+        return order in self.about["orders"]
 
     def take(self, count: int) -> int:
         """The first of `count` indexes that nothing has used yet."""
@@ -88,7 +95,7 @@ class Session:
         return answer
 
     async def read(self) -> meters.Reading:
-        return await meters.read(self.groups, self.postgres)
+        return await meters.read(self.groups, self.postgres if self.system.postgres else None)
 
     async def ended(self, first: int, count: int) -> list[float]:
         """Wait until all of them have ended; gives when."""
@@ -109,11 +116,14 @@ class Session:
 
     async def recorded(self, first: int, count: int) -> list[float] | None:
         """Wait until the end of all of them is committed; gives when. None where nothing is recorded."""
-        if self.about["recorded"] is None:
+        if self.about["recorded"] is None and not self.can("recorded"):
             return None
         deadline = time.monotonic() + PATIENCE
         while True:
-            rows = await self.records.fetch(self.about["recorded"], first, first + count)
+            if self.can("recorded"):
+                rows = (await self.order("recorded", first=first, count=count))["given"]
+            else:
+                rows = await self.records.fetch(self.about["recorded"], first, first + count)
             if len(rows) >= count:
                 return [at for _, at in sorted((row[0], row[1]) for row in rows)]
             if time.monotonic() > deadline:
@@ -168,6 +178,12 @@ async def stop(processes: Sequence[Process]) -> None:
             await process.wait()
 
 
+def client_command(system: systems.System) -> list[str]:
+    if system.node:
+        return [str(systems.node() / "bin" / "node"), f"bench/systems/{system.name}.mjs", "client"]
+    return [str(peers.PYTHON) if system.peer else sys.executable, "-m", "bench.client", system.name]
+
+
 @asynccontextmanager
 async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Session]:
     """Everything of `system` from nothing to its first finished no-ops; all of it is gone afterwards."""
@@ -179,8 +195,12 @@ async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Sess
     if servers.rabbitmq and system.broker:
         broker_url = await asyncio.to_thread(servers.rabbitmq.add_vhost, name)
     log = servers.folder / f"{system.name}-{system.transport}.log"
-    marks_file = servers.memory / "marks"
+    marks_file, folder = servers.memory / "marks", Path(tempfile.mkdtemp(dir=servers.folder))
     environment = os.environ | {
+        systems.TRANSPORT: system.transport,
+        systems.FOLDER: str(folder),
+        systems.PORTS: ",".join(str(free_port()) for _ in range(4)),
+        "BENCH_NODE_FOLDER": str(systems.NODE_FOLDER),
         systems.DATABASE: database_url,
         systems.BROKER: broker_url,
         "PENSTOCK_DATABASE_URL": database_url,
@@ -192,12 +212,11 @@ async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Sess
     if system.transport == systems.CLASSIC:
         environment["PENSTOCK_QUEUE_TYPE"] = "classic"
     board = marks.Marks(marks_file, create=True)
-    python = str(peers.PYTHON) if system.peer else sys.executable
     postgres = await asyncpg.connect(servers.postgres.url())
     records = await asyncpg.connect(database_url, command_timeout=PATIENCE)
     with log.open("ab") as errors:
         client = await asyncio.create_subprocess_exec(
-            *(python, "-m", "bench.client", system.name), cwd=peers.ROOT, env=environment,
+            *client_command(system), cwd=peers.ROOT, env=environment,
             stdin=PIPE, stdout=PIPE, stderr=errors, start_new_session=True, limit=2**24,
         )  # fmt: skip
     session = Session(system, environment, board, log, servers, name, postgres, records, client)
@@ -208,7 +227,7 @@ async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Sess
             session.processes[group] = [await session.start(command) for command in commands]
         await session.order("connect")
         first = session.take(WARM)
-        await session.order("pace", first=first, count=WARM, rate=WARM)
+        await session.order("pace", call="send", first=first, count=WARM, rate=WARM)
         await session.ended(first, WARM)
         yield session
         await session.order("close")
@@ -216,6 +235,7 @@ async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Sess
         await stop([*(process for found in session.processes.values() for process in found), client])
         await postgres.close()
         await records.close()
+        shutil.rmtree(folder, ignore_errors=True)
         await servers.postgres.execute(f'drop database "{name}" with (force)')
         if servers.rabbitmq and broker_url:
             await asyncio.to_thread(servers.rabbitmq.drop_vhost, name)

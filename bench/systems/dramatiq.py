@@ -6,6 +6,7 @@ there is no fan-out. A chain is a pipeline, of which nothing is durable but the 
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
@@ -33,8 +34,13 @@ async def connect() -> None:
     pass
 
 
+def start_chain(first: int, count: int) -> None:
+    steps = (NOOP.message_with_options(args=(first + k,), pipe_ignore=True) for k in range(count))
+    dramatiq.pipeline(steps).run()
+
+
 async def send(index: int) -> None:
-    NOOP.send(index)
+    await asyncio.get_running_loop().run_in_executor(PUBLISHERS, NOOP.send, index)
 
 
 async def send_many(first: int, count: int) -> None:
@@ -42,9 +48,11 @@ async def send_many(first: int, count: int) -> None:
 
 
 async def chain(first: int, count: int) -> None:
-    steps = (NOOP.message_with_options(args=(first + k,), pipe_ignore=True) for k in range(count))
-    dramatiq.pipeline(steps).run()
+    await asyncio.get_running_loop().run_in_executor(PUBLISHERS, start_chain, first, count)
 
 
 async def close() -> None:
     broker.close()
+
+
+ORDERS = (send, send_many, chain)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
+from bench.client import crowd
 from bench.systems import command
 from penstock import Client
 
@@ -26,7 +27,6 @@ RECORDED = """
     from result ended join payload given using (execution_id)
     where (given.params->>'index')::int between $1 and $2 - 1
 """
-CALLERS = 100
 CUSTOMERS = 1000
 
 _open = AsyncExitStack()
@@ -51,6 +51,10 @@ async def send(index: int) -> None:
     await _client.start("bench.noop", {"index": index})
 
 
+async def result(index: int) -> int:
+    return cast(int, await _client.run("bench.noop", {"index": index}))
+
+
 async def send_many(first: int, count: int) -> None:
     await submit("bench.noop", first, count, lambda index: {"index": index})
 
@@ -73,24 +77,12 @@ async def submit(ref: str, first: int, count: int, params: Callable[[int], dict[
     await asyncio.gather(caller(), caller())
 
 
-async def callers(first: int, count: int) -> None:
-    indexes = iter(range(first, first + count))
-    await asyncio.gather(*(caller(indexes) for _ in range(CALLERS)))
-
-
-async def caller(indexes: Iterator[int]) -> None:
-    for index in indexes:
-        await send(index)
-
-
 async def events(first: int, count: int) -> None:
-    indexes = iter(range(first, first + count))
-    await asyncio.gather(*(publisher(indexes) for _ in range(CALLERS)))
+    await crowd(publish, first, count)
 
 
-async def publisher(indexes: Iterator[int]) -> None:
-    for index in indexes:
-        await _client.publish("bench.ticked", {"index": index})
+async def publish(index: int) -> None:
+    await _client.publish("bench.ticked", {"index": index})
 
 
 async def chain(first: int, count: int) -> None:
@@ -113,3 +105,6 @@ async def workflows(first: int, count: int) -> None:
 
 async def close() -> None:
     await _open.aclose()
+
+
+ORDERS = (send, result, send_many, events, limited, spread, chain, fanout, wide, workflows)

@@ -1,4 +1,5 @@
-"""PgQueuer: two processes that take 100 jobs a batch, enqueued 100 a call. It has no workflows.
+"""PgQueuer: two processes that take 100 jobs a batch, enqueued 100 a call. It has no workflows and keeps
+no results.
 
 Its completions are buffered for about 100 ms, which shows in the recorded latency.
 """
@@ -55,6 +56,9 @@ async def send_many(first: int, count: int) -> None:
 
 async def close() -> None:
     pass
+
+
+ORDERS = (send, send_many)
 
 
 async def run(job: Job) -> None:

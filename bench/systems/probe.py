@@ -70,6 +70,9 @@ async def close() -> None:
     await _channels[0].connection.close()
 
 
+ORDERS = (send, chain)
+
+
 async def hop(number: int) -> None:
     """Consume one queue for ever."""
     connection, consuming, publishing = (

@@ -1,4 +1,5 @@
-"""Procrastinate: two processes of 8, LISTEN and NOTIFY, deferred 100 a call. It cannot join a fan-out."""
+"""Procrastinate: two processes of 8, LISTEN and NOTIFY, deferred 100 a call. It keeps no results and cannot join a
+fan-out."""
 
 from __future__ import annotations
 
@@ -61,3 +62,6 @@ async def chain(first: int, count: int) -> None:
 
 async def close() -> None:
     await app.close_async()
+
+
+ORDERS = (send, send_many, chain)

@@ -1,4 +1,5 @@
-"""Taskiq: two worker processes on aio-pika, acks once the result is in PostgreSQL, submits by 100."""
+"""Taskiq: two worker processes on aio-pika, acks once the result is in PostgreSQL, submits by 100, and a look each 10 ms for a
+result."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import taskiq.compat
 
 taskiq.compat.IS_PYDANTIC2 = True  # taskiq-postgresql 0.4.0 imports this name, which taskiq 0.13 dropped
 
+from taskiq import AsyncTaskiqTask  # noqa: E402
 from taskiq_aio_pika import AioPikaBroker, Queue  # noqa: E402
 from taskiq_pipelines import Pipeline, PipelineMiddleware  # noqa: E402
 from taskiq_postgresql import PostgresqlResultBackend  # noqa: E402
@@ -17,6 +19,7 @@ from bench.marks import noop  # noqa: E402
 from bench.systems import broker_url, command, database_url  # noqa: E402
 
 VERSION = version("taskiq")
+LOOK = 0.01
 OPTIONS = ("-w", "2", "--max-async-tasks", "200", "--ack-type", "when_saved", "--log-level", "WARNING")
 PROCESSES = {"worker": [command("taskiq", "worker", "bench.systems.taskiq:broker", *OPTIONS)]}
 RECORDED = """
@@ -58,8 +61,12 @@ async def connect() -> None:
     pass
 
 
-async def send(index: int) -> None:
-    await NOOP.kicker().with_task_id(f"t{index}").kiq(index)
+async def send(index: int) -> AsyncTaskiqTask[int]:
+    return await NOOP.kicker().with_task_id(f"t{index}").kiq(index)
+
+
+async def result(index: int) -> int:
+    return (await (await send(index)).wait_result(check_interval=LOOK)).return_value
 
 
 async def send_many(first: int, count: int) -> None:
@@ -80,3 +87,6 @@ async def fanout(first: int, count: int) -> None:
 
 async def close() -> None:
     await broker.shutdown()
+
+
+ORDERS = (send, result, send_many, chain, fanout)

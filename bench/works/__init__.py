@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bench.figures import Measured
 from bench.session import Session
-from bench.works import flows, idle, paced, schedules, throughput
+from bench.works import flows, idle, memory, paced, schedules, throughput
 from bench.works.effort import Effort
 
 
@@ -21,12 +21,17 @@ class Work:
 
 
 WORKS: dict[str, Work] = {
+    "rss": Work(memory.rss, "send_many", once=True),  # before anything has grown
     "noop": Work(throughput.noop, "send_many"),
     "noop-100-callers": Work(throughput.callers, "callers"),
+    "result-100-callers": Work(throughput.results, "results"),
     "limits-hot": Work(throughput.limits_hot, "limited"),
     "limits-spread": Work(throughput.limits_spread, "spread"),
     "latency-20": Work(paced.at_20, "send"),
     "load-200": Work(paced.at_200, "send"),
+    "latency-50pct": Work(paced.at_half, "callers"),
+    "result-20": Work(paced.results_at_20, "result"),
+    "workflow-latency": Work(paced.workflows_at_20, "chain"),
     "events": Work(throughput.events, "events"),
     "chain-100": Work(flows.chain, "chain"),
     "fanout-100": Work(flows.fanout, "fanout"),

@@ -30,13 +30,13 @@ async def idle(session: Session, effort: Effort) -> Measured:
     """Transactions a second on its database, and how much of a core its processes (not the client) use. PostgreSQL's own
     upkeep, which counts as transactions too, stays off meanwhile."""
     async with _no_upkeep(session):
-        await asyncio.sleep(LATE)
+        await asyncio.sleep(LATE if session.system.postgres else 1)
         before, began = await session.read(), await transactions(session.database, session.postgres)
         await asyncio.sleep(effort.window)
         committed = await transactions(session.database, session.postgres) - began
     cost = between(before, await session.read())
     own = sum(seconds for name, seconds in cost.cpu.items() if name in session.processes)
-    return {
-        "transactions_per_second": (committed / cost.seconds, "1/s"),
-        "core_percent": (100 * own / cost.seconds, "%"),
-    }
+    core: Measured = {"core_percent": (100 * own / cost.seconds, "%")}
+    if session.system.postgres:
+        return {"transactions_per_second": (committed / cost.seconds, "1/s")} | core
+    return core

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from bench import own
-from bench.figures import Measured, cost_per_1000
+from bench.figures import Measured, cost_per_1000, latency
 from bench.meters import between
 from bench.session import SETTLE, Session
 from bench.works.effort import Effort
 
-FIRST_GUESS = 500
+FIRST_GUESS = 100
 
 
 async def run(session: Session, order: str, count: int) -> tuple[float, Measured]:
     """Do `count` at once; gives the seconds that it took, and the figures."""
     first = session.take(count)
     before, counted = await session.read(), await session.counted()
-    began = (await session.order(order, first=first, count=count))["began"]
+    answer = await session.order(order, first=first, count=count)
+    told = time.time()
     ends = await session.ended(first, count)
-    recorded = await session.recorded(first, count)
+    recorded = None if order == "results" else await session.recorded(first, count)
     await asyncio.sleep(SETTLE)
     cost = between(before, await session.read())
-    seconds = max(recorded or ends) - began
+    seconds = (told if order == "results" else max(recorded or ends)) - answer["began"]
     found = cost_per_1000(cost, count) | own.between(counted, await session.counted())
+    if order == "results":
+        found |= latency("result", answer["given"])
     return seconds, {"throughput": (count / seconds, "1/s")} | found
 
 
@@ -45,7 +49,14 @@ async def noop(session: Session, effort: Effort) -> Measured:
 
 async def callers(session: Session, effort: Effort) -> Measured:
     """Submitted by 100 callers at once, each of which submits one and waits until it is durable."""
-    return await as_many(session, effort, "callers")
+    measured = await as_many(session, effort, "callers")
+    session.saturated = measured["throughput"][0]
+    return measured
+
+
+async def results(session: Session, effort: Effort) -> Measured:
+    """100 callers at once, each of which starts one and waits for its result."""
+    return await as_many(session, effort, "results")
 
 
 async def events(session: Session, effort: Effort) -> Measured:

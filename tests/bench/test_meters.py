@@ -45,7 +45,26 @@ async def test_a_reading_counts_the_log_and_the_transactions_that_wrote(empty_da
     await connection.execute("insert into t values (1)")
     cost = meters.between(before, await meters.read({"us": [os.getpid()]}, connection))
     await connection.close()
+    assert cost.commits
     assert cost.commits >= 1  # others may write on the same server
-    assert cost.wal > 0
+    assert cost.wal
     assert cost.cpu["us"] >= 0
     assert cost.foreign >= 0
+
+
+async def test_without_postgresql_nothing_of_it_is_read() -> None:
+    nobody: meters.Groups = {"us": [os.getpid()]}
+    cost = meters.between(await meters.read(nobody, None), await meters.read(nobody, None))
+    assert (cost.wal, cost.commits) == (None, None)
+
+
+def test_memory_is_told_for_each_process_of_a_tree() -> None:
+    command = [sys.executable, "-c", "held = bytearray(64 * 2**20); print(flush=True); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        child.stdout.readline()
+        found = meters.memory({"child": [child.pid], "own": [os.getpid()]})
+        child.communicate(b"\n")
+    assert len(found["child"]) == 1
+    assert 64 <= found["child"][0] <= 128
+    assert len(found["own"]) >= 2  # the child's is among them

@@ -1,47 +1,79 @@
+"""The page that is made of figures; the one that is committed is made of those beside it."""
+
 from __future__ import annotations
 
-import io
-import json
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
-from rich.console import Console
-
-from bench import report
+from bench import lines, report
+from bench.comparisons import COMPARISONS, WHY
 from bench.figures import Figure
+from bench.machine import Ran
+from bench.systems import SYSTEMS
+from bench.works import WORKS
+
+RAN = Ran(
+    at="2026-11-22 20:55", rounds=3, seconds=6, samples=200, cores=2, processor="a processor", memory_gib=24, system="Linux 6.1",
+    versions={"PostgreSQL": "15.20"}, failures=[],
+)  # fmt: skip
+
+
+def rate(system: str, transport: str, value: float) -> Figure:
+    return Figure(system, transport, "noop", "throughput", value, "1/s")
+
 
 FIGURES = [
-    Figure("penstock", "rabbitmq", "noop", "throughput", 12345.6, "1/s"),
-    Figure("penstock", "rabbitmq", "noop", "cpu_per_1000_total", 0.1234, "s"),
-    Figure("celery", "rabbitmq", "noop", "throughput", 331.0, "1/s"),
-    Figure("celery", "rabbitmq", "latency-20", "start_p50_ms", 3.3, "ms"),
+    rate("penstock", "rabbitmq", 15_600),
+    rate("penstock", "postgres", 13_400),
+    rate("pgqueuer", "postgres", 14_000),
+    rate("celery", "rabbitmq", 576),
+    Figure("penstock", "rabbitmq", "noop", "foreign_load", 0.05, "1"),
 ]
 
 
-def printed() -> str:
-    page = io.StringIO()
-    report.show(FIGURES, Console(width=140, file=page))
-    return page.getvalue()
+def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
+    lines.write(RAN, FIGURES, tmp_path / "figures.jsonl")
+    assert lines.read(tmp_path / "figures.jsonl") == (RAN, FIGURES)
 
 
-def test_a_table_shows_each_system_that_did_the_work() -> None:
-    lines = printed().splitlines()
-    (penstock,) = [line.split() for line in lines if "12,346" in line]
-    assert penstock == ["penstock", "rabbitmq", "12,346", "0.123"]
-    assert [line.split() for line in lines if "331" in line] == [["celery", "rabbitmq", "331", "-"]]
+def test_the_page_names_who_is_ahead_of_which_penstock_and_why(tmp_path: Path) -> None:
+    page = report.page(RAN, FIGURES, tmp_path)
+    [said] = [line for line in page.splitlines() if "ahead" in line]
+    assert said == (f"* **pgqueuer (postgres)** is ahead of Penstock on postgres. {WHY['many', 'pgqueuer']}")
+    assert "Preliminary" not in page
 
 
-def test_columns_and_tables_that_would_be_empty_are_left_out() -> None:
-    text = printed()
-    assert "executor" not in text
-    assert "recorded" not in text
-    assert "Idle" not in text
+def test_too_few_rounds_and_a_busy_machine_are_said_before_anything_else(tmp_path: Path) -> None:
+    busy = [*FIGURES[:-1], replace(FIGURES[-1], value=0.6)]
+    page = report.page(replace(RAN, rounds=1, failures=["celery: too slow"]), busy, tmp_path)
+    assert "Preliminary: too few rounds, a busy machine.** 60%" in page
+    assert "* celery: too slow" in page
 
 
-def test_every_figure_becomes_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "figures.jsonl"
-    report.write_lines(FIGURES, path)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["metric"] for line in lines] == [figure.metric for figure in FIGURES]
-    assert {frozenset(line) for line in lines} == {
-        frozenset({"system", "transport", "work", "metric", "value", "unit"})
-    }
+def test_a_drawing_has_a_row_for_each_system_the_best_one_first(tmp_path: Path) -> None:
+    report.page(RAN, FIGURES, tmp_path)
+    drawing = ElementTree.parse(tmp_path / "throughput.svg")
+    labels = [
+        text.text for text in drawing.iter("{http://www.w3.org/2000/svg}text") if "(" in (text.text or "")
+    ]
+    assert labels == [
+        "penstock (rabbitmq)",
+        "pgqueuer (postgres)",
+        "penstock (postgres)",
+        "celery (rabbitmq)",
+    ]
+
+
+def test_what_is_compared_is_measured_and_reasons_are_of_systems_that_run() -> None:
+    assert {comparison.work for comparison in COMPARISONS} <= WORKS.keys()
+    assert {system for _, system in WHY} <= {system.name for system in SYSTEMS}
+    assert {subject for subject, _ in WHY} <= {comparison.subject for comparison in COMPARISONS}
+
+
+def test_the_committed_page_and_its_drawings_are_made_of_the_figures_beside_them(tmp_path: Path) -> None:
+    folder = tmp_path / report.FOLDER.name
+    folder.mkdir()
+    assert report.page(*lines.read(report.FIGURES), folder) == report.PAGE.read_text(), report.COMMAND
+    for made in folder.iterdir():
+        assert made.read_text() == (report.FOLDER / made.name).read_text(), report.COMMAND

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -66,11 +67,20 @@ def _main() -> None:
             pid, started = rest.split()
             doomed.append((int(pid), float(started)))
     left = [process for pid, started in doomed if (process := _same(pid, started)) is not None]
+    left += [child for process in left for child in _children(process)]
     for process in left:
-        process.kill()
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
     psutil.wait_procs(left, timeout=20)
     for folder in folders:
         _remove(folder)
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    """All below it: what a process starts would outlive its kill."""
+    with suppress(psutil.NoSuchProcess):
+        return process.children(recursive=True)
+    return []
 
 
 def _same(pid: int, started: float) -> psutil.Process | None:

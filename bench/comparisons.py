@@ -1,0 +1,140 @@
+"""What the page of figures compares, and why a peer is ahead where it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A drawing: one metric of one work, all systems beside each other."""
+
+    name: str
+    work: str
+    low: str
+    high: str
+    """A second metric, shown beside the first; empty for none."""
+    subject: str
+    """What decides it: the reasons go by this."""
+    title: str
+    axis: str
+    text: str
+    more: bool = False
+    """Whether more is better."""
+
+    def better(self, one: float, other: float) -> bool:
+        return one > other if self.more else one < other
+
+
+COMPARISONS = (
+    Comparison(
+        "throughput", "noop", "throughput", "", "many", "No-ops, as many as it can",
+        "executions a second; more is better",
+        "Submitted in the way that each system has for many, while its workers run.", more=True,
+    ),
+    Comparison(
+        "cpu", "noop", "cpu_per_1000_total", "", "many", "What they cost",
+        "CPU seconds of all processes per 1,000 executions; less is better",
+        "The same run; PostgreSQL and RabbitMQ are in it.",
+    ),
+    Comparison(
+        "callers", "noop-100-callers", "throughput", "", "callers", "100 callers at once",
+        "executions a second; more is better",
+        "Each submits one, and the next once that one is durable.", more=True,
+    ),
+    Comparison(
+        "start", "latency-20", "start_p50_ms", "start_p99_ms", "one", "One at a time: submit to begin",
+        "milliseconds, p50 and p99; less is better", "20 a second on an otherwise idle machine.",
+    ),
+    Comparison(
+        "result", "result-20", "result_p50_ms", "result_p99_ms", "result", "One at a time: submit to the result",
+        "milliseconds, p50 and p99; less is better",
+        "20 a second, until the client has the result in its hands. Systems without results are not here.",
+    ),
+    Comparison(
+        "half", "latency-50pct", "start_p50_ms", "start_p99_ms", "one", "At half of saturation: submit to begin",
+        "milliseconds, p50 and p99; less is better",
+        "Each at half of the rate that its own 100 callers reached; so these are different rates.",
+    ),
+    Comparison(
+        "chain", "chain-100", "ms_per_step", "", "chain", "A step of a workflow",
+        "milliseconds a step; less is better", "100 no-ops, each after the one before.",
+    ),
+    Comparison(
+        "workflow", "workflow-latency", "workflow_p50_ms", "workflow_p99_ms", "chain", "Workflows of ten steps",
+        "milliseconds, p50 and p99; less is better", "20 of them a second, from submit to the end of the tenth step.",
+    ),
+    Comparison(
+        "cpu-20", "latency-20", "cpu_per_1000_total", "", "one", "What one at a time costs",
+        "CPU seconds of all processes per 1,000 executions; less is better", "20 a second, submit to recorded end.",
+    ),
+    Comparison(
+        "memory", "rss", "idle_mib_total", "saturated_mib_total", "memory", "Memory",
+        "MiB of all processes but the client's, idle and saturated; less is better",
+        "PostgreSQL and RabbitMQ are in it, where the system needs them. Shared pages count once.",
+    ),
+)  # fmt: skip
+
+PLAIN_QUEUE = "A plain queue: no results, no history of states, no limits, no workflows."
+MESSAGE = "A submit is a message and nothing else: before the work runs, nothing of it is in PostgreSQL."
+LISTENS = "A submit is one insert that a worker is told of (NOTIFY) and takes with one statement; nobody decides in between."
+FEWER = "It has fewer processes, or fewer libraries in each."
+
+WHY = {
+    ("many", "pgqueuer"): f"{PLAIN_QUEUE} 100 jobs are taken and ended by one statement each.",
+    (
+        "many",
+        "graphile",
+    ): f"{PLAIN_QUEUE} 500 jobs are taken at a time, and those that are done are deleted together.",
+    ("callers", "graphile"): PLAIN_QUEUE,
+    ("callers", "pgqueuer"): PLAIN_QUEUE,
+    ("one", "celery"): MESSAGE,
+    ("one", "dramatiq"): f"{MESSAGE} Nor is anything of it afterwards.",
+    ("one", "taskiq"): MESSAGE,
+    ("one", "procrastinate"): LISTENS,
+    ("one", "pgqueuer"): LISTENS,
+    ("one", "graphile"): LISTENS,
+    ("one", "restate"): (
+        "One process holds log, state and front door, and pushes a call over a connection that is open to the service: one "
+        "synced append, no database and no broker."
+    ),
+    ("one", "dbos"): "A submit is one insert; nothing is decided before a worker polls.",
+    ("one", "temporal"): "Half of its saturation is a few tens a second.",
+    ("result", "celery"): MESSAGE,
+    ("result", "taskiq"): MESSAGE,
+    ("result", "restate"): "The client's own connection is answered by the process that holds the log.",
+    (
+        "chain",
+        "celery",
+    ): "The rest of the chain travels in the message, and the worker that ends a step sends it on.",
+    (
+        "chain",
+        "dramatiq",
+    ): "The rest of the chain travels in the message; nothing else of it is kept anywhere.",
+    (
+        "chain",
+        "taskiq",
+    ): "The rest of the chain travels in the message, and the worker that ends a step sends it on.",
+    (
+        "chain",
+        "procrastinate",
+    ): "It has no workflows: each task submits the next one, in code that its user writes.",
+    ("chain", "dbos"): (
+        "The steps run in one process, which commits what each gave and goes on; no other process could take the next one."
+    ),
+    ("chain", "restate"): (
+        "The steps run in one handler (in the row of calls, in another one), whose process appends what each gave to the log "
+        "over an open connection."
+    ),
+    ("chain", "temporal"): "The server holds what waits in memory beside its database.",
+    ("memory", "celery"): FEWER,
+    ("memory", "dramatiq"): FEWER,
+    ("memory", "taskiq"): FEWER,
+    ("memory", "procrastinate"): f"It needs no broker. {FEWER}",
+    ("memory", "pgqueuer"): f"It needs no broker. {FEWER}",
+    ("memory", "graphile"): f"It needs no broker. {FEWER}",
+    ("memory", "dbos"): f"It needs no broker. {FEWER}",
+    ("memory", "temporal"): "It needs neither broker nor PostgreSQL: the development server is one process.",
+    ("memory", "restate"): "It needs neither broker nor PostgreSQL.",
+}
+"""Why, by what decides it and the peer."""
