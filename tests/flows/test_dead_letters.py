@@ -127,7 +127,7 @@ async def test_what_is_delivered_too_often_fails(cluster: Installation, vhost: s
 
 
 async def test_what_is_leased_too_often_fails_where_postgresql_is_the_queue(database: str) -> None:
-    async with Installation(database, None) as house:
+    async with Installation(database, None, restage_age=60) as house:
         await house.apply(*shop.ALL)
         await house.executor()
         id = await scheduled(house)

@@ -16,6 +16,7 @@ WORDS = {
     "broker_url": "unset",
     "export_folder": "unset",
     "schedule_to_start": "unset",
+    "wait": "unset",
     "modules": "none",
     "labels": "none",
     "known_routes": "none",
