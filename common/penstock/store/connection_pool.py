@@ -24,6 +24,8 @@ UNUSED = 10.0
 """Seconds after which a connection that nobody needed is closed."""
 REFUSED = 10.0
 """Seconds after which a full server is asked again for one more."""
+CHANGES, OFTEN = 10, 1.0
+"""So many changes of options within so many seconds, each of which is a round trip, are worth one more connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class ConnectionPool:
         """The one that came back last is at the end."""
         self._waiting: deque[asyncio.Future[PooledConnection | None]] = deque()
         self._full_until = 0.0
+        self._changed_at: deque[float] = deque(maxlen=CHANGES)
         self._closed = False
 
     @asynccontextmanager
@@ -83,6 +86,7 @@ class ConnectionPool:
         pooled = await self._take(options)
         try:
             if pooled.options != options:
+                self._changed_at.append(time.monotonic())
                 await _set(pooled, options)
             yield pooled.connection
         finally:
@@ -94,8 +98,19 @@ class ConnectionPool:
             self._idle = [pooled for pooled in self._idle if not pooled.connection.is_closed()]
         if not self._idle:
             return None
-        fitting = (i for i in reversed(range(len(self._idle))) if self._idle[i].options == options)
-        return self._idle.pop(next(fitting, -1))
+        fitting = next(
+            (i for i in reversed(range(len(self._idle))) if self._idle[i].options == options), None
+        )
+        if fitting is None and self._grows() and not self._opening and self._changes_often():
+            return None
+        return self._idle.pop(-1 if fitting is None else fitting)
+
+    def _grows(self) -> bool:
+        """There may be one more."""
+        return len(self._all) + self._opening < self._most and time.monotonic() >= self._full_until
+
+    def _changes_often(self) -> bool:
+        return len(self._changed_at) == CHANGES and time.monotonic() < self._changed_at[0] + OFTEN
 
     async def _take(self, options: SessionOptions) -> PooledConnection:
         """One that is idle, or the one that comes back next, or a new one if that takes too long. One is opened at a time: it
@@ -104,9 +119,8 @@ class ConnectionPool:
         while True:
             if pooled := self._idle_one(options):
                 return pooled
-            size = len(self._all) + self._opening
-            grows = size < self._most and time.monotonic() >= self._full_until
-            if not size or (grows and waited and not self._opening):
+            grows = self._grows()
+            if not self._opening and (not self._all or (grows and waited)):
                 try:
                     return await self._open()
                 except ServerFull:
