@@ -57,7 +57,11 @@ class Calls:
             tests.add(nodeid)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if FOREIGN.isdisjoint(getattr(item, "fixturenames", ()))]
+        items[:] = [
+            item
+            for item in items
+            if FOREIGN.isdisjoint(getattr(item, "fixturenames", ())) and "[rabbitmq" not in item.nodeid
+        ]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._open[report.nodeid] = self._open.get(report.nodeid, 0.0) + report.duration

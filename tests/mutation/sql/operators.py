@@ -161,16 +161,17 @@ def conflicts(body: Body) -> Iterator[Mutant]:
 
 
 def orders(body: Body) -> Iterator[Mutant]:
-    """Whatever comes first, and all instead of some."""
+    """Locks in any order, whatever comes first, and all instead of some. An order that decides nothing of that is left alone: of
+    an array, or of rows that nobody waits for."""
     stops = frozenset("limit for ; loop offset rows range union on".split())
     for n, word in enumerate(body.words[:-1]):
         if word.text == "order" and body.words[n + 1].text == "by":
-            yield body.dropped("order", n, scan(body.words, n + 1, stops))
+            end = scan(body.words, n + 1, stops)
+            rest = [later.text for later in body.words[end : scan(body.words, end, frozenset({";", "loop"}))]]
+            if rest and (rest[0] == "limit" or (rest[0] == "for" and "skip" not in rest)):
+                yield body.dropped("order", n, end)
         elif word.text == "limit" and body.words[n + 1].text != "(":
             yield body.dropped("order", n, scan(body.words, n + 1, stops | {"returning"}))
-        elif word.text == "distinct" and body.words[n + 1].text not in ("from", "on") and body.words[n - 1].text != "is":
-            place = body.short(n, min(n + 6, len(body.words)))
-            yield body.replaced("order", f"not distinct in `{place}`", n, n + 1, "")
 
 
 def elements(body: Body) -> Iterator[Mutant]:
