@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ MEASURED = Path("mutmut-stats.json")
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     yield
     if MEASURED.exists():
         seconds = json.loads(MEASURED.read_text())["duration_by_test"]

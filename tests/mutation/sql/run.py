@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
 import pickle
 import signal
@@ -11,82 +9,54 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
-from penstock.settings import Settings
-from penstock.store import functions, migrate
-from tests.mutation.sql import trial
+from penstock.store import functions
+from tests.mutation.postgres import Migrated, migrated
+from tests.mutation.sql import measure, trial
+from tests.mutation.sql.measure import Measured
 from tests.mutation.sql.operators import Mutant, mutants
 from tests.mutation.verdicts import KILLED, SURVIVED, Verdict, read, write
-from tests.servers import choose, databases
-from tests.servers.postgres import FAST, Postgres
 
 LANES = 2
-SECONDS = 6.0
+SECONDS = 15.0
 """Of tests, by the time that they took: how long a mutant is looked at before it counts as survived."""
 PATIENCE = 60.0
-MEASURED: Mapping[str, str] = {**FAST, "log_line_prefix": "%d %e ", "log_min_messages": "error", "max_connections": "300"}
 RACES = ("tests/interleavings/", "race")
 """Which tests can see what a lock is for; they come first there."""
 
 
-@dataclass(frozen=True)
-class Called:
-    """A test: which functions it calls, and how long it takes."""
-
-    test: str
-    seconds: float
-    calls: frozenset[str]
-
-
 @dataclass
 class Killers:
-    """Which tests to try on a function: those that found its other mutants first, then the quickest."""
+    """Which tests to try on a function."""
 
-    tests: Sequence[Called]
+    tests: Sequence[Measured]
     found: Counter[str] = field(default_factory=Counter)
 
-    def of(self, mutant: Mutant, before: str) -> list[Called]:
+    def of(self, mutant: Mutant, before: str) -> list[Measured]:
+        """As many as there is time for: the one that found this mutant before, those that found others of the function, those
+        that are named after what it does, and then the quickest of each file in turn, since tests of a file are alike."""
+        calling = sorted((one for one in self.tests if mutant.function in one.calls), key=lambda one: one.seconds)
         races = mutant.kind in ("lock", "swap", "order")
+        words = [word[:5] for word in mutant.function.split("_") if word != "executions"]
+        of_file: Counter[str] = Counter()
 
-        def place(one: Called) -> tuple[bool, bool, int, float]:
+        def place(one: Measured) -> tuple[bool, bool, int, int]:
+            file = one.test.partition("::")[0]
+            of_file[file] += 1
+            named = sum(word in one.test for word in words)
             race = races and any(word in one.test for word in RACES)
-            return (one.test != before, not race, -self.found[one.test], one.seconds)
+            return (one.test != before, not race, -self.found[one.test], of_file[file] - 2 * named)
 
         chosen, left = [], SECONDS
-        for one in sorted((one for one in self.tests if mutant.function in one.calls), key=place):
-            if left > 0 or not chosen:
+        for _, one in sorted(((place(one), one) for one in calling), key=lambda pair: pair[0]):
+            if one.seconds <= left or not chosen:
                 chosen.append(one)
-            left -= one.seconds
+                left -= one.seconds
         return chosen
-
-
-def measured(file: Path) -> list[Called]:
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    return [Called(line["test"], line["seconds"], frozenset(line["calls"])) for line in lines]
-
-
-@contextmanager
-def server() -> Iterator[tuple[Postgres, Path, str]]:
-    """PostgreSQL, its log, and the name of a migrated database."""
-    postgres = choose.private_postgres(MEASURED)
-    try:
-        os.environ["PENSTOCK_TEST_DATABASE_URL"] = postgres.dsn()
-        name = databases.new_name()
-
-        async def make() -> None:
-            url = await databases.create(postgres, name)
-            await migrate.upgrade(Settings(database_url=SecretStr(url)))
-
-        asyncio.run(make())
-        yield postgres, postgres._folder / "log", name  # type: ignore[attr-defined]
-    finally:
-        postgres.close()
 
 
 @dataclass
@@ -113,8 +83,7 @@ class Fork:
         return verdict
 
 
-def fork(mutant: Mutant, source: str, tests: Sequence[Called], where: tuple[Postgres, Path, str]) -> Fork:
-    postgres, log, migrated = where
+def fork(mutant: Mutant, source: str, tests: Sequence[Measured], home: Migrated) -> Fork:
     reading, writing = os.pipe()
     pid = os.fork()
     if pid:
@@ -123,7 +92,7 @@ def fork(mutant: Mutant, source: str, tests: Sequence[Called], where: tuple[Post
     try:
         os.setsid()
         verdict = trial.tried(
-            postgres, log, migrated, mutant.function, mutant.applied(source), [one.test for one in tests]
+            home, mutant.function, mutant.applied(source), [one.test for one in tests]
         )
         os.write(writing, pickle.dumps(verdict))
     except BaseException as error:
@@ -133,7 +102,7 @@ def fork(mutant: Mutant, source: str, tests: Sequence[Called], where: tuple[Post
 
 
 def judged(
-    todo: Sequence[tuple[Mutant, str]], killers: Killers, before: Mapping[str, str], where: tuple[Postgres, Path, str]
+    todo: Sequence[tuple[Mutant, str]], killers: Killers, before: Mapping[str, str], home: Migrated
 ) -> Iterator[tuple[Mutant, Verdict]]:
     """A verdict on each, as they come. What no test calls survives."""
     waiting, running = list(todo), list[Fork]()
@@ -144,7 +113,7 @@ def judged(
             if not tests:
                 yield mutant, Verdict(SURVIVED, "no test calls it")
                 continue
-            running.append(fork(mutant, source, tests, where))
+            running.append(fork(mutant, source, tests, home))
         for one in list(running):
             if verdict := one.ended():
                 running.remove(one)
@@ -165,27 +134,36 @@ def warm(tests: Sequence[str]) -> None:
         os.dup2(saved, 1)
 
 
-def run(file: Path, only: Sequence[str]) -> None:
-    """Judge the mutants of these subjects or functions, and write the verdicts of each function as it is done."""
-    called = measured(file)
-    warm([one.test for one in called])
-    with server() as where:
-        for path in sorted((functions.folder() / "functions").rglob("*.sql")):
-            if path.stem in only or path.parent.name in only:
-                one_function(path, called, where)
+def run(only: Sequence[str]) -> list[str]:
+    """Judge the mutants of these subjects or functions, or of all, and write the verdicts of each function as it is done.
+    Returns the parts of which there are verdicts now."""
+    paths = [
+        path
+        for path in sorted((functions.folder() / "functions").rglob("*.sql"))
+        if not only or path.stem in only or path.parent.name in only
+    ]
+    tests = measure.read()
+    warm([one.test for one in tests])
+    with migrated() as home:
+        for path in paths:
+            one_function(path, tests, home)
+    return sorted({part_of(path) for path in paths})
 
 
-def one_function(path: Path, called: Sequence[Called], where: tuple[Postgres, Path, str]) -> None:
-    source, part = path.read_text(), f"sql.{path.parent.name}"
-    before = {name: verdict.by for name, verdict in read(part).items()}
+def part_of(path: Path) -> str:
+    return f"sql.{path.parent.name}"
+
+
+def one_function(path: Path, tests: Sequence[Measured], home: Migrated) -> None:
+    source, before = path.read_text(), read(part_of(path))
     made = mutants(path.stem, source)
     begun = time.monotonic()
-    verdicts = {mutant.name: verdict for mutant, verdict in judged([(m, source) for m in made], Killers(called), before, where)}
-    others = {name: one for name, one in read(part).items() if not name.startswith(f"{path.stem}: ")}
-    write(part, dict(sorted((others | {one.name: verdicts[one.name] for one in made}).items(), key=_function)))
+    killers = {name: verdict.by for name, verdict in before.items()}
+    verdicts = {
+        mutant.name: verdict
+        for mutant, verdict in judged([(one, source) for one in made], Killers(tests), killers, home)
+    }
+    others = {name: one for name, one in before.items() if not name.startswith(f"{path.stem}: ")}
+    write(part_of(path), others | {one.name: verdicts[one.name] for one in made})
     count = Counter(one.verdict for one in verdicts.values())
     print(f"{path.stem}: {dict(count)} in {time.monotonic() - begun:.0f} s", flush=True)
-
-
-def _function(of: tuple[str, Verdict]) -> str:
-    return of[0].partition(":")[0]

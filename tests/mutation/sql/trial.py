@@ -7,14 +7,14 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 
 import asyncpg
 import pytest
 
+from tests.mutation.postgres import Migrated
 from tests.mutation.verdicts import KILLED, REFUSED, SURVIVED, Verdict
 from tests.servers import databases
-from tests.servers.postgres import Postgres
+from tests.servers.postgres import NativePostgres, Postgres
 
 OPTIONS = (
     *("-x", "-q", "--tb=no", "--timeout=90", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"),
@@ -67,9 +67,9 @@ def run(tests: Sequence[str], template: str, *, options: Sequence[str] = OPTIONS
     return trial
 
 
-async def planted(server: Postgres, migrated: str, name: str, function: str, source: str) -> bool:
+async def planted(home: Migrated, name: str, function: str, source: str) -> bool:
     """Make a copy of the migrated database with this function in it. False where PostgreSQL refuses the function."""
-    connection = await asyncpg.connect(await databases.create(server, name, template=migrated))
+    connection = await asyncpg.connect(await databases.create(home.server, name, template=home.database))
     try:
         settings = await connection.fetchval(KEPT, function) or []
         await connection.execute(source)
@@ -83,28 +83,26 @@ async def planted(server: Postgres, migrated: str, name: str, function: str, sou
     return True
 
 
-def tried(
-    server: Postgres, log: Path, migrated: str, function: str, source: str, tests: Sequence[str]
-) -> Verdict:
+def tried(home: Migrated, function: str, source: str, tests: Sequence[str]) -> Verdict:
     """What becomes of a mutant."""
     name = databases.new_name()
     try:
-        if not asyncio.run(planted(server, migrated, name, function, source)):
+        if not asyncio.run(planted(home, name, function, source)):
             return Verdict(REFUSED)
         trial = run(tests, name)
         if not trial.failed:
             return Verdict(SURVIVED)
-        if makes_no_sense(log, trial.databases):
+        if makes_no_sense(home.server, trial.databases):
             return Verdict(REFUSED)
         return Verdict(KILLED, trial.failed)
     finally:
-        asyncio.run(databases.drop(server, name))
+        asyncio.run(databases.drop(home.server, name))
 
 
-def makes_no_sense(log: Path, used: set[str]) -> bool:
+def makes_no_sense(server: NativePostgres, used: set[str]) -> bool:
     """Whether statements in these databases named what is not there, or types that do not fit (class 42 of errors): only
     where a statement runs does PostgreSQL see that, and any test would."""
-    for line in log.read_text(errors="replace").splitlines():
+    for line in server.log_lines():
         database, _, rest = line.partition(" ")
         if database in used and rest.startswith("42") and "ERROR" in rest:
             return True
