@@ -1,10 +1,10 @@
 """`make mutate`: judges mutants and compares what survived with what is explained.
 
-    make mutate                                # all, which takes hours
-    make mutate ARGS="sql admission promote"   # functions of the database, by subject or name
-    make mutate ARGS="python engine.joins"     # Python that decides, by module
-    make mutate ARGS="measure tests/flows"     # which functions tests call: again, where tests were added
-    make mutate ARGS="compare"                 # nothing is run: what the verdicts say
+make mutate                                # all, which takes hours
+make mutate ARGS="sql admission promote"   # functions of the database, by subject or name
+make mutate ARGS="python engine.joins"     # Python that decides, by module
+make mutate ARGS="measure tests/flows"     # which functions tests call: again, where tests were added
+make mutate ARGS="compare"                 # nothing is run: what the verdicts say
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from tests.mutation.verdicts import KILLED, SURVIVED, Verdict, read, write
 
 COPY = ROOT / "build/mutation"
 """What mutmut measured is kept here, until a source changes."""
+METAS = "mutants/src/penstock/**/*.meta"
 CONFIGURATION = Path(__file__).with_name("mutmut.toml")
 LANES = "2"
 STATES = {0: SURVIVED, 33: SURVIVED, None: ""}
@@ -25,17 +26,28 @@ STATES = {0: SURVIVED, 33: SURVIVED, None: ""}
 
 
 def run(only: Sequence[str]) -> list[str]:
-    """Judge the mutants of these modules (`engine`, `engine.joins`), or of all that `mutmut.toml` names, and write the
-    verdicts. Returns the parts of which there are verdicts now."""
+    """Judge the mutants of these modules (`engine`, `engine.joins`), or of all that `mutmut.toml` names, or again those that
+    lived (`survivors`); and write the verdicts. Returns the parts of which there are verdicts now."""
+    names = survivors() if only == ("survivors",) else [f"penstock.{name}*" for name in only]
     stage()
     with migrated():
         subprocess.run(
-            [sys.executable, "-m", "mutmut", "run", "--max-children", LANES, *(f"penstock.{name}*" for name in only)],
+            [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", LANES, *names],
             cwd=COPY,
             env={**os.environ, "PYTHONPATH": str(COPY / "services")},
             check=False,
         )
     return collect()
+
+
+def survivors() -> list[str]:
+    """By mutmut's names."""
+    return [
+        name
+        for meta in sorted(COPY.glob(METAS))
+        for name, code in json.loads(meta.read_text())["exit_code_by_key"].items()
+        if STATES.get(code) == SURVIVED
+    ]
 
 
 def stage() -> None:
@@ -53,7 +65,7 @@ def stage() -> None:
 def collect() -> list[str]:
     """Write down what mutmut found so far, by the rooms of the modules."""
     found: dict[str, dict[str, Verdict]] = {}
-    for meta in sorted(COPY.glob("mutants/src/penstock/**/*.meta")):
+    for meta in sorted(COPY.glob(METAS)):
         module = meta.relative_to(COPY / "mutants/src/penstock").with_suffix("").with_suffix("")
         judged = {
             name: STATES.get(code, KILLED)

@@ -218,7 +218,9 @@ async def test_an_end_that_is_still_to_be_told_is_not_archived(database: str) ->
         await house.open(shop.charge)
         id = await house.running("shop.charge", params={"order": 1})
         await house.finish(id, "completed")
-        await house.rows("insert into untold (execution_id) values ($1) on conflict do nothing returning 1", id)
+        await house.rows(
+            "insert into untold (execution_id) values ($1) on conflict do nothing returning 1", id
+        )
         assert (await house.rows(ARCHIVE))[0]["moved"] == 0
         assert await house.stands(id) == "completed"
         await house.rows("delete from untold returning 1")

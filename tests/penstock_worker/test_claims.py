@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -130,7 +131,11 @@ async def test_the_row_of_a_claim_stays_where_an_attempt_was_only_feared_lost(ho
         ids = await scheduled(house, "claims.known", "claims.known")
         lost, ended = [one async for answer in mine.claim(QUEUE, ids) for one in answer.attempts]
         reports = Reports(
-            session, worker, CoalescedBroadcast(asyncio.Event().wait, "timers"), lambda _: None, lambda *_: None
+            session,
+            worker,
+            CoalescedBroadcast(partial(asyncio.sleep, 0), "timers"),
+            lambda _: None,
+            lambda *_: None,
         )
         reports.claims.open(lost.claim, 2)
         reports.discard(lost, known_to_be_lost=known_to_be_lost)

@@ -18,7 +18,12 @@ FILE = Path(__file__).with_name("calls.tsv")
 """Seconds, test, and the functions that it calls, by their place in the first line."""
 TESTS = (
     *("tests/penstock/store", "tests/penstock_executor", "tests/penstock_worker", "tests/penstock/operate"),
-    *("tests/penstock/client", "tests/penstock/messaging", "tests/penstock/cli", "tests/penstock/test_moves.py"),
+    *(
+        "tests/penstock/client",
+        "tests/penstock/messaging",
+        "tests/penstock/cli",
+        "tests/penstock/test_moves.py",
+    ),
     *("tests/interleavings", "tests/flows", "tests/security"),
 )
 
@@ -69,5 +74,7 @@ def write(measured: Iterable[Measured]) -> None:
     tests = sorted(measured, key=lambda one: one.test)
     names = sorted(set[str]().union(*(one.calls for one in tests)))
     place = {name: str(n) for n, name in enumerate(names)}
-    lines = [f"{one.seconds}\t{one.test}\t{' '.join(place[name] for name in sorted(one.calls))}" for one in tests]
+    lines = [
+        f"{one.seconds}\t{one.test}\t{' '.join(place[name] for name in sorted(one.calls))}" for one in tests
+    ]
     FILE.write_text("\n".join([" ".join(names), *lines, ""]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,8 +11,39 @@ from tests.mutation.sql.tokens import Token, scan, split, statements, tokens
 
 CONDITIONS = {"where", "on", "having", "if", "elsif", "when", "while", "return"}
 ENDS = frozenset(
-    "then group order limit returning for union except loop ; window offset having where join left cross inner else when "
-    "on into from as , fetch end".split()
+    (
+        *(
+            "then",
+            "group",
+            "order",
+            "limit",
+            "returning",
+            "for",
+            "union",
+            "except",
+            "loop",
+            ";",
+            "window",
+            "offset",
+        ),
+        *(
+            "having",
+            "where",
+            "join",
+            "left",
+            "cross",
+            "inner",
+            "else",
+            "when",
+            "on",
+            "into",
+            "from",
+            "as",
+            ",",
+            "fetch",
+        ),
+        "end",
+    )
 )
 NO_CONDITION = {",", "select", "update", "insert", "delete", "values", "where"}
 SHIFTED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
@@ -53,9 +85,7 @@ class Body:
         return text if len(text) <= 100 else f"{text[:70]} ... {text[-25:]}"
 
     def replaced(self, kind: str, what: str, begin: int, end: int, new: str) -> Mutant:
-        return Mutant(
-            self.function, kind, what, self.words[begin].start, self.words[end - 1].end, new
-        )
+        return Mutant(self.function, kind, what, self.words[begin].start, self.words[end - 1].end, new)
 
     def dropped(self, kind: str, begin: int, end: int, new: str = "") -> Mutant:
         return self.replaced(kind, f"without `{self.short(begin, end)}`", begin, end, new)
@@ -95,7 +125,11 @@ def clauses(body: Body) -> Iterator[Mutant]:
             if len(parts) > 1:
                 for m in range(len(parts)):
                     yield _without(body, "and", parts, m)
-        if len(groups) == 1 and len(split(body.words, begin, end, "and")) == 1 and word in ("where", "having"):
+        if (
+            len(groups) == 1
+            and len(split(body.words, begin, end, "and")) == 1
+            and word in ("where", "having")
+        ):
             yield body.dropped("clause", begin, end, "true")
 
 
@@ -112,13 +146,16 @@ def negations(body: Body) -> Iterator[Mutant]:
     for begin, end, word in body.conditions():
         if word in ("if", "elsif", "when", "while"):
             condition = body.text(begin, end)
-            if [said.text for said in body.words[begin:end]][-3:] == ["is", "not", "null"] and end - begin < 7:
+            last = [one.text for one in body.words[end - 3 : end]]
+            if last == ["is", "not", "null"] and end - begin < 7:
                 done.add(end - 2)
-            yield body.replaced("negate", f"not `{word} {body.short(begin, end)}`", begin, end, f"not ({condition})")
-    for n, word in enumerate(body.words[:-1]):
+            yield body.replaced(
+                "negate", f"not `{word} {body.short(begin, end)}`", begin, end, f"not ({condition})"
+            )
+    for n, said in enumerate(body.words[:-1]):
         after = body.words[n + 1].text
-        if word.text == "not" and after in ("exists", "like") or (word.text == "is" and after == "not"):
-            at = n if word.text == "not" else n + 1
+        if (said.text == "not" and after in ("exists", "like")) or (said.text == "is" and after == "not"):
+            at = n if said.text == "not" else n + 1
             if at in done:
                 continue
             place = body.short(max(at - 3, 0), min(at + 6, len(body.words)))
@@ -163,7 +200,7 @@ def conflicts(body: Body) -> Iterator[Mutant]:
 def orders(body: Body) -> Iterator[Mutant]:
     """Locks in any order, whatever comes first, and all instead of some. An order that decides nothing of that is left alone: of
     an array, or of rows that nobody waits for."""
-    stops = frozenset("limit for ; loop offset rows range union on".split())
+    stops = frozenset(["limit", "for", ";", "loop", "offset", "rows", "range", "union", "on"])
     for n, word in enumerate(body.words[:-1]):
         if word.text == "order" and body.words[n + 1].text == "by":
             end = scan(body.words, n + 1, stops)
@@ -182,7 +219,11 @@ def elements(body: Body) -> Iterator[Mutant]:
             parts = split(body.words, n + 2, end, ",") if end > n + 2 else []
             quoted = all(body.words[first].text.startswith("'") for first, _ in parts)
             for m, (first, last) in enumerate(parts):
-                if len(parts) < 2 or (word.text != "coalesce" and not quoted) or (word.text == "coalesce" and not m):
+                if (
+                    len(parts) < 2
+                    or (word.text != "coalesce" and not quoted)
+                    or (word.text == "coalesce" and not m)
+                ):
                     continue
                 what = f"no {body.short(first, last)} in `{body.short(n, end + 1)}`"
                 yield replace(_without(body, ",", parts, m), kind="element", what=what)
@@ -196,7 +237,7 @@ def steps(body: Body) -> Iterator[Mutant]:
     for run in statements(body.words):
         for begin, end in run:
             yield body.dropped("statement", begin, end, "null;")
-        for (first, middle), (second, last) in zip(run, run[1:], strict=False):
+        for (first, middle), (second, last) in itertools.pairwise(run):
             if _touches(body.words[first:middle]) and _touches(body.words[second:last]):
                 what = f"`{body.short(second, last)}` before `{body.short(first, middle)}`"
                 new = f"{body.text(second, last)} {body.text(first, middle)}"

@@ -22,7 +22,7 @@ from tests.mutation.sql.operators import Mutant, mutants
 from tests.mutation.verdicts import KILLED, SURVIVED, Verdict, read, write
 
 LANES = 2
-SECONDS = 15.0
+SECONDS = 5.0
 """Of tests, by the time that they took: how long a mutant is looked at before it counts as survived."""
 PATIENCE = 60.0
 RACES = ("tests/interleavings/", "race")
@@ -39,7 +39,9 @@ class Killers:
     def of(self, mutant: Mutant, before: str) -> list[Measured]:
         """As many as there is time for: the one that found this mutant before, those that found others of the function, those
         that are named after what it does, and then the quickest of each file in turn, since tests of a file are alike."""
-        calling = sorted((one for one in self.tests if mutant.function in one.calls), key=lambda one: one.seconds)
+        calling = sorted(
+            (one for one in self.tests if mutant.function in one.calls), key=lambda one: one.seconds
+        )
         races = mutant.kind in ("lock", "swap", "order")
         words = [word[:5] for word in mutant.function.split("_") if word != "executions"]
         of_file: Counter[str] = Counter()
@@ -51,7 +53,8 @@ class Killers:
             race = races and any(word in one.test for word in RACES)
             return (one.test != before, not race, -self.found[one.test], of_file[file] - 2 * named)
 
-        chosen, left = [], SECONDS
+        chosen: list[Measured] = []
+        left = SECONDS
         for _, one in sorted(((place(one), one) for one in calling), key=lambda pair: pair[0]):
             if one.seconds <= left or not chosen:
                 chosen.append(one)
@@ -91,9 +94,7 @@ def fork(mutant: Mutant, source: str, tests: Sequence[Measured], home: Migrated)
         return Fork(mutant, pid, reading, time.monotonic() + PATIENCE + 4 * sum(one.seconds for one in tests))
     try:
         os.setsid()
-        verdict = trial.tried(
-            home, mutant.function, mutant.applied(source), [one.test for one in tests]
-        )
+        verdict = trial.tried(home, mutant.function, mutant.applied(source), [one.test for one in tests])
         os.write(writing, pickle.dumps(verdict))
     except BaseException as error:
         print(f"{mutant.name}: {error}", file=sys.stderr, flush=True)
@@ -159,11 +160,10 @@ def one_function(path: Path, tests: Sequence[Measured], home: Migrated) -> None:
     made = mutants(path.stem, source)
     begun = time.monotonic()
     killers = {name: verdict.by for name, verdict in before.items()}
-    verdicts = {
-        mutant.name: verdict
-        for mutant, verdict in judged([(one, source) for one in made], Killers(tests), killers, home)
-    }
     others = {name: one for name, one in before.items() if not name.startswith(f"{path.stem}: ")}
-    write(part_of(path), others | {one.name: verdicts[one.name] for one in made})
+    verdicts: dict[str, Verdict] = {}
+    for mutant, verdict in judged([(one, source) for one in made], Killers(tests), killers, home):
+        verdicts[mutant.name] = verdict
+        write(part_of(path), others | {one.name: verdicts[one.name] for one in made if one.name in verdicts})
     count = Counter(one.verdict for one in verdicts.values())
     print(f"{path.stem}: {dict(count)} in {time.monotonic() - begun:.0f} s", flush=True)

@@ -37,7 +37,7 @@ class Trial:
         self.failed = ""
         self.passed: list[str] = []
         self._create = databases.create
-        databases.create = self.create  # type: ignore[assignment]
+        databases.create = self.create
 
     async def create(self, server: Postgres, name: str, *, template: str = "template1") -> str:
         self.databases.add(name)

@@ -47,7 +47,9 @@ def test_workflows_are_inside_one_another_only_so_deep() -> None:
     parameters, (type, message) = given(task, Target(7, "workflow"), depth=4)
     assert (parameters, type) == ({}, "WorkflowTooDeep")
     assert message == "t.inner would be the workflow number 4 inside one another, and max_workflow_depth is 3"
-    assert given("a: {action: t.a, input: {order: 1}}", depth=4) == ({"order": 1}, None), "an action is no workflow"
+    assert given("a: {action: t.a, input: {order: 1}}", depth=4) == ({"order": 1}, None), (
+        "an action is no workflow"
+    )
 
 
 def test_a_wait_for_an_event_says_which_until_when_and_what_its_filter_uses() -> None:
@@ -62,7 +64,13 @@ def test_a_wait_for_an_event_says_which_until_when_and_what_its_filter_uses() ->
 
 def test_an_inquiry_says_whom_it_asks_what_and_until_when() -> None:
     assert given(ASK % ", assignee: ann, default: true", Target(0, "wait")) == (
-        {"prompt": "Ship 2?", "schema": {"type": "boolean"}, "assignee": "ann", "timeout": 9, "default": True},
+        {
+            "prompt": "Ship 2?",
+            "schema": {"type": "boolean"},
+            "assignee": "ann",
+            "timeout": 9,
+            "default": True,
+        },
         None,
     )
     anything, error = given("a: {inquiry: {prompt: Well, default: 5}}", Target(0, "wait"))

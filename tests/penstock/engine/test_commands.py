@@ -236,7 +236,11 @@ def test_commands_come_by_their_names() -> None:
     world.command("skip", "c")
     assert world.statuses["c"] == "skipped"
     assert world.final is not None
-    for kind, task, error in (("skip", "nobody", NotFound), ("skip", None, NotFound), ("dance", "a", InvalidInput)):
+    for kind, task, error in (
+        ("skip", "nobody", NotFound),
+        ("skip", None, NotFound),
+        ("dance", "a", InvalidInput),
+    ):
         with pytest.raises(error):
             world.command(kind, task)
 

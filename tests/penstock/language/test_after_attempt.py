@@ -118,7 +118,9 @@ def test_an_action_may_say_when_and_a_long_reason_is_cut() -> None:
 @pytest.mark.parametrize("why", [None, "it was cut off"])
 def test_what_a_worker_gives_up_is_no_failure_unless_it_must_not_run_twice(why: str | None) -> None:
     said = why or "its worker stopped before it had ended"
-    assert ending_of_unfinished(Recovery(), why) == Ending("requested", delay=None, reason=f"handed back: {said}")
+    assert ending_of_unfinished(Recovery(), why) == Ending(
+        "requested", delay=None, reason=f"handed back: {said}"
+    )
     ending = ending_of_unfinished(Recovery(on_worker_loss="fail"), why)
     assert (ending.status, ending.reason, ending.delay) == ("failed", said, 0.0)
     assert json.loads(ending.error or "") == {"type": "WorkerLost", "message": said}
