@@ -52,7 +52,7 @@ def compared(parts: Sequence[str]) -> bool:
         for name, one in found.items():
             if one.verdict == SURVIVED and name not in explained:
                 fine = False
-                print(f"  survived: {name} {one.by}".rstrip())
+                print(f"  survived: {name} ({one.by or 'all tests were run'})")
             elif one.verdict != SURVIVED and name in explained:
                 fine = False
                 print(f"  explained, and yet {one.verdict}: {name}")

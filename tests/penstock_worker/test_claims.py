@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,14 +9,11 @@ import pytest
 
 from penstock import action
 from penstock.ids import new_id
-from penstock.language.after_attempt import DONE_WITH_NOTHING
 from penstock.language.loading import Definitions
-from penstock.messaging.broadcast import CoalescedBroadcast
 from penstock.service.heartbeat import Identity
 from penstock_worker.claims import Claimed, Claims
 from penstock_worker.executor_room import ExecutorRoom
 from penstock_worker.executors.async_ import AsyncExecutor
-from penstock_worker.reports import Reports
 from penstock_worker.slots import Slots
 from tests.crash.test_unknown_commits import lost_after, lost_reading
 from tests.flows.installation import Installation
@@ -45,9 +40,9 @@ async def scheduled(house: Installation, *refs: str) -> list[UUID]:
     return ids
 
 
-async def claims(house: Installation, slots: Slots, *defined: Any, worker_id: UUID | None = None) -> Claims:
+async def claims(house: Installation, slots: Slots, *defined: Any) -> Claims:
     actions = Definitions(defined or [known, met_later]).actions
-    worker = Identity(worker_id or new_id(), "worker", "claimant", ["default"], sorted(actions))
+    worker = Identity(new_id(), "worker", "claimant", ["default"], sorted(actions))
     session = (await house.parts()).database.session()
     return Claims(
         session, worker, actions.get, slots, ExecutorRoom({"async": AsyncExecutor(capacity=100)}), {}
@@ -117,31 +112,3 @@ async def test_a_claim_made_again_takes_what_has_come_since_under_one_claim(hous
     [claim] = {one.claim for answer in answers for one in answer.attempts}
     rows = await house.rows("select executions from claim where id = $1", claim)
     assert [sorted(row["executions"]) for row in rows] == [sorted(ids)]
-
-
-@pytest.mark.parametrize("transport", ["postgres"])
-async def test_the_row_of_a_claim_stays_where_an_attempt_was_only_feared_lost(house: Installation) -> None:
-    await house.apply(known)
-    await house.executor()
-    worker = new_id()
-    mine = await claims(house, Slots(10), worker_id=worker)
-    session = (await house.parts()).database.session()
-    left = {}
-    for known_to_be_lost in (True, False):
-        ids = await scheduled(house, "claims.known", "claims.known")
-        lost, ended = [one async for answer in mine.claim(QUEUE, ids) for one in answer.attempts]
-        reports = Reports(
-            session,
-            worker,
-            CoalescedBroadcast(partial(asyncio.sleep, 0), "timers"),
-            lambda _: None,
-            lambda *_: None,
-        )
-        reports.claims.open(lost.claim, 2)
-        reports.discard(lost, known_to_be_lost=known_to_be_lost)
-        reports.add(ended, DONE_WITH_NOTHING)
-        writing = asyncio.create_task(reports.run())
-        await reports.drained()
-        left[known_to_be_lost] = await house.rows("select from claim where id = $1", lost.claim)
-        writing.cancel()
-    assert [len(left[known_to_be_lost]) for known_to_be_lost in (True, False)] == [0, 1]

@@ -22,8 +22,9 @@ from tests.mutation.sql.operators import Mutant, mutants
 from tests.mutation.verdicts import KILLED, SURVIVED, Verdict, read, write
 
 LANES = 2
-SECONDS = 5.0
-"""Of tests, by the time that they took: how long a mutant is looked at before it counts as survived."""
+SECONDS = 15.0
+"""Of tests, by the time that they took: how long a mutant is looked at before it counts as survived, unless `seconds=` says
+otherwise. The verdict says how many of the tests that call the function that were."""
 PATIENCE = 60.0
 RACES = ("tests/interleavings/", "race")
 """Which tests can see what a lock is for; they come first there."""
@@ -34,6 +35,7 @@ class Killers:
     """Which tests to try on a function."""
 
     tests: Sequence[Measured]
+    seconds: float
     found: Counter[str] = field(default_factory=Counter)
 
     def of(self, mutant: Mutant, before: str) -> list[Measured]:
@@ -54,12 +56,12 @@ class Killers:
             return (one.test != before, not race, -self.found[one.test], of_file[file] - 2 * named)
 
         chosen: list[Measured] = []
-        left = SECONDS
+        left = self.seconds
         for _, one in sorted(((place(one), one) for one in calling), key=lambda pair: pair[0]):
-            if one.seconds <= left or not chosen:
+            if one.seconds <= left:
                 chosen.append(one)
                 left -= one.seconds
-        return chosen
+        return chosen or calling[:1]
 
 
 @dataclass
@@ -68,6 +70,7 @@ class Fork:
     pid: int
     answer: int
     until: float
+    tests: int
 
     def ended(self) -> Verdict | None:
         pid, _ = os.waitpid(self.pid, os.WNOHANG)
@@ -91,7 +94,8 @@ def fork(mutant: Mutant, source: str, tests: Sequence[Measured], home: Migrated)
     pid = os.fork()
     if pid:
         os.close(writing)
-        return Fork(mutant, pid, reading, time.monotonic() + PATIENCE + 4 * sum(one.seconds for one in tests))
+        until = time.monotonic() + PATIENCE + 4 * sum(one.seconds for one in tests)
+        return Fork(mutant, pid, reading, until, len(tests))
     try:
         os.setsid()
         verdict = trial.tried(home, mutant.function, mutant.applied(source), [one.test for one in tests])
@@ -118,6 +122,9 @@ def judged(
         for one in list(running):
             if verdict := one.ended():
                 running.remove(one)
+                if verdict.verdict == SURVIVED:
+                    calling = sum(one.mutant.function in test.calls for test in killers.tests)
+                    verdict = Verdict(SURVIVED, f"{one.tests} of {calling} tests were run")
                 killers.found[verdict.by] += verdict.verdict == KILLED
                 yield one.mutant, verdict
         time.sleep(0.02)
@@ -135,9 +142,11 @@ def warm(tests: Sequence[str]) -> None:
         os.dup2(saved, 1)
 
 
-def run(only: Sequence[str]) -> list[str]:
-    """Judge the mutants of these subjects or functions, or of all, and write the verdicts of each function as it is done.
-    Returns the parts of which there are verdicts now."""
+def run(given: Sequence[str]) -> list[str]:
+    """Judge the mutants of these subjects or functions, or of all, and write the verdicts as they come. `survivors`: only those
+    that lived, or were not judged yet; `seconds=60`: of tests for each. Returns the parts of which there are verdicts now."""
+    only = [one for one in given if one != "survivors" and not one.startswith("seconds=")]
+    [seconds] = [float(one.partition("=")[2]) for one in given if one.startswith("seconds=")] or [SECONDS]
     paths = [
         path
         for path in sorted((functions.folder() / "functions").rglob("*.sql"))
@@ -147,7 +156,7 @@ def run(only: Sequence[str]) -> list[str]:
     warm([one.test for one in tests])
     with migrated() as home:
         for path in paths:
-            one_function(path, tests, home)
+            one_function(path, Killers(tests, seconds), home, again="survivors" not in given)
     return sorted({part_of(path) for path in paths})
 
 
@@ -155,14 +164,19 @@ def part_of(path: Path) -> str:
     return f"sql.{path.parent.name}"
 
 
-def one_function(path: Path, tests: Sequence[Measured], home: Migrated) -> None:
+def one_function(path: Path, killers: Killers, home: Migrated, *, again: bool) -> None:
     source, before = path.read_text(), read(part_of(path))
     made = mutants(path.stem, source)
-    begun = time.monotonic()
-    killers = {name: verdict.by for name, verdict in before.items()}
     others = {name: one for name, one in before.items() if not name.startswith(f"{path.stem}: ")}
-    verdicts: dict[str, Verdict] = {}
-    for mutant, verdict in judged([(one, source) for one in made], Killers(tests), killers, home):
+    dead = {
+        one.name: before[one.name]
+        for one in made
+        if one.name in before and before[one.name].verdict != SURVIVED
+    }
+    verdicts = {} if again else dead
+    todo = [(one, source) for one in made if one.name not in verdicts]
+    begun = time.monotonic()
+    for mutant, verdict in judged(todo, killers, {name: one.by for name, one in dead.items()}, home):
         verdicts[mutant.name] = verdict
         write(part_of(path), others | {one.name: verdicts[one.name] for one in made if one.name in verdicts})
     count = Counter(one.verdict for one in verdicts.values())
