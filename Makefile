@@ -1,7 +1,7 @@
 # Everything there is to do here. Each target sets itself up; what is already set up costs nothing.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test check bench chaos lock clean
+.PHONY: help setup demo test check bench chaos mutate lock clean
 BIN := .venv/bin
 # More arguments for pytest or the benchmark: make test ARGS="tests/servers -x"
 ARGS ?=
@@ -31,6 +31,9 @@ bench: .venv/.dev ## Measure Penstock and its peers in one run
 
 chaos: .venv/.dev ## Kill processes under load and check that every promise was kept
 	@$(BIN)/python -m pytest tests/chaos $(ARGS)
+
+mutate: .venv/.dev ## Plant a fault at a time and see whether a test finds it; ARGS="sql admission" for a part
+	@TMPDIR=$$(.ci/scratch) $(BIN)/python -u -m tests.mutation $(ARGS)
 
 lock: .venv/.dev ## Write requirements*.txt anew from pyproject.toml
 	@.ci/lock

@@ -6,6 +6,7 @@ for where the servers come from, and `servers/reaper.py` for runs that are kille
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -66,7 +67,11 @@ def rabbitmq_server() -> Iterator[RabbitMQ]:
 
 @pytest.fixture(scope="session")
 async def template(postgres_server: Postgres) -> AsyncIterator[str]:
-    """The name of the migrated database that every test's own is copied from. Nobody may stay connected to it."""
+    """The name of the migrated database that every test's own is copied from. Nobody may stay connected to it.
+    PENSTOCK_TEST_TEMPLATE names one that is there already, in the server of PENSTOCK_TEST_DATABASE_URL."""
+    if given := os.environ.get("PENSTOCK_TEST_TEMPLATE"):
+        yield given
+        return
     name = databases.new_name()
     await migrate.upgrade(Settings(database_url=SecretStr(await databases.create(postgres_server, name))))
     yield name

@@ -74,7 +74,12 @@ def often_process(file: str) -> str:
     return doze(file)
 
 
-ACTIONS = (once_async, once_thread, once_process, often_async, often_thread, often_process)
+@action(pack="drain")
+async def breath() -> None:
+    await asyncio.sleep(0.5)
+
+
+ACTIONS = (breath, once_async, once_thread, once_process, often_async, often_thread, often_process)
 ENDED = "select 1 from execution where id = $1 and status <> 'running'"
 
 
@@ -141,3 +146,29 @@ async def test_what_had_not_begun_is_handed_back_whatever_its_policy(
     await house.client.cancel(id)
     await house.quiet()
     await house.sound()
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_the_row_of_a_claim_stays_where_an_attempt_was_only_feared_lost(
+    house: Installation, known: bool
+) -> None:
+    await house.apply(*ACTIONS)
+    executor = await house.executor()
+    ids = [await house.client.start("drain.breath") for _ in range(2)]
+    await house.until("select from execution where status = 'scheduled' having count(*) = 2")
+    await house.ended(executor)
+    parts = await house.parts()
+    worker = Identity(new_id(), "worker", "w", ["default"], ["drain.breath"])
+    refs = {one.ref: one for one in ACTIONS}
+    async with executors(parts.settings, {}) as found:
+        durations = ActionDurations(parts.database.session(relaxed=True))
+        runner = Runner(parts, worker, refs.get, found, durations=durations, sink=lambda *_: None)
+        reporting = asyncio.create_task(runner.reports.run())
+        await runner._claim("work.default", ids)
+        runner.lose(ids[:1], known=known)
+        async with asyncio.timeout(20):
+            await runner.slots.all_free()
+            await runner.reports.drained()
+        reporting.cancel()
+    assert [(await house.client.get(id)).status for id in ids] == ["running", "completed"]
+    assert len(await house.rows("select from claim")) == (0 if known else 1)

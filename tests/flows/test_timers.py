@@ -64,10 +64,11 @@ async def sleeping(house: Installation, monkeypatch: pytest.MonkeyPatch) -> Inst
 
 
 async def test_of_timers_that_others_set_the_executor_is_told(sleeping: Installation) -> None:
-    assert await sleeping.client.run("late.stumble", timeout=20) == 2
-    assert await sleeping.client.run("late.defer", timeout=20) == 2
+    # First, while no handler of its own has made the executor look.
     delayed = await sleeping.client.start("late.defer", delay=LATER)
     assert await sleeping.client.result(delayed, timeout=20) == 2
+    assert await sleeping.client.run("late.stumble", timeout=20) == 2
+    assert await sleeping.client.run("late.defer", timeout=20) == 2
     for unanswered in ("late.ask", "late.long"):
         with pytest.raises(ExecutionFailed):
             await sleeping.client.run(unanswered, timeout=20)

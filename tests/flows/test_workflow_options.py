@@ -134,6 +134,9 @@ tasks:
 output: "{{ tasks.instead.result }}"
 """
     assert await run(house, text) == "too long"
+    [ended] = await house.rows("select worker from attempt where outcome = 'timeout'")
+    workers = await house.rows("select name from process where kind = 'worker'")
+    assert any(row["name"] in ended["worker"] for row in workers), "by itself, and not since somebody noticed"
 
 
 @action(pack="op", on_worker_loss="fail")

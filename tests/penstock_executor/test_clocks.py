@@ -162,6 +162,19 @@ async def test_an_attempt_that_takes_too_long_is_tried_again_as_one_that_failed(
     assert await house.stands(twice) == "timeout"
 
 
+async def test_neither_deferrals_nor_losses_use_up_its_attempts(house: ByHand) -> None:
+    id = await house.running("clock.attempt_again")
+    await house.finish(id, "requested")  # without an error: a deferral
+    await house.schedule(id)
+    await house.claim(id)
+    await house.rows("select * from recover_executions($1, array[$2::uuid], 'lost')", house.claimer, id)
+    await house.schedule(id)
+    await house.claim(id)
+    await house.later()
+    row = await house.client.get(id)
+    assert (row.status, row.attempt, row.failures) == ("requested", 3, 1), "one failure of two"
+
+
 @pytest.mark.parametrize("state", ["requested", "queued", "scheduled", "running", "waiting"])
 async def test_what_takes_too_long_in_all_ends_as_timeout_wherever_it_stands(
     house: ByHand, state: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from uuid import UUID
 
 import pytest
@@ -12,7 +12,9 @@ from pydantic import SecretStr
 from penstock import Limit
 from penstock.ids import new_id
 from penstock.messaging.outbox import Publisher
+from penstock.messaging.relay import relay
 from penstock.messaging.supervision import Supervisor
+from penstock.messaging.transports import Message
 from penstock.service.assembly import Parts
 from penstock.settings import Settings
 from penstock.store.database import Database
@@ -98,3 +100,28 @@ async def test_what_a_process_had_taken_out_of_the_outbox_is_given_to_others_whe
     assert await reap_workers.turn(parts, session)
     rows = await session.fetch("select holder from outbox where due_at > clock_timestamp()")
     assert [row["holder"] for row in rows] == [living]
+
+
+async def test_what_a_relay_took_and_never_published_is_published_by_another_a_minute_later(
+    home: Database,
+) -> None:
+    session = home.session()
+    await session.fetch("insert into outbox (queue, ids) values ('execution.requested', $1)", [new_id()])
+    broker = Forgetful()
+    with pytest.raises(asyncio.CancelledError):
+        await relay(broker, session, 0.0)
+    await session.fetch("update outbox set due_at = due_at - interval '1 minute'")
+    assert await relay(broker, session, 0.0) == 1
+
+
+class Forgetful(Silent):
+    """Stops whoever publishes first, and takes what comes afterwards."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    async def publish(self, messages: Sequence[Message]) -> list[bool]:
+        if not self._asked:
+            self._asked = True
+            raise asyncio.CancelledError
+        return [True] * len(messages)

@@ -23,8 +23,10 @@ from penstock_executor import archive_export
 from penstock_executor.loops import drop_expired
 from tests.flows import shop
 from tests.flows.installation import Installation
+from tests.penstock_executor.by_hand import ByHand
 
 DAY = "20200101"
+ARCHIVE = "select * from archive_finished(interval '-1 second', 20)"
 OLD = "timestamptz '2020-01-01 12:00+00'"
 
 
@@ -199,7 +201,7 @@ async def test_attempts_go_to_the_archive_with_their_execution(house: Installati
     before = [asdict(one) for one in await house.client.attempts(id)]
     assert [row["outcome"] for row in before] == ["failed", "failed", "completed"]
     await house.quiet()
-    assert (await house.rows("select * from archive_finished(interval '-1 second', 20)"))[0][0] == 1
+    assert (await house.rows(ARCHIVE))[0][0] == 1
     assert not await house.rows("select 1 from attempt")
     after = [asdict(one) for one in await house.client.attempts(id)]
     for one in (*before, *after):
@@ -209,6 +211,20 @@ async def test_attempts_go_to_the_archive_with_their_execution(house: Installati
     left = await house.client.attempts(id)
     assert [one.outcome for one in left] == ["failed", "failed", "completed"]
     assert [one.started_at for one in left] == [None] * 3
+
+
+async def test_an_end_that_is_still_to_be_told_is_not_archived(database: str) -> None:
+    async with ByHand(database, None) as house:
+        await house.open(shop.charge)
+        id = await house.running("shop.charge", params={"order": 1})
+        await house.finish(id, "completed")
+        await house.rows(
+            "insert into untold (execution_id) values ($1) on conflict do nothing returning 1", id
+        )
+        assert (await house.rows(ARCHIVE))[0]["moved"] == 0
+        assert await house.stands(id) == "completed"
+        await house.rows("delete from untold returning 1")
+        assert (await house.rows(ARCHIVE))[0]["moved"] == 1
 
 
 @pytest.mark.parametrize("table", ["event", "history", "archive", "log_line", "admission", "fire"])

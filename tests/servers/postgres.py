@@ -66,7 +66,10 @@ class NativePostgres:
 
     def logged(self, words: str) -> int:
         """How many lines of its log have these words, since it was made."""
-        return sum(words in line for line in self._log.read_text(errors="replace").splitlines())
+        return sum(words in line for line in self.log_lines())
+
+    def log_lines(self) -> list[str]:
+        return self._log.read_text(errors="replace").splitlines()
 
     def start(self) -> None:
         if self._process is not None and self._process.alive():

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.crash.processes import ROOT, python_path
 
 LEFT_OUT = shutil.ignore_patterns(
-    ".venv*", ".git", "__pycache__", "*.egg-info", ".*_cache", ".hypothesis", ".penstock"
+    ".venv*", "build", ".git", "__pycache__", "*.egg-info", ".*_cache", ".hypothesis", ".penstock"
 )
 PATIENCE = 300
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine.rerun import from_failed, from_task
-from penstock.errors import Conflict
+from penstock.errors import Conflict, InvalidInput, NotFound
 from tests.penstock.engine.world import World
 from tests.penstock.engine.written import names, run
 
@@ -221,3 +221,75 @@ def test_what_was_decided_by_hand_stays_so_in_a_rerun() -> None:
     rerun.finish(("y", 1))
     assert rerun.final is not None
     assert rerun.final.status == "completed"
+
+
+def test_commands_come_by_their_names() -> None:
+    world = run(CHAIN)
+    assert not world.command("pause")
+    assert world.state.paused
+    world.finish(("a", 1))
+    assert names(world) == []
+    world.command("resume")
+    assert names(world) == ["b"]
+    world.command("set_result", "b", {"by": "hand"})
+    assert world.input("c") == {"b": {"by": "hand"}}
+    world.command("skip", "c")
+    assert world.statuses["c"] == "skipped"
+    assert world.final is not None
+    for kind, task, error in (
+        ("skip", "nobody", NotFound),
+        ("skip", None, NotFound),
+        ("dance", "a", InvalidInput),
+    ):
+        with pytest.raises(error):
+            world.command(kind, task)
+
+
+def test_what_has_ended_is_not_paused() -> None:
+    world = run("a: {action: t.a}").finish(("a", 1))
+    assert not world.pause()
+    assert not world.state.paused
+
+
+def test_a_task_that_is_due_and_ended_by_hand_is_not_started_and_the_others_are() -> None:
+    world = run("a: {action: t.a}\nb: {action: t.b, needs: a}\nc: {action: t.c, needs: a}")
+    world.pause()
+    world.finish(("a", 1))
+    world.skip("b")
+    assert names(world.resume()) == ["c"]
+
+
+def test_only_the_exit_task_can_be_ended_by_hand_once_the_others_are_stopped() -> None:
+    world = run("a: {action: t.a}", EXIT)
+    world.stop("cancelled", {"type": "Cancelled"})
+    world.finish(("a", "cancelled", None))
+    assert names(world) == ["on_exit"]
+    with pytest.raises(Conflict):
+        world.skip("a")
+    world.skip("on_exit")
+    assert world.final is not None
+    with pytest.raises(Conflict):
+        world.skip("on_exit")
+
+
+def test_a_rerun_has_what_the_kept_tasks_had() -> None:
+    text = """
+    a: {action: t.a, with_items: [1, 2]}
+    b: {action: t.b, allow_failure: true}
+    c: {action: t.c, needs: [a, b], when: all_done, input: {a: "{{ tasks.a.result }}", b: "{{ tasks.b.error }}"}}
+    """
+    world = run(text)
+    world.finish((("a", 0), 10), (("a", 1), 20), ("b", "failed", {"type": "Declined", "message": "no"}))
+    world.finish(("c", "failed", {"type": "E"}))
+    kept = from_failed(world.plan, world.tasks, {})
+    assert {world.plan.graph[task].name: (one.status, one.total) for task, one in kept.items()} == {
+        "a": ("completed", 2),
+        "b": ("failed", None),
+    }
+    again = World(world.plan.workflow, kept=kept, before=world).begin()
+    assert names(again) == ["c"]
+    assert again.input("c") == world.input("c")
+    fan = again.tasks[world.plan.index("a")].fan
+    assert fan is not None
+    assert (fan.total, fan.begun, fan.ended) == (2, 2, 2)
+    assert from_task(world.plan, world.tasks, world.plan.index("c")) == kept

@@ -11,6 +11,7 @@ from penstock.engine import (
     WORKFLOW,
     Asking,
     ChildEnded,
+    Command,
     Decision,
     Facts,
     Final,
@@ -24,6 +25,7 @@ from penstock.engine import (
     Turn,
     WorkflowState,
     advance,
+    apply_command,
     begin,
     pause,
     resume,
@@ -99,6 +101,14 @@ class World:
     def resume(self) -> World:
         self._with(lambda facts: resume(self.plan, self.state, facts, self.system, budget=self.budget))
         return self._go_on()
+
+    def command(self, kind: str, task: str | None = None, value: Any = None) -> list[Start]:
+        """As a person gives it. Gives what started."""
+        command = Command(1, kind, task, value)
+        self._with(lambda facts: apply_command(self.plan, self.state, facts, self.system, command))
+        started = self.decision.starts
+        self._go_on()
+        return started
 
     def stop(self, status: str, error: Any = None) -> World:
         self._with(lambda facts: stop(self.plan, self.state, facts, self.system, status, error))

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
+from typing import Any
+
 import pytest
 from pydantic import SecretStr
 
-from penstock.language.after_attempt import NOT_BEGUN, ending_of_unfinished
-from penstock.language.policies import Recovery
+from penstock.language.after_attempt import (
+    DONE_WITH_NOTHING,
+    NOT_BEGUN,
+    Ending,
+    ending_of,
+    ending_of_unfinished,
+)
+from penstock.language.policies import Recovery, RetryPolicy
+from penstock.run.outcomes import Outcome, TaskError
 from penstock.settings import Settings
 from penstock.store.database import Database
 
@@ -27,3 +38,89 @@ async def test_a_worker_that_stops_decides_as_the_database_does_for_one_that_is_
 def test_what_came_to_nothing_keeps_its_place_in_line() -> None:
     assert NOT_BEGUN.delay is None
     assert ending_of_unfinished(Recovery()).delay is None
+
+
+TWICE = RetryPolicy(max_attempts=2, initial_delay=8, max_delay=8, jitter=0)
+
+
+def failed(**more: Any) -> Outcome:
+    return Outcome("failed", error=TaskError("shop.Declined", "no money", "Traceback ...", **more))
+
+
+def test_what_it_returns_is_kept_and_nothing_is_the_same_for_all() -> None:
+    assert ending_of(Outcome.returned({"order": 1}), TWICE, 0) == Ending("completed", '{"order":1}')
+    assert ending_of(Outcome.returned(None), TWICE, 0) is DONE_WITH_NOTHING
+    assert ending_of(Outcome("completed"), TWICE, 0) == Ending("completed", "null")
+
+
+def test_a_deferral_keeps_what_it_carries_and_until_when() -> None:
+    at = datetime(2026, 1, 5, tzinfo=UTC)
+    assert ending_of(Outcome("deferred", until=at, carry={"page": 7}), TWICE, 5) == Ending(
+        "requested", result='{"page":7}', delay=0.0, until=at, reason="deferred"
+    )
+    assert ending_of(Outcome("deferred", delay=3.5, carry={}), TWICE, 5) == Ending(
+        "requested", delay=3.5, reason="deferred"
+    )
+
+
+def test_who_asks_waits_for_an_answer() -> None:
+    asked = {"prompt": "Ship it?"}
+    ending = ending_of(Outcome("inquiry", inquiry=asked), TWICE, 5)
+    assert ending == Ending("waiting", '{"prompt":"Ship it?"}', reason="waits for an answer")
+
+
+def test_a_failure_is_tried_again_while_there_are_attempts_left() -> None:
+    ending = ending_of(failed(), TWICE, 0)
+    assert (ending.status, ending.delay, ending.reason) == ("requested", 8.0, "retry after shop.Declined")
+    assert json.loads(ending.error or "") == {
+        "type": "shop.Declined",
+        "message": "no money",
+        "traceback": "Traceback ...",
+    }
+    last = ending_of(failed(), TWICE, 1)
+    assert last == Ending("failed", error=ending.error, reason="shop.Declined: no money")
+    assert ending_of(Outcome.timed_out(3), TWICE, 1).status == "timeout"
+    assert ending_of(Outcome.timed_out(3), TWICE, 0).status == "requested"
+
+
+def test_the_delay_is_that_of_the_next_attempt_and_drawn_by_chance() -> None:
+    growing = RetryPolicy(max_attempts=9, initial_delay=1, max_delay=1000, backoff="linear", jitter=0)
+    assert [ending_of(failed(), growing, failures).delay for failures in (0, 1, 2)] == [1.0, 2.0, 3.0]
+    spread = RetryPolicy(max_attempts=9, initial_delay=100, max_delay=100, jitter=1)
+    drawn = {ending_of(failed(), spread, 0).delay or 0.0 for _ in range(20)}
+    assert len(drawn) > 1
+    assert all(0 <= delay <= 100 for delay in drawn)
+
+
+@pytest.mark.parametrize(
+    ("says", "policy", "status"),
+    [
+        (None, TWICE, "requested"),
+        (None, RetryPolicy(max_attempts=2, never_on=("Declined",)), "failed"),
+        (False, TWICE, "failed"),
+        (True, RetryPolicy(max_attempts=2, never_on=("Declined",)), "requested"),
+        (True, RetryPolicy(max_attempts=1), "failed"),
+    ],
+)
+def test_the_action_knows_better_than_its_policy_whether_to_try_again_but_not_how_often(
+    says: bool | None, policy: RetryPolicy, status: str
+) -> None:
+    assert ending_of(failed(retryable=says), policy, 0).status == status
+
+
+def test_an_action_may_say_when_and_a_long_reason_is_cut() -> None:
+    assert ending_of(failed(retry_after=0.0), TWICE, 0).delay == 0.0
+    assert ending_of(failed(retry_after=99.0), TWICE, 0).delay == 99.0
+    wordy = Outcome("failed", error=TaskError("E", "x" * 1000))
+    assert ending_of(wordy, TWICE, 1).reason == "E: " + "x" * 197
+
+
+@pytest.mark.parametrize("why", [None, "it was cut off"])
+def test_what_a_worker_gives_up_is_no_failure_unless_it_must_not_run_twice(why: str | None) -> None:
+    said = why or "its worker stopped before it had ended"
+    assert ending_of_unfinished(Recovery(), why) == Ending(
+        "requested", delay=None, reason=f"handed back: {said}"
+    )
+    ending = ending_of_unfinished(Recovery(on_worker_loss="fail"), why)
+    assert (ending.status, ending.reason, ending.delay) == ("failed", said, 0.0)
+    assert json.loads(ending.error or "") == {"type": "WorkerLost", "message": said}

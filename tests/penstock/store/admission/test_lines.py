@@ -11,6 +11,10 @@ from tests.penstock.store.admission.desk import Desk
 
 FIVE = Limit(5, ref="shop.five", scope="shop")
 ONE = Limit(1, ref="shop.one", scope="shop")
+RECOVERY = """
+insert into payload (execution_id, params, options) values ($1, '{}', jsonb_build_object('recovery', $2::text::jsonb))
+on conflict (execution_id) do update set options = excluded.options
+"""
 
 
 async def test_as_many_start_as_the_limit_allows_and_the_others_wait(desk: Desk) -> None:
@@ -116,14 +120,19 @@ async def test_a_queued_execution_that_expires_leaves_the_line(desk: Desk) -> No
     await desk.sound()
 
 
-async def test_a_lost_worker_leaves_its_slots_to_others(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("recovery", "becomes"),
+    [("{}", "requested"), ('{"on_worker_loss": "fail"}', "failed"), ('{"max_recoveries": 0}', "abandoned")],
+)
+async def test_a_lost_worker_leaves_its_slots_to_others(desk: Desk, recovery: str, becomes: str) -> None:
     await desk.open(ONE)
     ids = await desk.start(2)
     await desk.claim(ids[:1])
+    await desk.session.fetch(RECOVERY, ids[0], recovery)
     await desk.session.fetch(
         "select * from recover_executions($1, $2::uuid[], 'worker x was lost')", desk.worker, ids[:1]
     )
-    assert await desk.statuses(ids) == ["requested", "scheduled"]
+    assert await desk.statuses(ids) == [becomes, "scheduled"]
     await desk.sound()
 
 

@@ -1,0 +1,111 @@
+"""Mutants of the Python that decides: mutmut makes them, in a copy of the sources, and runs the tests that pass them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.chaos.mutations import LEFT_OUT
+from tests.crash.processes import ROOT
+from tests.mutation.postgres import migrated
+from tests.mutation.verdicts import KILLED, SURVIVED, Verdict, read, write
+
+COPY = ROOT / "build/mutation"
+"""What mutmut measured is kept here, until a source changes."""
+METAS = "mutants/src/penstock/**/*.meta"
+CONFIGURATION = Path(__file__).with_name("mutmut.toml")
+LANES = "2"
+STATES = {0: SURVIVED, 33: SURVIVED, None: ""}
+"""By mutmut's exit codes: 33 is a function that no test passes. Every other end is a test that failed, or a hang."""
+
+
+def run(only: Sequence[str]) -> list[str]:
+    """Judge the mutants of these modules (`engine`, `engine.joins`), or of all that `mutmut.toml` names, or again those that
+    lived (`survivors`); and write the verdicts. Returns the parts of which there are verdicts now."""
+    names = survivors() if only == ("survivors",) else [f"penstock.{name}*" for name in only]
+    stage()
+    with migrated():
+        subprocess.run(
+            [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", LANES, *names],
+            cwd=COPY,
+            env={**os.environ, "PYTHONPATH": str(COPY / "services")},
+            check=False,
+        )
+    return collect()
+
+
+def survivors() -> list[str]:
+    """By mutmut's names."""
+    return [
+        name
+        for meta in sorted(COPY.glob(METAS))
+        for name, code in json.loads(meta.read_text())["exit_code_by_key"].items()
+        if STATES.get(code) == SURVIVED
+    ]
+
+
+def stage() -> None:
+    """Copy the sources to where mutmut looks for them: it knows packages below `src`."""
+    for old in COPY.glob("*"):
+        if old.name == "mutants":
+            continue
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+    shutil.copytree(ROOT, COPY, ignore=LEFT_OUT, dirs_exist_ok=True)
+    shutil.move(COPY / "common", COPY / "src")
+    with (COPY / "pyproject.toml").open("a") as file:
+        file.write("\n" + CONFIGURATION.read_text())
+
+
+def collect() -> list[str]:
+    """Write down what mutmut found so far, by the rooms of the modules."""
+    found: dict[str, dict[str, Verdict]] = {}
+    for meta in sorted(COPY.glob(METAS)):
+        module = meta.relative_to(COPY / "mutants/src/penstock").with_suffix("").with_suffix("")
+        judged = {
+            name: STATES.get(code, KILLED)
+            for name, code in json.loads(meta.read_text())["exit_code_by_key"].items()
+        }
+        if any(judged.values()):
+            part = found.setdefault(f"python.{module.parts[0]}", {})
+            part |= {said: Verdict(judged[name]) for name, said in _said(meta, list(judged)) if judged[name]}
+    for name, verdicts in found.items():
+        modules = {said.partition(":")[0].rpartition(".")[0] for said in verdicts}
+        others = {
+            said: one
+            for said, one in read(name).items()
+            if said.partition(":")[0].rpartition(".")[0] not in modules
+        }
+        write(name, others | verdicts)
+    return sorted(found)
+
+
+def _said(meta: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What each mutant changes, which holds for as long as the line says the same: mutmut numbers them."""
+    source = meta.with_suffix("").read_text().splitlines()
+    spans = json.loads(meta.with_suffix(".spans").read_text())["spans"]
+    again: Counter[str] = Counter()
+    for name in names:
+        module, _, function = name.rpartition(".")
+        first, last = spans[function]
+        begin, end = spans[function.partition("__mutmut_")[0] + "__mutmut_orig"]
+        old, new = source[begin - 1 : end], source[first - 1 : last]
+        plain = function.partition("__mutmut_")[0].removeprefix("x_").removeprefix("xǁ").replace("ǁ", ".")
+        said = f"{module.removeprefix('penstock.')}.{plain}: {_difference(old, new)}"
+        again[said] += 1
+        yield name, said if again[said] == 1 else f"{said} ({again[said]})"
+
+
+def _difference(old: list[str], new: list[str]) -> str:
+    """What stands in place of what, without the lines that both begin and end with. The first line has the names."""
+    old, new = [line.strip() for line in old], [line.strip() for line in new]
+    while old and new and (old[0] == new[0] or "__mutmut_" in new[0]):
+        old, new = old[1:], new[1:]
+    while old and new and old[-1] == new[-1]:
+        old, new = old[:-1], new[:-1]
+    return f"`{' '.join(old)}` became `{' '.join(new)}`"

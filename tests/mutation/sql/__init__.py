@@ -1,0 +1,1 @@
+"""Mutants of the functions of the database."""

@@ -1,0 +1,80 @@
+"""Which functions each test calls, kept in a file: measured once, and again when tests were added or took another way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutation.postgres import count_all_calls, migrated
+
+FILE = Path(__file__).with_name("calls.tsv")
+"""Seconds, test, and the functions that it calls, by their place in the first line."""
+TESTS = (
+    *("tests/penstock/store", "tests/penstock_executor", "tests/penstock_worker", "tests/penstock/operate"),
+    *(
+        "tests/penstock/client",
+        "tests/penstock/messaging",
+        "tests/penstock/cli",
+        "tests/penstock/test_moves.py",
+    ),
+    *("tests/interleavings", "tests/flows", "tests/security"),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A test: which functions it calls, and how long it takes."""
+
+    test: str
+    seconds: float
+    calls: frozenset[str]
+
+
+def measure(tests: Sequence[str]) -> None:
+    """Run these tests, or all that may call a function, and write down what they call."""
+    with migrated() as home, tempfile.TemporaryDirectory() as folder:
+        asyncio.run(count_all_calls(home))
+        found = Path(folder) / "calls"
+        found.touch()
+        command = [sys.executable, "-m", "pytest", "-p", "tests.mutation.sql.calls", *(tests or TESTS)]
+        subprocess.run(
+            [*command, "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"],
+            env={**os.environ, "PENSTOCK_TEST_CALLS": str(found)},
+            check=False,
+        )
+        lines = [json.loads(line) for line in found.read_text().splitlines()]
+    known = {one.test: one for one in read()}
+    known |= {
+        line["test"]: Measured(line["test"], line["seconds"], frozenset(line["calls"]))
+        for line in lines
+        if line["calls"]
+    }
+    write(known.values())
+
+
+def read() -> list[Measured]:
+    if not FILE.exists():
+        return []
+    first, *lines = FILE.read_text().splitlines()
+    names = first.split()
+    return [
+        Measured(test, float(seconds), frozenset(names[int(place)] for place in places.split()))
+        for seconds, test, places in (line.split("\t") for line in lines)
+    ]
+
+
+def write(measured: Iterable[Measured]) -> None:
+    tests = sorted(measured, key=lambda one: one.test)
+    names = sorted(set[str]().union(*(one.calls for one in tests)))
+    place = {name: str(n) for n, name in enumerate(names)}
+    lines = [
+        f"{one.seconds}\t{one.test}\t{' '.join(place[name] for name in sorted(one.calls))}" for one in tests
+    ]
+    FILE.write_text("\n".join([" ".join(names), *lines, ""]))

@@ -1,0 +1,269 @@
+"""What is done to a function of the database: each operator gives faults that somebody could make in it."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tests.mutation.sql.tokens import Token, scan, split, statements, tokens
+
+CONDITIONS = {"where", "on", "having", "if", "elsif", "when", "while", "return"}
+ENDS = frozenset(
+    (
+        *(
+            "then",
+            "group",
+            "order",
+            "limit",
+            "returning",
+            "for",
+            "union",
+            "except",
+            "loop",
+            ";",
+            "window",
+            "offset",
+        ),
+        *(
+            "having",
+            "where",
+            "join",
+            "left",
+            "cross",
+            "inner",
+            "else",
+            "when",
+            "on",
+            "into",
+            "from",
+            "as",
+            ",",
+            "fetch",
+        ),
+        "end",
+    )
+)
+NO_CONDITION = {",", "select", "update", "insert", "delete", "values", "where"}
+SHIFTED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+REVERSED = {"<": ">", "<=": ">", ">": "<", ">=": "<"}
+TURNED = {"least": "greatest", "greatest": "least", "true": "false", "false": "true"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`function` with what stands from `start` to `end` replaced. `what` tells it from the function's others for as long as
+    that place says the same."""
+
+    function: str
+    kind: str
+    what: str
+    start: int
+    end: int
+    new: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.function}: {self.what}"
+
+    def applied(self, source: str) -> str:
+        return source[: self.start] + self.new + source[self.end :]
+
+
+class Body:
+    """The source of one function, and its words."""
+
+    def __init__(self, function: str, source: str) -> None:
+        self.function, self.source, self.words = function, source, tokens(source)
+
+    def text(self, begin: int, end: int) -> str:
+        return self.source[self.words[begin].start : self.words[end - 1].end]
+
+    def short(self, begin: int, end: int) -> str:
+        text = " ".join(word for word in self.text(begin, end).split())
+        return text if len(text) <= 100 else f"{text[:70]} ... {text[-25:]}"
+
+    def replaced(self, kind: str, what: str, begin: int, end: int, new: str) -> Mutant:
+        return Mutant(self.function, kind, what, self.words[begin].start, self.words[end - 1].end, new)
+
+    def dropped(self, kind: str, begin: int, end: int, new: str = "") -> Mutant:
+        return self.replaced(kind, f"without `{self.short(begin, end)}`", begin, end, new)
+
+    def conditions(self) -> Iterator[tuple[int, int, str]]:
+        """What decides: from where to where, and the word before it."""
+        for index, word in enumerate(self.words):
+            before, after = self._around(index)
+            if word.text in CONDITIONS:
+                if before == "end" or after == "conflict" or after in ("query", ";", "next"):
+                    continue
+                end = scan(self.words, index + 1, ENDS)
+            elif word.text == "(":
+                end = scan(self.words, index + 1, frozenset())
+                inner = {w.text for w in self.words[index + 1 : end] if w.depth == word.depth + 1}
+                if {"and", "or"}.isdisjoint(inner) or not NO_CONDITION.isdisjoint(inner):
+                    continue
+            else:
+                continue
+            if end > index + 1:
+                yield index + 1, end, word.text
+
+    def _around(self, index: int) -> tuple[str, str]:
+        before = self.words[index - 1].text if index else ""
+        after = self.words[index + 1].text if index + 1 < len(self.words) else ""
+        return before, after
+
+
+def clauses(body: Body) -> Iterator[Mutant]:
+    """A condition without one of its clauses, or not asked at all."""
+    for begin, end, word in body.conditions():
+        groups = split(body.words, begin, end, "or")
+        for n, (first, last) in enumerate(groups):
+            if len(groups) > 1:
+                yield _without(body, "or", groups, n)
+            parts = split(body.words, first, last, "and")
+            if len(parts) > 1:
+                for m in range(len(parts)):
+                    yield _without(body, "and", parts, m)
+        if (
+            len(groups) == 1
+            and len(split(body.words, begin, end, "and")) == 1
+            and word in ("where", "having")
+        ):
+            yield body.dropped("clause", begin, end, "true")
+
+
+def _without(body: Body, by: str, parts: list[tuple[int, int]], n: int) -> Mutant:
+    begin, end = parts[n]
+    what = f"without `{by} {body.short(begin, end)}`"
+    if n:
+        return body.replaced("clause", what, begin - 1, end, "")
+    return body.replaced("clause", what, begin, end + 1, "")
+
+
+def negations(body: Body) -> Iterator[Mutant]:
+    done = set()
+    for begin, end, word in body.conditions():
+        if word in ("if", "elsif", "when", "while"):
+            condition = body.text(begin, end)
+            last = [one.text for one in body.words[end - 3 : end]]
+            if last == ["is", "not", "null"] and end - begin < 7:
+                done.add(end - 2)
+            yield body.replaced(
+                "negate", f"not `{word} {body.short(begin, end)}`", begin, end, f"not ({condition})"
+            )
+    for n, said in enumerate(body.words[:-1]):
+        after = body.words[n + 1].text
+        if (said.text == "not" and after in ("exists", "like")) or (said.text == "is" and after == "not"):
+            at = n if said.text == "not" else n + 1
+            if at in done:
+                continue
+            place = body.short(max(at - 3, 0), min(at + 6, len(body.words)))
+            yield body.replaced("negate", f"no `not` in `{place}`", at, at + 1, "")
+
+
+def comparisons(body: Body) -> Iterator[Mutant]:
+    """The bound itself on the other side; instants, of which no two are the same, the other way round."""
+    for n, word in enumerate(body.words):
+        if word.text in SHIFTED:
+            place = body.short(max(n - 4, 0), min(n + 4, len(body.words)))
+            instants = "clock_timestamp" in {near.text for near in body.words[max(n - 3, 0) : n + 2]}
+            new = (REVERSED if instants else SHIFTED)[word.text]
+            yield body.replaced("compare", f"`{new}` in `{place}`", n, n + 1, new)
+        elif word.text in TURNED:
+            place = body.short(max(n - 2, 0), min(n + 6, len(body.words)))
+            yield body.replaced("turn", f"`{TURNED[word.text]}` in `{place}`", n, n + 1, TURNED[word.text])
+
+
+def locks(body: Body) -> Iterator[Mutant]:
+    """Rows that are read without their lock, and rows that somebody holds, waited for."""
+    for n, word in enumerate(body.words[:-2]):
+        said = [later.text for later in body.words[n : n + 4]]
+        if word.text == "for" and (said[1] in ("update", "share") or said[1:4] == ["no", "key", "update"]):
+            yield body.dropped("lock", n, scan(body.words, n + 1, frozenset({";", "loop", "order"})))
+        if said[:2] == ["skip", "locked"]:
+            place = body.short(max(n - 6, 0), n + 2)
+            yield body.replaced("lock", f"waits in `{place}`", n, n + 2, "")
+
+
+def conflicts(body: Body) -> Iterator[Mutant]:
+    """A second row is an error, or changes nothing where it should replace the first."""
+    for n, word in enumerate(body.words[:-1]):
+        if word.text == "on" and body.words[n + 1].text == "conflict":
+            end = scan(body.words, n, frozenset({";", "returning"}))
+            yield body.dropped("conflict", n, end)
+            do = scan(body.words, n, frozenset({"do"}))
+            if body.words[do + 1].text == "update":
+                yield body.replaced("conflict", f"nothing in `{body.short(n, end)}`", do + 1, end, "nothing")
+
+
+def orders(body: Body) -> Iterator[Mutant]:
+    """Locks in any order, whatever comes first, and all instead of some. An order that decides nothing of that is left alone: of
+    an array, or of rows that nobody waits for."""
+    stops = frozenset(["limit", "for", ";", "loop", "offset", "rows", "range", "union", "on"])
+    for n, word in enumerate(body.words[:-1]):
+        if word.text == "order" and body.words[n + 1].text == "by":
+            end = scan(body.words, n + 1, stops)
+            rest = [later.text for later in body.words[end : scan(body.words, end, frozenset({";", "loop"}))]]
+            if rest and (rest[0] == "limit" or (rest[0] == "for" and "skip" not in rest)):
+                yield body.dropped("order", n, end)
+        elif word.text == "limit" and body.words[n + 1].text != "(":
+            yield body.dropped("order", n, scan(body.words, n + 1, stops | {"returning"}))
+
+
+def elements(body: Body) -> Iterator[Mutant]:
+    """A list without one of its words, a number that is another, a default that is forgotten."""
+    for n, word in enumerate(body.words[:-1]):
+        if body.words[n + 1].text in ("(", "[") and word.text in ("in", "array", "coalesce"):
+            end = scan(body.words, n + 2, frozenset())
+            parts = split(body.words, n + 2, end, ",") if end > n + 2 else []
+            quoted = all(body.words[first].text.startswith("'") for first, _ in parts)
+            for m, (first, last) in enumerate(parts):
+                if (
+                    len(parts) < 2
+                    or (word.text != "coalesce" and not quoted)
+                    or (word.text == "coalesce" and not m)
+                ):
+                    continue
+                what = f"no {body.short(first, last)} in `{body.short(n, end + 1)}`"
+                yield replace(_without(body, ",", parts, m), kind="element", what=what)
+        elif word.text in ("filter",) and body.words[n + 1].text == "(":
+            end = scan(body.words, n + 2, frozenset())
+            yield body.dropped("element", n, end + 1)
+
+
+def steps(body: Body) -> Iterator[Mutant]:
+    """A statement that is left out, and two in the other order."""
+    for run in statements(body.words):
+        for begin, end in run:
+            yield body.dropped("statement", begin, end, "null;")
+        for (first, middle), (second, last) in itertools.pairwise(run):
+            if _touches(body.words[first:middle]) and _touches(body.words[second:last]):
+                what = f"`{body.short(second, last)}` before `{body.short(first, middle)}`"
+                new = f"{body.text(second, last)} {body.text(first, middle)}"
+                yield body.replaced("swap", what, first, last, new)
+
+
+def _touches(words: list[Token]) -> bool:
+    """Whether a statement reads, writes or locks anything."""
+    return words[0].text in ("perform", "insert", "update", "delete", "with", "select") or any(
+        word.text in ("select", "||") for word in words
+    )
+
+
+OPERATORS = (clauses, negations, comparisons, locks, conflicts, orders, elements, steps)
+
+
+def mutants(function: str, source: str) -> list[Mutant]:
+    """All of them, in the order of the source. Two of the same words are told apart by a number."""
+    body = Body(function, source)
+    unique = {
+        (mutant.start, mutant.end, mutant.new): mutant for operator in OPERATORS for mutant in operator(body)
+    }
+    said: Counter[str] = Counter()
+    found = []
+    for mutant in sorted(unique.values(), key=lambda one: (one.start, one.end, one.what)):
+        said[mutant.what] += 1
+        again = said[mutant.what]
+        found.append(mutant if again == 1 else replace(mutant, what=f"{mutant.what} ({again})"))
+    return found

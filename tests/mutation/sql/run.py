@@ -1,0 +1,183 @@
+"""Runs the mutants of the functions: one PostgreSQL, this process with all tests imported, a fork of it for each mutant."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from penstock.store import functions
+from tests.mutation.postgres import Migrated, migrated
+from tests.mutation.sql import measure, trial
+from tests.mutation.sql.measure import Measured
+from tests.mutation.sql.operators import Mutant, mutants
+from tests.mutation.verdicts import KILLED, SURVIVED, Verdict, read, write
+
+LANES = 2
+SECONDS = 15.0
+"""Of tests, by the time that they took: how long a mutant is looked at before it counts as survived, unless `seconds=` says
+otherwise. The verdict says how many of the tests that call the function that were."""
+PATIENCE = 60.0
+RACES = ("tests/interleavings/", "race")
+"""Which tests can see what a lock is for; they come first there."""
+
+
+@dataclass
+class Killers:
+    """Which tests to try on a function."""
+
+    tests: Sequence[Measured]
+    seconds: float
+    found: Counter[str] = field(default_factory=Counter)
+
+    def of(self, mutant: Mutant, before: str) -> list[Measured]:
+        """As many as there is time for: the one that found this mutant before, those that found others of the function, those
+        that are named after what it does, and then the quickest of each file in turn, since tests of a file are alike."""
+        calling = sorted(
+            (one for one in self.tests if mutant.function in one.calls), key=lambda one: one.seconds
+        )
+        races = mutant.kind in ("lock", "swap", "order")
+        words = [word[:5] for word in mutant.function.split("_") if word != "executions"]
+        of_file: Counter[str] = Counter()
+
+        def place(one: Measured) -> tuple[bool, bool, int, int]:
+            file = one.test.partition("::")[0]
+            of_file[file] += 1
+            named = sum(word in one.test for word in words)
+            race = races and any(word in one.test for word in RACES)
+            return (one.test != before, not race, -self.found[one.test], of_file[file] - 2 * named)
+
+        chosen: list[Measured] = []
+        left = self.seconds
+        for _, one in sorted(((place(one), one) for one in calling), key=lambda pair: pair[0]):
+            if one.seconds <= left:
+                chosen.append(one)
+                left -= one.seconds
+        return chosen or calling[:1]
+
+
+@dataclass
+class Fork:
+    mutant: Mutant
+    pid: int
+    answer: int
+    until: float
+    tests: int
+
+    def ended(self) -> Verdict | None:
+        pid, _ = os.waitpid(self.pid, os.WNOHANG)
+        if not pid and time.monotonic() < self.until:
+            return None
+        if not pid:
+            os.killpg(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            return Verdict(KILLED, "it stood still")
+        with os.fdopen(self.answer, "rb") as answer:
+            said = answer.read()
+        if not said:
+            raise RuntimeError(f"no verdict on {self.mutant.name}")
+        verdict = pickle.loads(said)
+        assert isinstance(verdict, Verdict)
+        return verdict
+
+
+def fork(mutant: Mutant, source: str, tests: Sequence[Measured], home: Migrated) -> Fork:
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(writing)
+        until = time.monotonic() + PATIENCE + 4 * sum(one.seconds for one in tests)
+        return Fork(mutant, pid, reading, until, len(tests))
+    try:
+        os.setsid()
+        verdict = trial.tried(home, mutant.function, mutant.applied(source), [one.test for one in tests])
+        os.write(writing, pickle.dumps(verdict))
+    except BaseException as error:
+        print(f"{mutant.name}: {error}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(0)
+
+
+def judged(
+    todo: Sequence[tuple[Mutant, str]], killers: Killers, before: Mapping[str, str], home: Migrated
+) -> Iterator[tuple[Mutant, Verdict]]:
+    """A verdict on each, as they come. What no test calls survives."""
+    waiting, running = list(todo), list[Fork]()
+    while waiting or running:
+        while waiting and len(running) < LANES:
+            mutant, source = waiting.pop(0)
+            tests = killers.of(mutant, before.get(mutant.name, ""))
+            if not tests:
+                yield mutant, Verdict(SURVIVED, "no test calls it")
+                continue
+            running.append(fork(mutant, source, tests, home))
+        for one in list(running):
+            if verdict := one.ended():
+                running.remove(one)
+                if verdict.verdict == SURVIVED:
+                    calling = sum(one.mutant.function in test.calls for test in killers.tests)
+                    verdict = Verdict(SURVIVED, f"{one.tests} of {calling} tests were run")
+                killers.found[verdict.by] += verdict.verdict == KILLED
+                yield one.mutant, verdict
+        time.sleep(0.02)
+
+
+def warm(tests: Sequence[str]) -> None:
+    """Import every test here, so that no fork has to."""
+    files = sorted({test.partition("::")[0] for test in tests})
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    saved = os.dup(1)
+    os.dup2(devnull, 1)
+    try:
+        pytest.main(["--collect-only", "-qqq", *trial.OPTIONS, *files])
+    finally:
+        os.dup2(saved, 1)
+
+
+def run(given: Sequence[str]) -> list[str]:
+    """Judge the mutants of these subjects or functions, or of all, and write the verdicts as they come. `survivors`: only those
+    that lived, or were not judged yet; `seconds=60`: of tests for each. Returns the parts of which there are verdicts now."""
+    only = [one for one in given if one != "survivors" and not one.startswith("seconds=")]
+    [seconds] = [float(one.partition("=")[2]) for one in given if one.startswith("seconds=")] or [SECONDS]
+    paths = [
+        path
+        for path in sorted((functions.folder() / "functions").rglob("*.sql"))
+        if not only or path.stem in only or path.parent.name in only
+    ]
+    tests = measure.read()
+    warm([one.test for one in tests])
+    with migrated() as home:
+        for path in paths:
+            one_function(path, Killers(tests, seconds), home, again="survivors" not in given)
+    return sorted({part_of(path) for path in paths})
+
+
+def part_of(path: Path) -> str:
+    return f"sql.{path.parent.name}"
+
+
+def one_function(path: Path, killers: Killers, home: Migrated, *, again: bool) -> None:
+    source, before = path.read_text(), read(part_of(path))
+    made = mutants(path.stem, source)
+    others = {name: one for name, one in before.items() if not name.startswith(f"{path.stem}: ")}
+    dead = {
+        one.name: before[one.name]
+        for one in made
+        if one.name in before and before[one.name].verdict != SURVIVED
+    }
+    verdicts = {} if again else dead
+    todo = [(one, source) for one in made if one.name not in verdicts]
+    begun = time.monotonic()
+    for mutant, verdict in judged(todo, killers, {name: one.by for name, one in dead.items()}, home):
+        verdicts[mutant.name] = verdict
+        write(part_of(path), others | {one.name: verdicts[one.name] for one in made if one.name in verdicts})
+    count = Counter(one.verdict for one in verdicts.values())
+    print(f"{path.stem}: {dict(count)} in {time.monotonic() - begun:.0f} s", flush=True)

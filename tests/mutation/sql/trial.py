@@ -1,0 +1,109 @@
+"""One mutant: a copy of the migrated database with it, and the tests that call the function, until one fails."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+
+import asyncpg
+import pytest
+
+from tests.mutation.postgres import Migrated
+from tests.mutation.verdicts import KILLED, REFUSED, SURVIVED, Verdict
+from tests.servers import databases
+from tests.servers.postgres import NativePostgres, Postgres
+
+OPTIONS = (
+    *("-x", "-q", "--tb=no", "--timeout=90", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
+)
+VALID = """
+select case when l.lanname = 'sql' then fmgr_sql_validator(p.oid) else plpgsql_validator(p.oid) end
+from pg_proc p join pg_language l on l.oid = p.prolang
+where p.pronamespace = current_schema()::regnamespace and p.proname = $1
+"""
+KEPT = "select proconfig from pg_proc where pronamespace = current_schema()::regnamespace and proname = $1"
+
+
+class Trial:
+    """What pytest is told, and what it tells: tests run in the order given, and in a database that has the mutant."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self._order = {test: n for n, test in enumerate(tests)}
+        self.databases: set[str] = set()
+        self.failed = ""
+        self.passed: list[str] = []
+        self._create = databases.create
+        databases.create = self.create
+
+    async def create(self, server: Postgres, name: str, *, template: str = "template1") -> str:
+        self.databases.add(name)
+        return await self._create(server, name, template=template)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
+        yield
+        items.sort(key=lambda item: self._order[item.nodeid])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self.failed:
+            self.failed = report.nodeid
+        elif report.when == "teardown":
+            self.passed.append(report.nodeid)
+
+
+def run(tests: Sequence[str], template: str, *, options: Sequence[str] = OPTIONS) -> Trial:
+    """Run these tests in this process, in databases that are copies of `template`."""
+    os.environ["PENSTOCK_TEST_TEMPLATE"] = template
+    trial = Trial(tests)
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        code = pytest.main([*options, *tests], plugins=[trial])
+    if code not in (0, 1):
+        raise RuntimeError(f"the tests did not run ({code}):\n{said.getvalue()[-3000:]}")
+    return trial
+
+
+async def planted(home: Migrated, name: str, function: str, source: str) -> bool:
+    """Make a copy of the migrated database with this function in it. False where PostgreSQL refuses the function."""
+    connection = await asyncpg.connect(await databases.create(home.server, name, template=home.database))
+    try:
+        settings = await connection.fetchval(KEPT, function) or []
+        await connection.execute(source)
+        await connection.fetch(VALID, function)
+        for setting in settings:
+            await connection.execute(f"alter function {function} set {setting.replace('=', ' = ', 1)}")
+    except asyncpg.PostgresError:
+        return False
+    finally:
+        await connection.close()
+    return True
+
+
+def tried(home: Migrated, function: str, source: str, tests: Sequence[str]) -> Verdict:
+    """What becomes of a mutant."""
+    name = databases.new_name()
+    try:
+        if not asyncio.run(planted(home, name, function, source)):
+            return Verdict(REFUSED)
+        trial = run(tests, name)
+        if not trial.failed:
+            return Verdict(SURVIVED)
+        if makes_no_sense(home.server, trial.databases):
+            return Verdict(REFUSED)
+        return Verdict(KILLED, trial.failed)
+    finally:
+        asyncio.run(databases.drop(home.server, name))
+
+
+def makes_no_sense(server: NativePostgres, used: set[str]) -> bool:
+    """Whether statements in these databases named what is not there, or types that do not fit (class 42 of errors): only
+    where a statement runs does PostgreSQL see that, and any test would."""
+    for line in server.log_lines():
+        database, _, rest = line.partition(" ")
+        if database in used and rest.startswith("42") and "ERROR" in rest:
+            return True
+    return False
