@@ -1,0 +1,265 @@
+"""A1 to A8: claims, limits, workflows, and what is there only once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from uuid import UUID
+
+from tests.parity.host import Host
+from tests.parity.site import Site
+
+
+async def a01_claim_has_one_winner(host: Host) -> str:
+    """Compare-and-swap claim out of `requested` before any side effect, one winner, replica identity recorded."""
+    site = await host.shared()
+    messages = [f"a01-{n}" for n in range(60)]
+    await site.amqp.events("flow.ticked", [{"n": 2 * n} for n in range(60)], messages, app_id="a01")
+    ids = await site.until(lambda: _of_events(site, "a01", 60), "60 executions of 60 events")
+    await site.amqp.envelopes("execution.requested", ids, queue="execution.requested", copies=5)
+    assert Counter(await site.ends(*ids)) == {"completed": 60}
+    await site.until(lambda: _empty(site, "execution.requested"), "the copies to be acknowledged")
+    winners: Counter[str] = Counter()
+    for id in ids:
+        moves = await site.client.history(id)
+        scheduled = [move for move in moves if move.new == "scheduled"]
+        assert len(scheduled) == 1, f"{id} was scheduled {len(scheduled)} times"
+        assert scheduled[0].actor, f"nobody knows who scheduled {id}"
+        winners[scheduled[0].actor.split("/")[0]] += 1
+    between = await site.value("select count(*) from legal_move where 'scheduling' in (old, new)")
+    assert between == 0, "there is a state between requested and scheduled"
+    return (
+        f"60 executions, five copies of each request, three executors: each scheduled once; by {_named(winners)}; "
+        "claim, admission and route are one move, so nothing is left in between to reclaim"
+    )
+
+
+async def a02_limits(host: Host) -> str:
+    """Limits per action and per parameter group, `enqueue` and `cancel` policies, FIFO across replicas, durable rows."""
+    site, client = await host.shared(), (await host.shared()).client
+    # Order is promised among those in line: of several that come at once to a slot that is free, any may have it.
+    heads = [await client.start("flow.turn", {"lane": lane, "seconds": 2}) for lane in ("a02", "a02-rank")]
+    for head in heads:
+        await site.comes_to(head, "running")
+    lane = [await client.start("flow.turn", {"lane": "a02", "n": n}) for n in range(10)]
+    ranked = [await client.start("flow.turn", {"lane": "a02-rank", "n": n}, priority=n) for n in range(4)]
+    other = await client.start("flow.turn", {"lane": "a02-other"})
+    pairs = await client.start_many("flow.pair", [{"n": n} for n in range(8)])
+    refused = await client.start_many("flow.refuse", [{"n": n} for n in range(3)])
+    bounded = [await client.start("flow.bounded", {"n": n}) for n in range(4)]
+    rated = [await client.start("flow.rated", {"n": n}) for n in range(5)]
+    several = [await client.start("flow.twice_limited", {"customer": "x", "order": f"o{n % 2}"}) for n in range(6)]
+    old = await client.start("flow.replace", {"n": 0})
+    await site.comes_to(old, "running")
+    new = await client.start("flow.replace", {"n": 1})
+    assert set(await site.ends(*heads, *lane, other, *pairs, *rated, *several, *ranked)) == {"completed"}
+    await _in_order(site, lane)
+    await _in_order(site, ranked[::-1])
+    over = await site.value(
+        "select count(*) from admission a where held > allowed and not rated and execution_id = any($1)", [*lane, *pairs]
+    )
+    assert over == 0, f"{over} were let in over their limit"
+    assert Counter(await site.ends(*refused)) == {"completed": 1, "cancelled": 2}, "cancel_new did not refuse"
+    assert Counter(await site.ends(*bounded)) == {"completed": 2, "cancelled": 2}, "max_waiting did not refuse"
+    assert await site.ends(old, new) == ["cancelled", "completed"], "cancel_running did not make the old one give way"
+    held = await site.sql("select admitted_at from admission where execution_id = any($1) order by 1", rated)
+    times = [row["admitted_at"].timestamp() for row in held]
+    assert all(b - a >= 2.9 for a, b in zip(times, times[2:], strict=False)), f"a rate of 2/3s let in at {times}"
+    widened = await client.start_many("flow.widened", [{"n": n} for n in range(3)])
+    await site.comes_to(widened[0], "running")
+    await site.command("limit", "set", "flow.widened.all", "2")
+    await site.until(lambda: _running(site, widened, 2), "a raised limit to let one more in")
+    await client.limits.set("flow.widened.all", max=3)
+    await site.until(lambda: _running(site, widened, 3), "a limit raised by the client to let one more in")
+    await site.command("limit", "rm", "flow.widened.all")
+    await client.cancel(*widened)
+    return (
+        "limits per action, per group and several at once; 10 in line began in order on three executors; cancel_new, "
+        "cancel_running, max_waiting, 2/3s and priorities held; one raised live by command and client"
+    )
+
+
+async def a03_every_end_promotes(host: Host) -> str:
+    """Completion on any replica releases the slot and promotes the next in the same transaction; every way of ending does."""
+    site, client = await host.shared(), (await host.shared()).client
+    ways = ["complete", "fail", "timeout", "cancel", "retry", "defer", "ask", "skip-queued"]
+    promoted: dict[str, str] = {}
+
+    async def one(how: str) -> None:
+        lane = f"a03-{how}"
+        seconds = 5.0 if how in ("timeout", "cancel") else 0.3
+        action = "flow.second_time" if how == "retry" else "flow.turn"
+        first = await client.start(action, {"lane": lane, "how": how, "seconds": seconds})
+        await site.until(lambda: site.sql("select 1 from slot where execution_id = $1", first), "the first to have the slot")
+        second, third = [await client.start(action, {"lane": lane, "n": n, "how": "complete"}) for n in (1, 2)]
+        if how == "cancel":
+            await site.comes_to(first, "running")
+            await client.cancel(first)
+        if how == "skip-queued":
+            await client.cancel(second)
+        assert await site.ends(third) == ["completed"]
+        ends = [move for move in await client.history(first) if move.old in ("running", "canceling")]
+        ended = next(move for move in ends if move.new != "canceling")
+        after = third if how == "skip-queued" else second
+        let_in = [move for move in await client.history(after) if move.new in ("scheduled", "running")][0]
+        same = abs((let_in.at - ended.at).total_seconds())
+        assert same < 1, f"after {how} the next one was let in {same:.1f} s later"
+        promoted[how] = ended.new
+
+    await asyncio.gather(*(one(how) for how in ways))
+    ends = ", ".join(f"{how} ({end})" for how, end in sorted(promoted.items()))
+    return f"the next in line was let in by each of these ends of the one before: {ends}"
+
+
+async def a04_queue_statistics(host: Host) -> str:
+    """`queue_stats` as derived telemetry: read when asked, never a row that everybody writes; queue position in `why`."""
+    site, client = await host.shared(), (await host.shared()).client
+    head = await client.start("flow.turn", {"lane": "a04", "seconds": 2.5})
+    await site.comes_to(head, "running")
+    ids = [await client.start("flow.turn", {"lane": "a04"}) for _ in range(5)]
+    for id in ids:
+        await site.comes_to(id, "queued")
+    said, lines = await asyncio.gather(site.command("why", ids[3]), site.command("queues", "--json", "--limit", 1000))
+    mine = [line for line in lines.lines if line["kind"] == "line" and "a04" in str(line["group_value"])]
+    assert mine, f"`penstock queues` does not show the line: {lines.out[-600:]}"
+    assert mine[0]["held"] == 1, f"`penstock queues` says that {mine[0]['held']} hold a slot"
+    routes = [line for line in lines.lines if line["kind"] == "route" and line["queue"].endswith("default")]
+    assert routes, f"`penstock queues` does not show the route default: {lines.out[:200]}"
+    assert "4th in line" in said.out, f"`why` does not say where it stands: {said.out}"
+    stats = await site.value("select count(*) from pg_class where relkind = 'r' and relname like '%stat%' and relnamespace = 'public'::regnamespace")
+    assert stats == 0, "there is a table of statistics"
+    return f"`queues`: {mine[0]['held']} holds, {mine[0]['waiting']} wait; `why`: {said.out.strip()[:120]}"
+
+
+async def a05_workflow_start_is_idempotent(host: Host) -> str:
+    """Workflow start idempotent, one state row per execution."""
+    site, client = await host.shared(), (await host.shared()).client
+    starts = await asyncio.gather(*(client.start("flow.fan", {"items": [1, 2]}, key="a05") for _ in range(20)))
+    [id] = set(starts)
+    await site.amqp.envelopes("execution.requested", [id], queue="execution.requested")
+    await site.amqp.envelopes("workflow.started", [id], queue="workflow.started")
+    assert await site.ends(id) == ["completed"]
+    await site.amqp.envelopes("workflow.started", [id], queue="workflow.started")
+    await site.until(lambda: _empty(site, "workflow.started"), "the copies to be acknowledged")
+    rows = await site.value("select count(*) from workflow where execution_id = $1", id)
+    children = await site.value("select count(*) from execution where parent = $1", id)
+    assert (rows, children) == (1, 3), f"{rows} state rows and {children} children"
+    said = await site.refused("insert into workflow select * from workflow where execution_id = $1", id)
+    return f"20 starts with one key and copies of both messages: one execution, one state row, three children; a second row: {said}"
+
+
+async def a06_workflow_has_one_mutator(host: Host) -> str:
+    """Workflow advance under a per-workflow lock in one transaction; children published after commit; a batch advances once."""
+    site, client = await host.shared(), (await host.shared()).client
+    id = await client.start("flow.fan", {"items": list(range(60))})
+    done: set[UUID] = set()
+    while await site.status(id) not in ("completed", "failed"):
+        ended = await site.sql("select id from execution where parent = $1 and status = 'completed'", id)
+        fresh = [row["id"] for row in ended if row["id"] not in done]
+        if fresh:
+            await site.amqp.envelopes("execution.completed", fresh, queue="execution.completed", copies=2)
+        done.update(fresh)
+        await asyncio.sleep(0.02)
+    counted = await site.sql("select task, count(*), count(distinct item) items from execution where parent = $1 group by 1", id)
+    found = {row["task"]: (row["count"], row["items"]) for row in counted}
+    assert sorted(found.values()) == [(1, 1), (60, 60)], f"children: {found}"
+    assert await client.result(id) == {"grown": list(range(1, 61)), "joined": 1}
+    held = await _held_back(site)
+    return f"60 ends told three times each to three executors: one join, 60 items; {held}"
+
+
+async def a07_children_are_deduplicated(host: Host) -> str:
+    """Child dispatch deduped on (workflow, task, item index)."""
+    site, client = await host.shared(), (await host.shared()).client
+    id = await client.start("flow.fan", {"items": [5, 5, 5]})
+    await site.amqp.envelopes("workflow.started", [id], queue="workflow.started", copies=10)
+    assert await site.ends(id) == ["completed"]
+    rows = await site.sql("select task, item from execution where parent = $1 order by 1, 2", id)
+    assert [row["item"] for row in rows if row["item"] >= 0] == [0, 1, 2], f"items: {rows}"
+    said = await site.refused(
+        "insert into execution (id, status, namespace_id, definition_id, parent, task, item) "
+        "select gen_random_uuid(), 'requested', namespace_id, definition_id, parent, task, item from execution where parent = $1",
+        id,
+    )
+    assert said == "UniqueViolationError", f"PostgreSQL refused a second child with {said}"
+    return f"ten copies of the start: items 0, 1, 2 once each; a second child of the same (workflow, task, item): {said}"
+
+
+async def a08_created_once(host: Host) -> str:
+    """Enforcement unique on (rule, event); one execution per enforcement; one inquiry per execution; events deduped."""
+    site, client = await host.shared(), (await host.shared()).client
+    keyed = {await client.publish("flow.ticked", {"n": 1}, key="a08") for _ in range(5)}
+    await site.amqp.events("flow.ticked", [{"n": 3}] * 5, ["a08-m"] * 5, app_id="a08")
+    foreign = await site.until(lambda: _of_events(site, "a08", 2), "two rules to match a foreign event")
+    [event] = keyed
+    await site.amqp.envelopes("event.created", [event], queue="event.created", copies=5)
+    rows = await site.until(
+        lambda: site.sql("select rule, execution_id from enforcement where event_id = $1", event), "enforcements"
+    )
+    await site.ends(*(row["execution_id"] for row in rows))
+    await site.amqp.envelopes("enforcement.created", [r["execution_id"] for r in rows], queue="enforcement.created")
+    await site.until(lambda: _empty(site, "enforcement.created"), "the copies to be acknowledged")
+    assert len(rows) == 2, f"{len(rows)} enforcements of two rules"
+    ran = await site.value("select count(*) from execution where id = any($1)", [r["execution_id"] for r in rows])
+    assert (ran, len(set(foreign))) == (2, 2)
+    events = await site.value("select count(*) from event where source = 'a08'")
+    assert events == 1, f"one message id made {events} events"
+    await client.start("flow.ask", {"question": "a08"}, key="a08-ask")
+    asked = await client.start("flow.ask", {"question": "a08"}, key="a08-ask")
+    await site.comes_to(asked, "waiting")
+    said = {
+        await site.refused("insert into enforcement select * from enforcement where event_id = $1", event),
+        await site.refused("insert into inquiry select * from inquiry where execution_id = $1", asked),
+    }
+    assert said == {"UniqueViolationError"}, f"PostgreSQL said {said}"
+    await client.answer(asked, True, by="row")
+    return "5 x one key, 5 x one message id, 5 copies of each message: one event, one enforcement a rule, one execution each; a second enforcement or inquiry: UniqueViolation"
+
+
+# -- looking ---------------------------------------------------------------------------------------------------------
+
+
+async def _of_events(site: Site, source: str, count: int) -> list[UUID] | None:
+    rows = await site.sql(
+        "select execution_id from enforcement n join event v on v.id = n.event_id "
+        "join execution e on e.id = n.execution_id where v.source = $1",
+        source,
+    )
+    return [row["execution_id"] for row in rows] if len(rows) >= count else None
+
+
+async def _empty(site: Site, queue: str) -> bool:
+    return await site.amqp.depth(queue) == 0
+
+
+async def _running(site: Site, ids: list[UUID], count: int) -> bool:
+    return [await site.status(id) for id in ids].count("running") == count
+
+
+async def _held_back(site: Site) -> str:
+    """While psql holds its row, nothing of a workflow moves on, and every other one does."""
+    id = await site.client.start("flow.two_steps", {"seconds": 1})
+    await site.until(lambda: site.sql("select 1 from execution where parent = $1 and status = 'running'", id), "a step")
+    async with site.holding("select 1 from workflow where execution_id = $1 for update", id):
+        await site.until(
+            lambda: site.sql("select 1 from execution where parent = $1 and status = 'completed'", id), "the step to end"
+        )
+        assert await site.ends(await site.client.start("flow.fan", {"items": [1]})) == ["completed"]
+        children = await site.value("select count(*) from execution where parent = $1", id)
+        assert children == 1, "a workflow went on although somebody else held its row"
+    assert await site.ends(id) == ["completed"]
+    return "one whose row psql held stood still, others went on, and it went on afterwards"
+
+
+async def _in_order(site: Site, ids: list[UUID]) -> None:
+    began = await site.began(ids)
+    let_in = await site.sql("select execution_id from admission where execution_id = any($1) order by seq", ids)
+    admitted = [row["execution_id"] for row in let_in]
+    assert began == ids, (
+        f"{len(ids)} of one lane began in the order {[ids.index(id) for id in began]} "
+        f"and were let in in the order {[ids.index(id) for id in admitted]}"
+    )
+
+
+def _named(winners: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(winners.items()))
