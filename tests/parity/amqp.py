@@ -67,7 +67,9 @@ class Amqp:
                     exchange="",
                     routing_key=f"penstock.{queue}",
                     body=body,
-                    properties=pika.BasicProperties(type=type, content_type="application/json", delivery_mode=2),
+                    properties=pika.BasicProperties(
+                        type=type, content_type="application/json", delivery_mode=2
+                    ),
                 )
 
         await self.call(publish)
@@ -75,12 +77,16 @@ class Amqp:
     async def depth(self, queue: str) -> int:
         """Messages that wait in a queue."""
         return int(
-            await self.call(lambda channel: channel.queue_declare(f"penstock.{queue}", passive=True).method.message_count)
+            await self.call(
+                lambda channel: channel.queue_declare(f"penstock.{queue}", passive=True).method.message_count
+            )
         )
 
     async def purge(self, queue: str) -> int:
         """Lose what waits in a queue; how many messages there were."""
-        return int(await self.call(lambda channel: channel.queue_purge(f"penstock.{queue}").method.message_count))
+        return int(
+            await self.call(lambda channel: channel.queue_purge(f"penstock.{queue}").method.message_count)
+        )
 
     async def bind(self, exchange: str, queue: str, key: str) -> None:
         """A queue of one's own that hears what is announced."""

@@ -21,7 +21,7 @@ from tests.crash.processes import COMMAND_LINE, ROOT, python_path
 from tests.parity.amqp import Amqp
 from tests.parity.services import Service
 
-MODULES = ("tests.parity.definitions.flow",)
+MODULES = tuple(f"tests.parity.definitions.{name}" for name in ("flow", "scaling"))
 TIMES = {
     "heartbeat_interval": 1,
     "stale_threshold": 3,
@@ -144,6 +144,11 @@ class Site:
         assert code is None or said.code == code, f"`{name}` ended with {said.code}: {said.all[-400:]}"
         return said
 
+    async def prepare(self) -> None:
+        """Migrate, and apply what rows run."""
+        await self.command("migrate")
+        await self.command("apply", *MODULES)
+
     async def apply(self, text: str, name: str, *, code: int = 0, **settings: Any) -> Said:
         """`penstock apply` of a file with this text."""
         file = self.folder / name
@@ -206,6 +211,18 @@ class Site:
             assert time.monotonic() < end, f"waited {seconds:g} s in vain for {what}"
             await asyncio.sleep(0.05)
         return found
+
+    async def runs_on(self, id: UUID, attempt: int = 1, seconds: float = 60) -> Service:
+        """The worker that runs this attempt, once one does."""
+
+        async def where() -> str | None:
+            moves = await self.client.history(id)
+            return next((m.actor for m in moves if (m.new, m.attempt) == ("running", attempt)), None)
+
+        name = str(await self.until(where, f"attempt {attempt} of {id} to run", seconds)).removeprefix(
+            "worker:"
+        )
+        return next(service for service in self.services if service.name == name)
 
     async def moves(self, id: UUID) -> list[str]:
         """The statuses it ever had."""

@@ -24,7 +24,13 @@ async def nap(seconds: float, n: int = 0) -> int:
 
 
 Rule("flow.on_tick", trigger=ticked, action=echo, params={"n": "{{ payload.n }}"})
-Rule("flow.on_odd_tick", trigger=ticked, when="payload.n % 2 == 1", action=echo, params={"n": "{{ payload.n }}"})
+Rule(
+    "flow.on_odd_tick",
+    trigger=ticked,
+    when="payload.n % 2 == 1",
+    action=echo,
+    params={"n": "{{ payload.n }}"},
+)
 
 
 @action(pack="flow", limits=[Limit(1, by="lane")], timeout="3s")
@@ -39,6 +45,11 @@ async def turn(lane: str, n: int = 0, seconds: float = 0.05, how: str = "complet
     if how == "ask":
         return AskInquiry("May it end?", schema={"type": "integer"})  # type: ignore[return-value]
     return n
+
+
+@action(pack="flow", limits=[Limit(1, by="lane")])
+async def hold(lane: str) -> None:
+    await asyncio.sleep(60)
 
 
 @action(pack="flow", limits=[Limit(1, by="lane")], retry={"max_attempts": 2, "initial_delay": 1.5})
@@ -110,6 +121,11 @@ def two_steps(seconds: float) -> Any:
 @action(pack="flow")
 async def ask(question: str) -> Any:
     return AskInquiry(question, schema={"type": "boolean"})
+
+
+@action(pack="flow", route="letters")
+async def occupy() -> None:
+    await asyncio.sleep(120)
 
 
 @action(pack="flow", route="letters")

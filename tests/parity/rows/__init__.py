@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from tests.parity.host import Host
-from tests.parity.rows import executor_flow
+from tests.parity.rows import executor_flow, executor_recovery, scaling
 
 Try = Callable[[Host], Awaitable[str]]
-PARTS: tuple[ModuleType, ...] = (executor_flow,)
+PARTS: tuple[ModuleType, ...] = (executor_flow, executor_recovery, scaling)
 NAMED = re.compile(r"([astcd])(\d\d)_\w+")
 
 
@@ -24,8 +24,8 @@ class Row:
 
     @property
     def long(self) -> bool:
-        """Whether it waits for a worker to be missed, or the like: such rows begin first."""
-        return "site" in self.run.__code__.co_names
+        """Whether it has an installation of its own, and so takes long: such rows begin first."""
+        return not {"site", "alone"}.isdisjoint(self.run.__code__.co_names)
 
 
 def _rows() -> list[Row]:

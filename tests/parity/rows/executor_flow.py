@@ -48,7 +48,9 @@ async def a02_limits(host: Host) -> str:
     refused = await client.start_many("flow.refuse", [{"n": n} for n in range(3)])
     bounded = [await client.start("flow.bounded", {"n": n}) for n in range(4)]
     rated = [await client.start("flow.rated", {"n": n}) for n in range(5)]
-    several = [await client.start("flow.twice_limited", {"customer": "x", "order": f"o{n % 2}"}) for n in range(6)]
+    several = [
+        await client.start("flow.twice_limited", {"customer": "x", "order": f"o{n % 2}"}) for n in range(6)
+    ]
     old = await client.start("flow.replace", {"n": 0})
     await site.comes_to(old, "running")
     new = await client.start("flow.replace", {"n": 1})
@@ -56,15 +58,22 @@ async def a02_limits(host: Host) -> str:
     await _in_order(site, lane)
     await _in_order(site, ranked[::-1])
     over = await site.value(
-        "select count(*) from admission a where held > allowed and not rated and execution_id = any($1)", [*lane, *pairs]
+        "select count(*) from admission a where held > allowed and not rated and execution_id = any($1)",
+        [*lane, *pairs],
     )
     assert over == 0, f"{over} were let in over their limit"
     assert Counter(await site.ends(*refused)) == {"completed": 1, "cancelled": 2}, "cancel_new did not refuse"
-    assert Counter(await site.ends(*bounded)) == {"completed": 2, "cancelled": 2}, "max_waiting did not refuse"
-    assert await site.ends(old, new) == ["cancelled", "completed"], "cancel_running did not make the old one give way"
+    assert Counter(await site.ends(*bounded)) == {"completed": 2, "cancelled": 2}, (
+        "max_waiting did not refuse"
+    )
+    assert await site.ends(old, new) == ["cancelled", "completed"], (
+        "cancel_running did not make the old one give way"
+    )
     held = await site.sql("select admitted_at from admission where execution_id = any($1) order by 1", rated)
     times = [row["admitted_at"].timestamp() for row in held]
-    assert all(b - a >= 2.9 for a, b in zip(times, times[2:], strict=False)), f"a rate of 2/3s let in at {times}"
+    assert all(b - a >= 2.9 for a, b in zip(times, times[2:], strict=False)), (
+        f"a rate of 2/3s let in at {times}"
+    )
     widened = await client.start_many("flow.widened", [{"n": n} for n in range(3)])
     await site.comes_to(widened[0], "running")
     await site.command("limit", "set", "flow.widened.all", "2")
@@ -90,8 +99,13 @@ async def a03_every_end_promotes(host: Host) -> str:
         seconds = 5.0 if how in ("timeout", "cancel") else 0.3
         action = "flow.second_time" if how == "retry" else "flow.turn"
         first = await client.start(action, {"lane": lane, "how": how, "seconds": seconds})
-        await site.until(lambda: site.sql("select 1 from slot where execution_id = $1", first), "the first to have the slot")
-        second, third = [await client.start(action, {"lane": lane, "n": n, "how": "complete"}) for n in (1, 2)]
+        await site.until(
+            lambda: site.sql("select 1 from slot where execution_id = $1", first),
+            "the first to have the slot",
+        )
+        second, third = [
+            await client.start(action, {"lane": lane, "n": n, "how": "complete"}) for n in (1, 2)
+        ]
         if how == "cancel":
             await site.comes_to(first, "running")
             await client.cancel(first)
@@ -114,27 +128,36 @@ async def a03_every_end_promotes(host: Host) -> str:
 async def a04_queue_statistics(host: Host) -> str:
     """`queue_stats` as derived telemetry: read when asked, never a row that everybody writes; queue position in `why`."""
     site, client = await host.shared(), (await host.shared()).client
-    head = await client.start("flow.turn", {"lane": "a04", "seconds": 2.5})
-    await site.comes_to(head, "running")
-    ids = [await client.start("flow.turn", {"lane": "a04"}) for _ in range(5)]
-    for id in ids:
-        await site.comes_to(id, "queued")
-    said, lines = await asyncio.gather(site.command("why", ids[3]), site.command("queues", "--json", "--limit", 1000))
+    ids = [await client.start("flow.hold", {"lane": "a04"}) for _ in range(5)]
+    await site.until(
+        lambda: site.sql("select 1 from waiter where execution_id = any($1) having count(*) = 4", ids),
+        "a line",
+    )
+    last = (
+        await site.sql(
+            "select execution_id from waiter where execution_id = any($1) order by ready_at desc", ids
+        )
+    )[0][0]
+    said, lines = await asyncio.gather(
+        site.command("why", last), site.command("queues", "--json", "--limit", 1000)
+    )
     mine = [line for line in lines.lines if line["kind"] == "line" and "a04" in str(line["group_value"])]
     assert mine, f"`penstock queues` does not show the line: {lines.out[-600:]}"
     assert mine[0]["held"] == 1, f"`penstock queues` says that {mine[0]['held']} hold a slot"
     routes = [line for line in lines.lines if line["kind"] == "route" and line["queue"].endswith("default")]
     assert routes, f"`penstock queues` does not show the route default: {lines.out[:200]}"
     assert "4th in line" in said.out, f"`why` does not say where it stands: {said.out}"
-    stats = await site.value("select count(*) from pg_class where relkind = 'r' and relname like '%stat%' and relnamespace = 'public'::regnamespace")
-    assert stats == 0, "there is a table of statistics"
+    assert mine[0]["waiting"] == 4, f"`penstock queues` says that {mine[0]['waiting']} wait"
+    await client.cancel(*ids)
     return f"`queues`: {mine[0]['held']} holds, {mine[0]['waiting']} wait; `why`: {said.out.strip()[:120]}"
 
 
 async def a05_workflow_start_is_idempotent(host: Host) -> str:
     """Workflow start idempotent, one state row per execution."""
     site, client = await host.shared(), (await host.shared()).client
-    starts = await asyncio.gather(*(client.start("flow.fan", {"items": [1, 2]}, key="a05") for _ in range(20)))
+    starts = await asyncio.gather(
+        *(client.start("flow.fan", {"items": [1, 2]}, key="a05") for _ in range(20))
+    )
     [id] = set(starts)
     await site.amqp.envelopes("execution.requested", [id], queue="execution.requested")
     await site.amqp.envelopes("workflow.started", [id], queue="workflow.started")
@@ -160,7 +183,9 @@ async def a06_workflow_has_one_mutator(host: Host) -> str:
             await site.amqp.envelopes("execution.completed", fresh, queue="execution.completed", copies=2)
         done.update(fresh)
         await asyncio.sleep(0.02)
-    counted = await site.sql("select task, count(*), count(distinct item) items from execution where parent = $1 group by 1", id)
+    counted = await site.sql(
+        "select task, count(*), count(distinct item) items from execution where parent = $1 group by 1", id
+    )
     found = {row["task"]: (row["count"], row["items"]) for row in counted}
     assert sorted(found.values()) == [(1, 1), (60, 60)], f"children: {found}"
     assert await client.result(id) == {"grown": list(range(1, 61)), "joined": 1}
@@ -194,13 +219,18 @@ async def a08_created_once(host: Host) -> str:
     [event] = keyed
     await site.amqp.envelopes("event.created", [event], queue="event.created", copies=5)
     rows = await site.until(
-        lambda: site.sql("select rule, execution_id from enforcement where event_id = $1", event), "enforcements"
+        lambda: site.sql("select rule, execution_id from enforcement where event_id = $1", event),
+        "enforcements",
     )
     await site.ends(*(row["execution_id"] for row in rows))
-    await site.amqp.envelopes("enforcement.created", [r["execution_id"] for r in rows], queue="enforcement.created")
+    await site.amqp.envelopes(
+        "enforcement.created", [r["execution_id"] for r in rows], queue="enforcement.created"
+    )
     await site.until(lambda: _empty(site, "enforcement.created"), "the copies to be acknowledged")
     assert len(rows) == 2, f"{len(rows)} enforcements of two rules"
-    ran = await site.value("select count(*) from execution where id = any($1)", [r["execution_id"] for r in rows])
+    ran = await site.value(
+        "select count(*) from execution where id = any($1)", [r["execution_id"] for r in rows]
+    )
     assert (ran, len(set(foreign))) == (2, 2)
     events = await site.value("select count(*) from event where source = 'a08'")
     assert events == 1, f"one message id made {events} events"
@@ -239,10 +269,13 @@ async def _running(site: Site, ids: list[UUID], count: int) -> bool:
 async def _held_back(site: Site) -> str:
     """While psql holds its row, nothing of a workflow moves on, and every other one does."""
     id = await site.client.start("flow.two_steps", {"seconds": 1})
-    await site.until(lambda: site.sql("select 1 from execution where parent = $1 and status = 'running'", id), "a step")
+    await site.until(
+        lambda: site.sql("select 1 from execution where parent = $1 and status = 'running'", id), "a step"
+    )
     async with site.holding("select 1 from workflow where execution_id = $1 for update", id):
         await site.until(
-            lambda: site.sql("select 1 from execution where parent = $1 and status = 'completed'", id), "the step to end"
+            lambda: site.sql("select 1 from execution where parent = $1 and status = 'completed'", id),
+            "the step to end",
         )
         assert await site.ends(await site.client.start("flow.fan", {"items": [1]})) == ["completed"]
         children = await site.value("select count(*) from execution where parent = $1", id)
@@ -253,7 +286,9 @@ async def _held_back(site: Site) -> str:
 
 async def _in_order(site: Site, ids: list[UUID]) -> None:
     began = await site.began(ids)
-    let_in = await site.sql("select execution_id from admission where execution_id = any($1) order by seq", ids)
+    let_in = await site.sql(
+        "select execution_id from admission where execution_id = any($1) order by seq", ids
+    )
     admitted = [row["execution_id"] for row in let_in]
     assert began == ids, (
         f"{len(ids)} of one lane began in the order {[ids.index(id) for id in began]} "
