@@ -21,7 +21,7 @@ from tests.crash.processes import COMMAND_LINE, ROOT, python_path
 from tests.parity.amqp import Amqp
 from tests.parity.services import Service
 
-MODULES = tuple(f"tests.parity.definitions.{name}" for name in ("flow", "scaling"))
+MODULES = tuple(f"tests.parity.definitions.{name}" for name in ("flow", "scaling", "tasks"))
 TIMES = {
     "heartbeat_interval": 1,
     "stale_threshold": 3,
@@ -150,9 +150,12 @@ class Site:
         await self.command("apply", *MODULES)
 
     async def apply(self, text: str, name: str, *, code: int = 0, **settings: Any) -> Said:
-        """`penstock apply` of a file with this text."""
+        """`penstock apply` of a file with this text; of `NAME/pack.yaml` as a pack."""
         file = self.folder / name
+        file.parent.mkdir(exist_ok=True)
         file.write_text(text)
+        if file.name == "pack.yaml":
+            file = file.parent
         return await self.command("apply", file, code=code, **settings)
 
     async def sql(self, query: str, *args: Any) -> list[asyncpg.Record]:
@@ -230,7 +233,7 @@ class Site:
 
     async def began(self, ids: Sequence[UUID]) -> list[UUID]:
         """These in the order in which workers began them."""
-        at = {id: [m.at for m in await self.client.history(id) if m.new == "running"][0] for id in ids}
+        at = {id: next(m.at for m in await self.client.history(id) if m.new == "running") for id in ids}
         return sorted(ids, key=lambda id: at[id])
 
     async def check(self) -> None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from tests.parity.host import Host
-from tests.parity.rows import executor_flow, executor_recovery, scaling
+from tests.parity.rows import executor_flow, executor_recovery, scaling, task_rules, task_runs
 
 Try = Callable[[Host], Awaitable[str]]
-PARTS: tuple[ModuleType, ...] = (executor_flow, executor_recovery, scaling)
+PARTS: tuple[ModuleType, ...] = (executor_flow, executor_recovery, scaling, task_rules, task_runs)
 NAMED = re.compile(r"([astcd])(\d\d)_\w+")
 
 

@@ -115,7 +115,7 @@ async def a03_every_end_promotes(host: Host) -> str:
         ends = [move for move in await client.history(first) if move.old in ("running", "canceling")]
         ended = next(move for move in ends if move.new != "canceling")
         after = third if how == "skip-queued" else second
-        let_in = [move for move in await client.history(after) if move.new in ("scheduled", "running")][0]
+        let_in = next(move for move in await client.history(after) if move.new in ("scheduled", "running"))
         same = abs((let_in.at - ended.at).total_seconds())
         assert same < 1, f"after {how} the next one was let in {same:.1f} s later"
         promoted[how] = ended.new

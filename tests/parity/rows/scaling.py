@@ -133,16 +133,17 @@ async def s04_names(host: Host) -> str:
         assert "gpu-east-1a" in listed.out, f"`workers list` does not name it: {listed.out}"
         actors = {move.actor for move in await site.client.history(id) if move.actor}
         assert any("gpu-east-1a" in actor for actor in actors), f"the history names {actors}"
-        missing: Counter[str] = Counter()
-        for service in (executor, worker):
-            lines = service.lines()
-            assert lines, f"{service.name} logs nothing"
-            for line in lines:
-                if service.name not in line.values():
-                    missing["name"] += 1
-                if not any(re.fullmatch(r"[0-9a-f-]{36}", str(value)) for value in line.values()):
-                    missing["id"] += 1
-        assert not missing, f"lines of the log without the runner's: {dict(missing)}, such as {lines[0]}"
+        worker.kill()
+        await site.until(
+            lambda: _said(executor, "reap_workers.process_lost"), "a line about a lost worker", 60
+        )
+        for service, event in ((executor, "executor.started"), (worker, "worker.started")):
+            [started] = service.lines(event)
+            ids = {value for value in started.values() if re.fullmatch(r"[0-9a-f-]{36}", str(value))}
+            for line in service.lines():
+                values = {str(value) for value in line.values()}
+                assert service.name in values, f"a line without the runner's name: {line}"
+                assert ids & values, f"a line without the runner's id: {line}"
     return (
         "id and name are in every line of the log; the name in `workers list` and in each move of the history"
     )
@@ -184,9 +185,9 @@ async def s06_no_leader(host: Host) -> str:
         for connection in psutil.Process(service.pid).net_connections("inet"):
             if connection.status == psutil.CONN_LISTEN and connection.laddr.port != service.port:
                 listens.append((service.name, connection.laddr.port))
-            if connection.status == psutil.CONN_ESTABLISHED and connection.laddr.port != service.port:
-                if connection.raddr.port not in allowed:
-                    talk.append((service.name, connection.raddr.port))
+            outgoing = connection.status == psutil.CONN_ESTABLISHED and connection.laddr.port != service.port
+            if outgoing and connection.raddr.port not in allowed:
+                talk.append((service.name, connection.raddr.port))
     assert not talk, f"connections to others than PostgreSQL and RabbitMQ: {talk}"
     assert not listens, f"ports beside that of health: {listens}"
     async with host.site(executors=2, workers=1) as pair:
@@ -251,10 +252,7 @@ async def s08_configuration(host: Host) -> str:
             f"instead of {words!r}: exit code {one.code}, {one.all[:200]}"
         )
     reference = ROOT.joinpath("docs/configuration.md").read_text()
-    listed = {
-        name: default
-        for name, default in re.findall(r"^\| `PENSTOCK_(\w+)` \| `([^`]+)`", reference, re.MULTILINE)
-    }
+    listed = dict(re.findall(r"^\| `PENSTOCK_(\w+)` \| `([^`]+)`", reference, re.MULTILINE))
     defaults = {"HEARTBEAT_INTERVAL": "10", "STALE_THRESHOLD": "60", "SWEEP_INTERVAL": "30"}
     wrong = {name: listed.get(name) for name, default in defaults.items() if listed.get(name) != default}
     assert not wrong, f"the reference says {wrong}"
@@ -262,6 +260,10 @@ async def s08_configuration(host: Host) -> str:
 
 
 # -- doing and looking -----------------------------------------------------------------------------------------------
+
+
+async def _said(service: Service, event: str) -> bool:
+    return bool(service.lines(event))
 
 
 async def _writes(site: Site) -> int:
