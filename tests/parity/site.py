@@ -140,7 +140,7 @@ class Site:
             out, err = await process.communicate()
         said = Said(process.returncode or 0, out.decode(), err.decode())
         name = f"penstock {' '.join(str(word) for word in words)}"
-        assert "Traceback" not in said.all, f"`{name}` printed a traceback: {said.all[-300:]}"
+        assert "Traceback" not in said.err, f"`{name}` printed a traceback: {said.err[-300:]}"
         assert code is None or said.code == code, f"`{name}` ended with {said.code}: {said.all[-400:]}"
         return said
 
@@ -188,11 +188,14 @@ class Site:
         return (await self.client.get(id)).status
 
     async def ends(self, *ids: UUID, seconds: float = 60) -> list[str]:
-        """The final status of each."""
-        return [
-            (await self.until(lambda id=id: self._final(id), f"{id} to end", seconds))  # type: ignore[misc]
-            for id in ids
-        ]
+        """The final status of each. Raises AssertionError with what `why` says of one that does not end."""
+        found = []
+        for id in ids:
+            try:
+                found.append(await self.until(lambda id=id: self._final(id), f"{id} to end", seconds))  # type: ignore[misc]
+            except AssertionError as late:
+                raise AssertionError(f"{late}: {(await self.client.why(id)).says}") from None
+        return found
 
     async def _final(self, id: UUID) -> str | None:
         status = await self.status(id)

@@ -34,7 +34,7 @@ async def slot(n: int) -> float:
     return time.time()
 
 
-@action(pack="tasks", executor="process", timeout="2s")
+@action(pack="tasks", executor="process", timeout="10s")
 def misbehave(how: str) -> str:
     """Badly written in each way that there is."""
     if how == "crash":

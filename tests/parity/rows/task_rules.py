@@ -75,9 +75,9 @@ async def t02_initialised_in_order(host: Host) -> str:
     for (word, tasks), said in zip(WRONG.items(), await asyncio.gather(*packs), strict=True):
         assert said.code != 0, f"{tasks} was taken"
         assert word in said.all, f"{tasks} was refused without {word!r}: {said.all[:300]}"
-    backwards = "\n".join(f"      t{n}: {{action: noop, needs: [t{n + 1}]}}" for n in range(9))
+    backwards = "\n".join(f"      t{n}: {{action: flow.echo, input: {{n: 1}}, needs: [t{n + 1}]}}" for n in range(9))
     await site.apply(
-        f"name: t02\nworkflows:\n  chain:\n    tasks:\n{backwards}\n      t9: {{action: noop}}\n",
+        f"name: t02\nworkflows:\n  chain:\n    tasks:\n{backwards}\n      t9: {{action: flow.echo, input: {{n: 1}}}}\n",
         "t02/pack.yaml",
     )
     id = await site.client.start("t02.chain")
@@ -94,13 +94,14 @@ async def t06_trigger_rules(host: Host) -> str:
     """Trigger rules: always, all/any/none of (task success, failed, skipped, context value with each operator), nested."""
     site = await host.shared()
     tasks = [
-        '      ok: {action: noop, publish: {set_by_ok: "yes"}}',
-        "      bad: {action: fail, input: {message: as told}}",
-        '      gone: {action: noop, when: "{{ false }}"}',
+        '      ok: {action: flow.echo, input: {n: 1}, publish: {set_by_ok: "yes"}}',
+        "      bad: {action: tasks.needs_file, input: {file: nowhere}}",
+        '      gone: {action: flow.echo, input: {n: 1}, when: "{{ parameters.n > 5 }}"}',
     ]
     expected: dict[str, bool] = {}
     for n, (rule, runs) in enumerate(RULES):
-        tasks.append(f"      rule_{n}: {{action: noop, needs: [ok, bad, gone], when: {rule}}}")
+        needs = "[ok]" if rule.startswith('"') else "[ok, bad, gone]"
+        tasks.append(f"      rule_{n}: {{action: noop, needs: {needs}, when: {rule}}}")
         expected[f"rule_{n}"] = runs
     for n, (path, op, value, runs) in enumerate(COMPARED):
         said = "" if op.endswith("exists") else f", value: {json.dumps(value)}"
@@ -108,7 +109,7 @@ async def t06_trigger_rules(host: Host) -> str:
             f'      value_{n}: {{action: noop, needs: [ok], when: {{context: {path}, op: "{op}"{said}}}}}'
         )
         expected[f"value_{n}"] = runs
-    parameters = "n: {type: integer}, words: {type: array}, text: {type: string}, deep: {type: object}"
+    parameters = "n: {type: integer}, words: {type: array}, text: {type: string}, deep: {type: object}, nowhere: {}"
     text = f"name: t06\nworkflows:\n  rules:\n    parameters: {{{parameters}}}\n    tasks:\n" + "\n".join(
         tasks
     )

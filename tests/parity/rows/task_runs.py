@@ -15,8 +15,11 @@ async def t01_lifecycle(host: Host) -> str:
     """Lifecycle not started -> ready -> running -> completed / failed / skipped, retry back to ready."""
     site = await host.shared()
     id = await site.client.start("tasks.lifecycle")
-    first = await site.command("show", id, "--json")
-    await site.ends(id)
+    file = site.folder / "t01"
+    begun = await site.client.start("tasks.steered", {"file": str(file)})
+    before = (await site.command("show", begun, "--json")).one
+    file.touch()
+    await site.ends(id, begun)
     shown = (await site.command("show", id, "--json")).one
     found = {task["name"]: task["status"] for task in shown["tasks"]}
     assert found == {"flaky": "completed", "flaky_2": "completed", "never": "skipped"}, f"tasks: {found}"
@@ -24,8 +27,8 @@ async def t01_lifecycle(host: Host) -> str:
     moves = await site.moves(UUID(child))
     cycle = [move for move in moves if move in ("requested", "running", "completed")]
     assert cycle == ["requested", "running", "requested", "running", "completed"], f"moves: {moves}"
-    before = {task["name"]: task["status"] for task in first.one["tasks"]}
-    assert before["flaky_2"] == "not started", f"while the first runs: {before}"
+    first = {task["name"]: task["status"] for task in before["tasks"]}
+    assert first["last"] == "not started", f"while the first runs: {first}"
     refused = await site.refused("update execution set status = 'running' where id = $1", UUID(child))
     return f"{' > '.join(moves)}; not started and skipped ones are shown; PostgreSQL refuses any other move ({refused})"
 
@@ -258,9 +261,9 @@ async def t12_steering(host: Host) -> str:
     files["paused"].touch()
     await asyncio.gather(
         site.command("cancel", runs["cancelled"]),
-        site.command("skip", runs["skipped"], "gate"),
         site.command("set-result", runs["skipped"], "last", '{"n": 99}'),
     )
+    await site.command("skip", runs["skipped"], "gate")
     assert await site.ends(runs["cancelled"]) == ["cancelled"]
     left = {row["status"] for row in await site.sql(tree, runs["cancelled"])}
     assert left <= {"cancelled", "skipped"}, f"of a cancelled workflow there is something {left}"
