@@ -9,10 +9,26 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from tests.parity.host import Host
-from tests.parity.rows import executor_flow, executor_recovery, scaling, task_rules, task_runs
+from tests.parity.rows import (
+    cron_fires,
+    cron_times,
+    executor_flow,
+    executor_recovery,
+    scaling,
+    task_rules,
+    task_runs,
+)
 
 Try = Callable[[Host], Awaitable[str]]
-PARTS: tuple[ModuleType, ...] = (executor_flow, executor_recovery, scaling, task_rules, task_runs)
+PARTS: tuple[ModuleType, ...] = (
+    executor_flow,
+    executor_recovery,
+    scaling,
+    task_rules,
+    task_runs,
+    cron_times,
+    cron_fires,
+)
 NAMED = re.compile(r"([astcd])(\d\d)_\w+")
 
 

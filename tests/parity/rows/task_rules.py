@@ -75,7 +75,9 @@ async def t02_initialised_in_order(host: Host) -> str:
     for (word, tasks), said in zip(WRONG.items(), await asyncio.gather(*packs), strict=True):
         assert said.code != 0, f"{tasks} was taken"
         assert word in said.all, f"{tasks} was refused without {word!r}: {said.all[:300]}"
-    backwards = "\n".join(f"      t{n}: {{action: flow.echo, input: {{n: 1}}, needs: [t{n + 1}]}}" for n in range(9))
+    backwards = "\n".join(
+        f"      t{n}: {{action: flow.echo, input: {{n: 1}}, needs: [t{n + 1}]}}" for n in range(9)
+    )
     await site.apply(
         f"name: t02\nworkflows:\n  chain:\n    tasks:\n{backwards}\n      t9: {{action: flow.echo, input: {{n: 1}}}}\n",
         "t02/pack.yaml",
@@ -109,7 +111,9 @@ async def t06_trigger_rules(host: Host) -> str:
             f'      value_{n}: {{action: noop, needs: [ok], when: {{context: {path}, op: "{op}"{said}}}}}'
         )
         expected[f"value_{n}"] = runs
-    parameters = "n: {type: integer}, words: {type: array}, text: {type: string}, deep: {type: object}, nowhere: {}"
+    parameters = (
+        "n: {type: integer}, words: {type: array}, text: {type: string}, deep: {type: object}, nowhere: {}"
+    )
     text = f"name: t06\nworkflows:\n  rules:\n    parameters: {{{parameters}}}\n    tasks:\n" + "\n".join(
         tasks
     )
