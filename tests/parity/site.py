@@ -21,7 +21,9 @@ from tests.crash.processes import COMMAND_LINE, ROOT, python_path
 from tests.parity.amqp import Amqp
 from tests.parity.services import Service
 
-MODULES = tuple(f"tests.parity.definitions.{name}" for name in ("flow", "scaling", "tasks", "cron"))
+MODULES = tuple(
+    f"tests.parity.definitions.{name}" for name in ("flow", "scaling", "tasks", "cron", "dispatch")
+)
 TIMES = {
     "heartbeat_interval": 1,
     "stale_threshold": 3,

@@ -12,6 +12,7 @@ from tests.parity.host import Host
 from tests.parity.rows import (
     cron_fires,
     cron_times,
+    dispatcher,
     executor_flow,
     executor_recovery,
     scaling,
@@ -28,6 +29,7 @@ PARTS: tuple[ModuleType, ...] = (
     task_runs,
     cron_times,
     cron_fires,
+    dispatcher,
 )
 NAMED = re.compile(r"([astcd])(\d\d)_\w+")
 
