@@ -212,7 +212,7 @@ class Site:
 
         return str(await self.until(there, f"{id} to be {' or '.join(statuses)}", seconds))
 
-    async def until(self, look: Callable[[], Awaitable[Any]], what: str, seconds: float = 30) -> Any:
+    async def until(self, look: Callable[[], Awaitable[Any]], what: object, seconds: float = 30) -> Any:
         """What `look` gives, once it is true. Raises AssertionError."""
         end = time.monotonic() + seconds
         while not (found := await look()):

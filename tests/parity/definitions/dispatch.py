@@ -40,7 +40,7 @@ class Probe:
     async def close(self, grace: float) -> None: ...
 
 
-register_executor("probe", Probe)
+register_executor("probe", Probe, capacity=10)
 register_executor("single", Probe, name="single", capacity=1)
 
 

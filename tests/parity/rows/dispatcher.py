@@ -90,7 +90,6 @@ async def d02_executors_of_ones_own(host: Host) -> str:
     words = (
         "-m",
         "pytest",
-        "-q",
         "-p",
         "no:cacheprovider",
         "-c",
@@ -141,6 +140,7 @@ async def d03_routes(host: Host) -> str:
         listed = await site.command("routes", "list", "--json")
         kept = {(line["pattern"], line["route"]) for line in listed.lines if line["kind"] == "rule"}
         assert set(GLOBS) <= kept, f"the database keeps {kept}"
+        await asyncio.gather(*(site.apply(text, f"{pack}/pack.yaml") for pack, text in _packs().items()))
         explained = await asyncio.gather(
             *(site.command("routes", "explain", namespace, "--json") for namespace in TAKES)
         )
@@ -172,14 +172,16 @@ async def d04_errors_of_dispatch(host: Host) -> str:
     bare = site.worker("worker-bare", "--routes", "bare", executors='{"process": null}')
     await bare.ready()
     lacking = await client.start("dispatch.by_process")
-    ids = [await client.start("dispatch.alone", {"seconds": 8}) for _ in range(2)]
+    ids = [await client.start("dispatch.alone", {"seconds": 120}) for _ in range(2)]
     for id in ids:
-        await site.comes_to(id, "running", "completed")
+        await site.comes_to(id, "running")
     full = await client.start("dispatch.alone", {"seconds": 0})
     capacity, none = await asyncio.gather(site.command("why", full), site.command("why", lacking))
     assert "single" in capacity.out, f"`why` does not name the executor that has no capacity: {capacity.out}"
     assert "bare" in none.out, f"`why` of what no executor runs: {none.out}"
+    await client.cancel(ids[0])
     assert await site.ends(full) == ["completed"]
+    await client.cancel(ids[1])
     assert (await client.get(full)).attempt == 1, "a lack of capacity cost an attempt"
     bare.close()
     has = site.worker("worker-has", "--routes", "bare")
@@ -223,6 +225,20 @@ async def d05_executor_metrics(host: Host) -> str:
     shown = await site.command("workers", "show", "worker-1", "--json")
     assert "probe" in shown.out, f"`workers show` does not tell of it: {shown.out[:300]}"
     return f"of an executor of one's own, on two workers: {', '.join(f'{name} {value:g}' for name, value in found.items())}; also in `workers show`"
+
+
+def _packs() -> dict[str, str]:
+    """Packs in which there is whatever is asked about."""
+    packs: dict[str, dict[str, dict[str, Any]]] = {}
+    for namespace in TAKES:
+        _, pack, *names = namespace.split("::")
+        parts = packs.setdefault(pack, {"actions": {}, "workflows": {}})
+        if len(names) == 1:
+            parts["actions"][names[0]] = {"executor": "command", "options": {"command": ["true"]}}
+        else:
+            workflow = parts["workflows"].setdefault(names[0], {"tasks": {}})
+            workflow["tasks"][names[1]] = {"action": "cron.tell"}
+    return {pack: json.dumps({"name": pack, **parts}) for pack, parts in packs.items()}
 
 
 # -- doing and looking -----------------------------------------------------------------------------------------------

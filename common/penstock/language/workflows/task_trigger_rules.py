@@ -86,7 +86,9 @@ class ContextComparison(Form):
     @model_serializer
     def _as_given(self) -> dict[str, Any]:
         """With its value also where that is null: a comparison without one could not be read again."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
+        return {
+            name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set
+        }
 
 
 def _form(value: Any) -> str | None:
