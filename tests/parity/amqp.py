@@ -101,7 +101,7 @@ class Amqp:
         """All that waits in a queue of one's own: (routing key, document)."""
 
         def get(channel: Any) -> list[tuple[str, Any]]:
-            found = []
+            found: list[tuple[str, Any]] = []
             while True:
                 method, _, body = channel.basic_get(queue, auto_ack=True)
                 if method is None:

@@ -79,7 +79,7 @@ class Site:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Site:
-        given = Settings(**self._given())  # type: ignore[arg-type]
+        given = Settings(**self._given())
         self.client = await self._stack.enter_async_context(Client.connect(given))
         self._pool = await asyncpg.create_pool(self.database, min_size=0, max_size=4)
         self._stack.push_async_callback(self._pool.close)
@@ -151,7 +151,7 @@ class Site:
         await self.command("migrate")
         await self.command("apply", *MODULES)
 
-    async def apply(self, text: str, name: str, *, code: int = 0, **settings: Any) -> Said:
+    async def apply(self, text: str, name: str, *, code: int | None = 0, **settings: Any) -> Said:
         """`penstock apply` of a file with this text; of `NAME/pack.yaml` as a pack."""
         file = self.folder / name
         file.parent.mkdir(exist_ok=True)
@@ -159,6 +159,13 @@ class Site:
         if file.name == "pack.yaml":
             file = file.parent
         return await self.command("apply", file, code=code, **settings)
+
+    async def schedule(
+        self, ref: str, action: str, *words: str, code: int | None = 0, **options: str
+    ) -> Said:
+        """`penstock schedule create`; `options` by name, as `every="1s"`."""
+        given = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+        return await self.command("schedule", "create", ref, "--action", action, *words, *given, code=code)
 
     async def sql(self, query: str, *args: Any) -> list[asyncpg.Record]:
         """What psql would print."""

@@ -14,8 +14,11 @@ from tests.parity.rows import (
     cron_times,
     dispatcher,
     executor_flow,
+    executor_once,
     executor_recovery,
     scaling,
+    scaling_losses,
+    task_ends,
     task_rules,
     task_runs,
 )
@@ -23,10 +26,13 @@ from tests.parity.rows import (
 Try = Callable[[Host], Awaitable[str]]
 PARTS: tuple[ModuleType, ...] = (
     executor_flow,
+    executor_once,
     executor_recovery,
     scaling,
+    scaling_losses,
     task_rules,
     task_runs,
+    task_ends,
     cron_times,
     cron_fires,
     dispatcher,

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from tests.parity.host import Host
 from tests.parity.site import Site
 
-CREATE = ("schedule", "create")
-
 
 async def c03_one_execution_for_each_fire(host: Host) -> str:
     """Schedules and fires in tables; unique (schedule, fire time); fire, execution and next time in one transaction."""
     site = await host.shared()
-    await site.command(*CREATE, "cron.c03", "--action", "cron.tell", "--every", "1s")
+    await site.schedule("cron.c03", "cron.tell", every="1s")
     await site.until(lambda: _count(site, "cron.c03", 5), "five fires")
     await site.client.schedules.disable("cron.c03")
     fires = await site.client.schedules.history("cron.c03")
@@ -45,34 +45,29 @@ async def c04_missed_fires(host: Host) -> str:
             "all": ["--catch-up", "all"],
             "capped": ["--catch-up", "all", "--at-most", "2"],
             "spread": ["--catch-up", "all", "--spread", "4s"],
-            "graced": ["--grace", "60s"],
+            "graced": [],
         }
         await asyncio.gather(
             *(
-                site.command(
-                    *CREATE,
+                site.schedule(
                     f"cron.c04_{name}",
-                    "--action",
                     "cron.tell",
-                    "--every",
-                    "1s",
-                    *(["--grace", "1s"] if name != "graced" else []),
                     *words,
+                    every="1s",
+                    grace="60s" if name == "graced" else "1s",
                 )
                 for name, words in ways.items()
             )
         )
         for name in ways:
-            await site.until(lambda name=name: _count(site, f"cron.c04_{name}", 1), f"{name} to fire")
+            await site.until(partial(_count, site, f"cron.c04_{name}", 1), f"{name} to fire")
         [executor] = [s for s in site.services if s.name == "executor-1"]
         executor.send(signal.SIGSTOP)
         await asyncio.sleep(7)
         executor.send(signal.SIGCONT)
         for name in ways:
             wanted = "due" if name == "graced" else "missed"
-            await site.until(
-                lambda name=name, wanted=wanted: _late(site, name, wanted), f"{name}: fires of the time away"
-            )
+            await site.until(partial(_late, site, name, wanted), f"{name}: fires of the time away")
         await asyncio.gather(*(site.client.schedules.disable(f"cron.c04_{name}") for name in ways))
         found = {}
         for name in ways:
@@ -104,30 +99,31 @@ async def c04_missed_fires(host: Host) -> str:
 async def c05_replicas(host: Host) -> str:
     """Several replicas: no double fire, no leader needed; takes over within one tick of a crash."""
     async with host.site(executors=3, workers=1) as site:
-        await site.command(*CREATE, "cron.c05", "--action", "cron.tell", "--every", "1s", "--catch-up", "all")
+        await site.schedule("cron.c05", "cron.tell", every="1s", catch_up="all")
         await site.until(lambda: _count(site, "cron.c05", 3), "three fires")
         for name in ("executor-1", "executor-2"):
             before = len(await site.client.schedules.history("cron.c05"))
             next(s for s in site.services if s.name == name).kill()
-            await site.until(lambda before=before: _count(site, "cron.c05", before + 3), "the others to fire")
+            await site.until(partial(_count, site, "cron.c05", before + 3), "the others to fire")
         await site.client.schedules.disable("cron.c05")
         fires = sorted(await site.client.schedules.history("cron.c05", 1000), key=lambda fire: fire.due_at)
-        gaps = {(b.due_at - a.due_at).total_seconds() for a, b in zip(fires, fires[1:], strict=False)}
+        gaps = {(b.due_at - a.due_at).total_seconds() for a, b in pairwise(fires)}
         assert gaps == {1.0}, f"fires are apart by {gaps} s"
         assert len({fire.execution_id for fire in fires}) == len(fires)
         lag = max(fire.lag for fire in fires)
         makers = Counter(fire.made_by for fire in fires)
         assert len(makers) >= 2, f"all fires were made by {makers}"
         assert lag < 15, f"after a crash a fire came {lag:.1f} s late"
-    return f"{len(fires)} fires by {len(makers)} replicas, two of which were killed: none doubled, none missing, the latest {lag:.1f} s late"
+    return (
+        f"{len(fires)} fires by {len(makers)} replicas, two of which were killed: none doubled, none missing, "
+        f"the latest {lag:.1f} s late"
+    )
 
 
 async def c06_lost_executions(host: Host) -> str:
     """Recovery of fires whose execution was lost; bounded; audit of every fire with status and error."""
     async with host.site(executors=1, workers=1) as site:
-        await site.command(
-            *CREATE, "cron.c06", "--action", "cron.work", "--param", "seconds=600", "--at", "2100-01-01T00:00"
-        )
+        await site.schedule("cron.c06", "cron.work", param="seconds=600", at="2100-01-01T00:00")
         await site.client.schedules.run("cron.c06")
         replaced = []
         for number in range(4):
@@ -140,7 +136,7 @@ async def c06_lost_executions(host: Host) -> str:
                 await site.sql(f"delete from {table} where {column} = $1", fire.execution_id)
             if number < 3:
                 await site.until(
-                    lambda fire=fire: _replaced(site, fire.execution_id),
+                    partial(_replaced, site, fire.execution_id),
                     "the lost execution to be replaced",
                     90,
                 )
@@ -149,7 +145,10 @@ async def c06_lost_executions(host: Host) -> str:
         assert fire.recoveries == 3, f"{fire.recoveries} recoveries"
         assert fire.execution_id == replaced[-1], "it was replaced a fourth time"
         history = (await site.command("schedule", "history", "cron.c06", "--json")).one
-    return f"lost four times, replaced three times and no more; the fire's record: recoveries {fire.recoveries}, outcome {history['outcome']}, error {history['error']}"
+    return (
+        f"lost four times, replaced three times and no more; the fire's record: recoveries {fire.recoveries}, "
+        f"outcome {history['outcome']}, error {history['error']}"
+    )
 
 
 # -- looking ---------------------------------------------------------------------------------------------------------
@@ -169,4 +168,4 @@ async def _late(site: Site, name: str, kind: str) -> Any:
 
 async def _replaced(site: Site, id: Any) -> bool:
     [fire] = await site.client.schedules.history("cron.c06")
-    return fire.execution_id != id
+    return bool(fire.execution_id != id)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
 from tests.parity.host import Host
 from tests.parity.site import Site
@@ -82,7 +85,10 @@ async def c01_expressions(host: Host) -> str:
         assert word in said.all, f"{expression!r} was refused without {word!r}: {said.all}"
     at = datetime.fromisoformat(taken[0].lines[0]["instant"])
     assert (at.hour, at.minute) == (2, 0)
-    return f"{len(taken)} expressions of the seeds and beyond, previewed; refused with their place: {refused[0].all.strip().splitlines()[0]}"
+    return (
+        f"{len(taken)} expressions of the seeds and beyond, previewed; refused with their place: "
+        f"{refused[0].all.strip().splitlines()[0]}"
+    )
 
 
 async def c02_clock_changes(host: Host) -> str:
@@ -91,18 +97,8 @@ async def c02_clock_changes(host: Host) -> str:
 
     async def one(number: int, zone: str, expression: str, day: str, wanted: list[str]) -> None:
         ref = f"cron.c02_{number}"
-        start = ["--starts-at", f"{day}T00:00:00+00:00"]
-        await site.command(
-            "schedule",
-            "create",
-            ref,
-            "--action",
-            "cron.tell",
-            "--cron",
-            expression,
-            "--timezone",
-            zone,
-            *start,
+        await site.schedule(
+            ref, "cron.tell", cron=expression, timezone=zone, starts_at=f"{day}T00:00:00+00:00"
         )
         shown = [p.local.isoformat() for p in await site.client.schedules.preview(ref, len(wanted))]
         found = [local[5:] for local in shown]
@@ -111,41 +107,30 @@ async def c02_clock_changes(host: Host) -> str:
     await asyncio.gather(*(one(number, *case) for number, case in enumerate(CLOCKS)))
     for ref, hours in (("cron.c02_every", ["--every", "1h"]), ("cron.c02_interval", ["--cron", "0 * * * *"])):
         words = [*hours, "--timezone", "Europe/Berlin", "--starts-at", "2030-10-26T22:00:00+00:00"]
-        await site.command("schedule", "create", ref, "--action", "cron.tell", *words)
+        await site.schedule(ref, "cron.tell", *words)
         instants = [p.instant for p in await site.client.schedules.preview(ref, 6)]
-        steps = {b - a for a, b in zip(instants, instants[1:], strict=False)}
+        steps = {b - a for a, b in pairwise(instants)}
         assert steps == {timedelta(hours=1)}, f"{ref} steps by {steps} over the hour that comes twice"
-    return f"{len(CLOCKS)} fixed times over gaps and repeated hours in 4 zones fire once a day, in a gap as it ends; intervals step by elapsed time"
+    return (
+        f"{len(CLOCKS)} fixed times over gaps and repeated hours in 4 zones fire once a day, in a gap as it "
+        "ends; intervals step by elapsed time"
+    )
 
 
 async def c07_looking_after(host: Host) -> str:
     """Enable, disable, update, delete, list, history, stats, start and end dates, overlap policy."""
     site = await host.shared()
-    create = ["schedule", "create"]
     policies = ("allow", "skip", "queue", "replace")
     await asyncio.gather(
         *(
-            site.command(
-                *create,
-                f"cron.c07_{policy}",
-                "--action",
-                "cron.work",
-                "--param",
-                "seconds=2.4",
-                "--every",
-                "1s",
-                "--overlap",
-                policy,
-            )
+            site.schedule(f"cron.c07_{policy}", "cron.work", param="seconds=2.4", every="1s", overlap=policy)
             for policy in policies
         ),
-        site.command(*create, "cron.c07", "--action", "cron.tell", "--every", "1s", "--disabled"),
+        site.schedule("cron.c07", "cron.tell", "--disabled", every="1s"),
     )
     fired = {}
     for policy in policies:
-        await site.until(
-            lambda policy=policy: _fired(site, f"cron.c07_{policy}", 6), f"six fires of {policy}"
-        )
+        await site.until(partial(_fired, site, f"cron.c07_{policy}", 6), f"six fires of {policy}")
         fired[policy] = await site.client.schedules.history(f"cron.c07_{policy}")
         await site.client.schedules.disable(f"cron.c07_{policy}")
     beside = {}
@@ -188,18 +173,8 @@ async def c07_looking_after(host: Host) -> str:
 async def c08_metrics_and_health(host: Host) -> str:
     """Metrics (total, active, per minute, lag, failure rate, recoveries) and a health check that names what is wrong."""
     async with host.site(executors=1, workers=1) as site:
-        await site.command("schedule", "create", "cron.c08", "--action", "cron.tell", "--every", "1s")
-        await site.command(
-            "schedule",
-            "create",
-            "cron.c08_off",
-            "--action",
-            "tasks.needs_file",
-            "--param",
-            "file=/nowhere/x",
-            "--every",
-            "1s",
-        )
+        await site.schedule("cron.c08", "cron.tell", every="1s")
+        await site.schedule("cron.c08_off", "tasks.needs_file", param="file=/nowhere/x", every="1s")
         [executor] = [s for s in site.services if s.name == "executor-1"]
         names = ("total", "active", "late", "broken", "erroring", "orphaned")
         wanted = {f"penstock_schedules_{name}" for name in names} | {
@@ -243,39 +218,19 @@ async def c08_metrics_and_health(host: Host) -> str:
 
 
 async def c09_context_and_retry(host: Host) -> str:
-    """A schedule's own context and retry policy; context into the run: scheduled_time, schedule id, zone, expression, is_recovery."""
+    """A schedule's own context and retry policy; context into the run: scheduled_time, schedule id, zone,
+    expression, is_recovery."""
     site = await host.shared()
-    zone = ["--timezone", "Asia/Tokyo", "--cron", "* * * * * *"]
+    region, day = ("--context", "region=east"), ("--param", "day={{ scheduled_time[:10] }}")
     await asyncio.gather(
-        site.command(
-            "schedule",
-            "create",
-            "cron.c09",
-            "--action",
-            "cron.tell",
-            *zone,
-            "--context",
-            "region=east",
-            "--param",
-            "day={{ scheduled_time[:10] }}",
-        ),
-        site.command(
-            "schedule",
-            "create",
-            "cron.c09_retry",
-            "--action",
-            "cron.second_try",
-            "--every",
-            "1s",
-            "--max-attempts",
-            "3",
-        ),
+        site.schedule("cron.c09", "cron.tell", *region, *day, timezone="Asia/Tokyo", cron="* * * * * *"),
+        site.schedule("cron.c09_retry", "cron.second_try", every="1s", max_attempts="3"),
     )
     for ref in ("cron.c09", "cron.c09_retry"):
-        await site.until(lambda ref=ref: _fired(site, ref, 1), f"{ref} to fire")
+        await site.until(partial(_fired, site, ref, 1), f"{ref} to fire")
         await site.client.schedules.disable(ref)
     fire = (await site.client.schedules.history("cron.c09"))[-1]
-    told = await site.client.result(fire.execution_id, timeout=60)
+    told = await _result(site, fire.execution_id)
     assert told["schedule"] == "cron.c09", f"told: {told}"
     assert datetime.fromisoformat(told["scheduled_time"]) == fire.due_at, (
         f"{told['scheduled_time']} is not {fire.due_at}"
@@ -285,23 +240,13 @@ async def c09_context_and_retry(host: Host) -> str:
     assert (told["timezone"], told["expression"], told["region"]) == ("Asia/Tokyo", "* * * * * *", "east")
     assert (told["is_recovery"], told["is_missed"], told["is_backfill"]) == (False, False, False)
     retried = (await site.client.schedules.history("cron.c09_retry"))[-1]
-    assert await site.client.result(retried.execution_id, timeout=60) == 2, (
-        "the schedule's retry policy did not hold"
-    )
-    refused = await site.command(
-        "schedule",
-        "create",
-        "cron.c09_own",
-        "--action",
-        "cron.tell",
-        "--every",
-        "1s",
-        "--context",
-        "schedule=mine",
-        code=None,
-    )
+    assert await _result(site, retried.execution_id) == 2, "the schedule's retry policy did not hold"
+    refused = await site.schedule("cron.c09_own", "cron.tell", every="1s", context="schedule=mine", code=None)
     assert refused.code != 0, "a schedule's context may replace what the run is told"
-    return f"a run was told {', '.join(sorted(told))}; params were templates over it; a retry policy of its own gave it a second try"
+    return (
+        f"a run was told {', '.join(sorted(told))}; params were templates over it; a retry policy of its own "
+        "gave it a second try"
+    )
 
 
 # -- looking ---------------------------------------------------------------------------------------------------------
@@ -319,6 +264,11 @@ async def _span(site: Site, id: Any) -> tuple[datetime, datetime] | None:
     moves = await site.client.history(id)
     begun = [move.at for move in moves if move.new == "running"]
     return (begun[0], moves[-1].at) if begun else None
+
+
+async def _result(site: Site, id: UUID | None) -> Any:
+    assert id, "a fire without an execution"
+    return await site.client.result(id, timeout=60)
 
 
 async def _unhealthy(site: Site) -> str | None:

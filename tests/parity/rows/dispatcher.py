@@ -78,7 +78,10 @@ async def d01_ready_events(host: Host) -> str:
     await site.until(lambda: _waits(site), "its envelope")
     [envelope] = [document for _, document in await site.amqp.take("penstock.work.mailed")]
     assert set(envelope) == {"v", "type", "ids"}, f"an envelope carries {sorted(envelope)}"
-    return f"a registered executor was given {', '.join(sorted(event))}, and no parameters; the envelope on the route has {sorted(envelope)}"
+    return (
+        f"a registered executor was given {', '.join(sorted(event))}, and no parameters; the envelope on the "
+        f"route has {sorted(envelope)}"
+    )
 
 
 async def d02_executors_of_ones_own(host: Host) -> str:
@@ -129,7 +132,10 @@ async def d02_executors_of_ones_own(host: Host) -> str:
     assert ran == [1, "well"]
     passed = next(line for line in out.splitlines()[::-1] if "passed" in line)
     worker.close()
-    return f"the template keeps every promise ({passed.strip()}), and runs by settings, two at a time, five a second; async and process beside it (http, kubernetes: tests/penstock_worker/executors)"
+    return (
+        f"the template keeps every promise ({passed.strip()}), and runs by settings, two at a time, five a "
+        "second; async and process beside it (http, kubernetes: tests/penstock_worker/executors)"
+    )
 
 
 async def d03_routes(host: Host) -> str:
@@ -162,7 +168,10 @@ async def d03_routes(host: Host) -> str:
         assert refused.code != 0, "a route that is not among the known ones was taken"
         warned = await site.apply(told.replace("d03", "d03b"), "meant.py")
         assert "gppu" in warned.all, f"nobody serves gppu, and apply does not say so: {warned.all}"
-    return f"{len(GLOBS)} globs route {len(TAKES)} namespaces rightly; one of 20 stars at once; with PENSTOCK_KNOWN_ROUTES: {refused.all.strip().splitlines()[0][-120:]}"
+    return (
+        f"{len(GLOBS)} globs route {len(TAKES)} namespaces rightly; one of 20 stars at once; with "
+        f"PENSTOCK_KNOWN_ROUTES: {refused.all.strip().splitlines()[0][-120:]}"
+    )
 
 
 async def d04_errors_of_dispatch(host: Host) -> str:
@@ -193,7 +202,10 @@ async def d04_errors_of_dispatch(host: Host) -> str:
     failed, said = await client.start("dispatch.fails"), await site.apply(unknown, "docker.py", code=None)
     assert await site.ends(failed) == ["failed"]
     assert said.code != 0 or "docker" in said.all, "an executor that nobody has is taken without a word"
-    return f"no capacity: {capacity.out.strip()[:130]}; no executor: {none.out.strip()[:130]}; failed by policy; docker: {said.all.strip().splitlines()[0][:110]}"
+    return (
+        f"no capacity: {capacity.out.strip()[:130]}; no executor: {none.out.strip()[:130]}; failed by policy; "
+        f"docker: {said.all.strip().splitlines()[0][:110]}"
+    )
 
 
 async def d05_executor_metrics(host: Host) -> str:
@@ -224,7 +236,10 @@ async def d05_executor_metrics(host: Host) -> str:
     assert found["available"] == 20, f"{found}"
     shown = await site.command("workers", "show", "worker-1", "--json")
     assert "probe" in shown.out, f"`workers show` does not tell of it: {shown.out[:300]}"
-    return f"of an executor of one's own, on two workers: {', '.join(f'{name} {value:g}' for name, value in found.items())}; also in `workers show`"
+    return (
+        "of an executor of one's own, on two workers: "
+        f"{', '.join(f'{name} {value:g}' for name, value in found.items())}; also in `workers show`"
+    )
 
 
 def _packs() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A1 to A8: claims, limits, workflows, and what is there only once."""
+"""A1 to A4 and A6: claims, limits, and who moves a workflow on."""
 
 from __future__ import annotations
 
@@ -152,25 +152,6 @@ async def a04_queue_statistics(host: Host) -> str:
     return f"`queues`: {mine[0]['held']} holds, {mine[0]['waiting']} wait; `why`: {said.out.strip()[:120]}"
 
 
-async def a05_workflow_start_is_idempotent(host: Host) -> str:
-    """Workflow start idempotent, one state row per execution."""
-    site, client = await host.shared(), (await host.shared()).client
-    starts = await asyncio.gather(
-        *(client.start("flow.fan", {"items": [1, 2]}, key="a05") for _ in range(20))
-    )
-    [id] = set(starts)
-    await site.amqp.envelopes("execution.requested", [id], queue="execution.requested")
-    await site.amqp.envelopes("workflow.started", [id], queue="workflow.started")
-    assert await site.ends(id) == ["completed"]
-    await site.amqp.envelopes("workflow.started", [id], queue="workflow.started")
-    await site.until(lambda: _empty(site, "workflow.started"), "the copies to be acknowledged")
-    rows = await site.value("select count(*) from workflow where execution_id = $1", id)
-    children = await site.value("select count(*) from execution where parent = $1", id)
-    assert (rows, children) == (1, 3), f"{rows} state rows and {children} children"
-    said = await site.refused("insert into workflow select * from workflow where execution_id = $1", id)
-    return f"20 starts with one key and copies of both messages: one execution, one state row, three children; a second row: {said}"
-
-
 async def a06_workflow_has_one_mutator(host: Host) -> str:
     """Workflow advance under a per-workflow lock in one transaction; children published after commit; a batch advances once."""
     site, client = await host.shared(), (await host.shared()).client
@@ -193,60 +174,7 @@ async def a06_workflow_has_one_mutator(host: Host) -> str:
     return f"60 ends told three times each to three executors: one join, 60 items; {held}"
 
 
-async def a07_children_are_deduplicated(host: Host) -> str:
-    """Child dispatch deduped on (workflow, task, item index)."""
-    site, client = await host.shared(), (await host.shared()).client
-    id = await client.start("flow.fan", {"items": [5, 5, 5]})
-    await site.amqp.envelopes("workflow.started", [id], queue="workflow.started", copies=10)
-    assert await site.ends(id) == ["completed"]
-    rows = await site.sql("select task, item from execution where parent = $1 order by 1, 2", id)
-    assert [row["item"] for row in rows if row["item"] >= 0] == [0, 1, 2], f"items: {rows}"
-    said = await site.refused(
-        "insert into execution (id, status, namespace_id, definition_id, parent, task, item) "
-        "select gen_random_uuid(), 'requested', namespace_id, definition_id, parent, task, item from execution where parent = $1",
-        id,
-    )
-    assert said == "UniqueViolationError", f"PostgreSQL refused a second child with {said}"
-    return f"ten copies of the start: items 0, 1, 2 once each; a second child of the same (workflow, task, item): {said}"
-
-
-async def a08_created_once(host: Host) -> str:
-    """Enforcement unique on (rule, event); one execution per enforcement; one inquiry per execution; events deduped."""
-    site, client = await host.shared(), (await host.shared()).client
-    keyed = {await client.publish("flow.ticked", {"n": 1}, key="a08") for _ in range(5)}
-    await site.amqp.events("flow.ticked", [{"n": 3}] * 5, ["a08-m"] * 5, app_id="a08")
-    foreign = await site.until(lambda: _of_events(site, "a08", 2), "two rules to match a foreign event")
-    [event] = keyed
-    await site.amqp.envelopes("event.created", [event], queue="event.created", copies=5)
-    rows = await site.until(
-        lambda: site.sql("select rule, execution_id from enforcement where event_id = $1", event),
-        "enforcements",
-    )
-    await site.ends(*(row["execution_id"] for row in rows))
-    await site.amqp.envelopes(
-        "enforcement.created", [r["execution_id"] for r in rows], queue="enforcement.created"
-    )
-    await site.until(lambda: _empty(site, "enforcement.created"), "the copies to be acknowledged")
-    assert len(rows) == 2, f"{len(rows)} enforcements of two rules"
-    ran = await site.value(
-        "select count(*) from execution where id = any($1)", [r["execution_id"] for r in rows]
-    )
-    assert (ran, len(set(foreign))) == (2, 2)
-    events = await site.value("select count(*) from event where source = 'a08'")
-    assert events == 1, f"one message id made {events} events"
-    await client.start("flow.ask", {"question": "a08"}, key="a08-ask")
-    asked = await client.start("flow.ask", {"question": "a08"}, key="a08-ask")
-    await site.comes_to(asked, "waiting")
-    said = {
-        await site.refused("insert into enforcement select * from enforcement where event_id = $1", event),
-        await site.refused("insert into inquiry select * from inquiry where execution_id = $1", asked),
-    }
-    assert said == {"UniqueViolationError"}, f"PostgreSQL said {said}"
-    await client.answer(asked, True, by="row")
-    return "5 x one key, 5 x one message id, 5 copies of each message: one event, one enforcement a rule, one execution each; a second enforcement or inquiry: UniqueViolation"
-
-
-# -- looking ---------------------------------------------------------------------------------------------------------
+# -- doing and looking ---------------------------------------------------------------------------------------
 
 
 async def _of_events(site: Site, source: str, count: int) -> list[UUID] | None:

@@ -1,4 +1,4 @@
-"""A9 to A14: messages that come twice, late or never, and replicas that die."""
+"""A10 to A14: messages that are late or lost, and replicas that die."""
 
 from __future__ import annotations
 
@@ -13,45 +13,6 @@ from tests.parity.host import Host
 from tests.parity.site import Site
 
 OLD = "2020_01_01"
-
-
-async def a09_handlers_are_idempotent(host: Host) -> str:
-    """Handlers for each message, all idempotent; `inquiry.created` published once; status changes can be subscribed to."""
-    site = await host.shared()
-    client = site.client
-    await site.amqp.bind("penstock.status", "a09", "#")
-    asked = await client.start("flow.ask", {"question": "a09?"})
-    await site.comes_to(asked, "waiting")
-    silent = await client.start("flow.echo", {"n": 9})
-    await site.ends(silent)
-    for queue in ("event.created", "enforcement.created", "execution.requested", "execution.completed"):
-        await site.amqp.envelopes(queue, [asked, silent], queue=queue)
-    heard: list[tuple[str, Any]] = []
-
-    async def hear(key: str, id: UUID) -> bool:
-        heard.extend(await site.amqp.take("a09"))
-        return any(at == key and str(id) in document["ids"] for at, document in heard)
-
-    await site.until(lambda: hear("inquiry.created", asked), "inquiry.created to be announced")
-    answers = await asyncio.gather(
-        *(client.answer(asked, yes, by="row") for yes in (True, False, True)), return_exceptions=True
-    )
-    taken = [answer for answer in answers if answer is None]
-    assert len(taken) == 1, f"{len(taken)} of three answers at once were taken"
-    assert await site.ends(asked) == ["completed"]
-    await site.command("announce", "completed", "running")
-    said = await client.start("flow.echo", {"n": 10})
-    await site.until(
-        lambda: hear("execution.status.completed", said), "execution.status.completed to be announced"
-    )
-    await site.command("announce", "--off")
-    keys = Counter(key for key, document in heard if str(asked) in document["ids"])
-    assert keys["inquiry.created"] == 1, f"inquiry.created came {keys['inquiry.created']} times"
-    early = [key for key, document in heard if str(silent) in document["ids"]]
-    assert not early, f"{early} was announced before anybody asked for it"
-    moves = await site.moves(silent)
-    assert len(moves) == len(set(moves)), f"copies moved it again: {moves}"
-    return "copies on each queue moved nothing; inquiry.created once; one of three answers at once counts; execution.status.* only when asked for"
 
 
 async def a10_timeouts_and_lost_envelopes(host: Host) -> str:
@@ -136,7 +97,10 @@ async def a11_dead_letters(host: Host) -> str:
     await site.command("dead-letters", "drop", poison["id"])
     assert await _letters(site, "not JSON") is None, "a dropped letter is still there"
     assert await site.status(second) == "completed", "a dead letter overwrote an execution that had completed"
-    return "rejected envelopes come back by the broker: failed, slot freed, failure route taken; a late one left a completed execution alone; list, show, replay, drop"
+    return (
+        "rejected envelopes come back by the broker: failed, slot freed, failure route taken; a late one "
+        "left a completed execution alone; list, show, replay, drop"
+    )
 
 
 async def a12_loops_on_every_replica(host: Host) -> str:
@@ -167,9 +131,8 @@ async def a13_crashes(host: Host) -> str:
     """Replica crash at any point; redelivery; cross-replica completion; post-commit publish loss."""
     async with host.site(executors=2, workers=2) as site:
         client, chance, killed = site.client, random.Random(13), Counter[str]()
-        starting = [
-            asyncio.create_task(_load(site, ids := [])),
-        ]
+        ids: list[UUID] = []
+        loading = asyncio.create_task(_load(site, ids))
         for number in range(6):
             await asyncio.sleep(0.7)
             role = "executor" if number % 2 else "worker"
@@ -177,7 +140,7 @@ async def a13_crashes(host: Host) -> str:
             chance.choice(alive).kill()
             killed[role] += 1
             (site.executor if role == "executor" else site.worker)(f"{role}-{number + 3}")
-        await asyncio.gather(*starting)
+        await loading
         ended = Counter(await site.ends(*ids))
         assert ended == {"completed": len(ids)}, f"ends: {ended}"
         doubled = await site.value(
@@ -187,7 +150,11 @@ async def a13_crashes(host: Host) -> str:
         wrong = [id for id in ids[:40] if await client.result(id) != 1]
         assert not wrong, f"{len(wrong)} wrong results"
         await site.check()
-    return f"{len(ids)} workflows and events' executions through {killed['executor']} kill -9 of executors and {killed['worker']} of workers: all completed once, `check` finds nothing (every crash point: tests/crash/points)"
+    return (
+        f"{len(ids)} workflows and events' executions through {killed['executor']} kill -9 of executors and "
+        f"{killed['worker']} of workers: all completed once, `check` finds nothing (every crash point: "
+        "tests/crash/points)"
+    )
 
 
 async def a14_history_and_archive(host: Host) -> str:
@@ -195,7 +162,8 @@ async def a14_history_and_archive(host: Host) -> str:
     async with host.site(executors=0, workers=0, archive_after=1) as site:
         for table in ("history", "archive"):
             await site.sql(
-                f"create table {table}_{OLD.replace('_', '')} partition of {table} for values from ('2020-01-01') to ('2020-01-02')"
+                f"create table {table}_{OLD.replace('_', '')} partition of {table} for values from ('2020-01-01') to "
+                "('2020-01-02')"
             )
         site.executor("executor-1")
         site.worker("worker-1")
@@ -222,10 +190,13 @@ async def a14_history_and_archive(host: Host) -> str:
         assert {"history", "archive", "event"} <= partitioned, f"partitioned: {partitioned}"
         extensions = [row[0] for row in await site.sql("select extname from pg_extension")]
         assert extensions == ["plpgsql"], f"extensions: {extensions}"
-    return f"archived after its end, `show` and `history` still tell of it; old days dropped; partitioned: {', '.join(sorted(partitioned))}; no extension"
+    return (
+        "archived after its end, `show` and `history` still tell of it; old days dropped; partitioned: "
+        f"{', '.join(sorted(partitioned))}; no extension"
+    )
 
 
-# -- doing and looking -----------------------------------------------------------------------------------------------
+# -- doing and looking ---------------------------------------------------------------------------------------
 
 
 async def _declare(site: Site, route: str) -> None:

@@ -89,7 +89,10 @@ async def t02_initialised_in_order(host: Host) -> str:
     assert order == [f"t{n}" for n in range(9, -1, -1)], f"tasks ran in the order {order}"
     shown = await site.command("show", id, "--json")
     assert [task["name"] for task in shown.one["tasks"]] == order
-    return "ten tasks that were declared backwards ran in topological order; refused with the reason: a circle, a missing dependency, a duplicate, an empty one, an unknown action"
+    return (
+        "ten tasks that were declared backwards ran in topological order; refused with the reason: a circle, "
+        "a missing dependency, a duplicate, an empty one, an unknown action"
+    )
 
 
 async def t06_trigger_rules(host: Host) -> str:
@@ -131,11 +134,15 @@ async def t06_trigger_rules(host: Host) -> str:
         if found[name] is not runs
     ]
     assert not wrong, f"of {len(expected)} rules: {'; '.join(wrong)}"
-    return f"{len(expected)} rules in one run came out right: {len(RULES)} of tasks, nested ones too, and {len(COMPARED)} comparisons with all twelve operators and paths"
+    return (
+        f"{len(expected)} rules in one run came out right: {len(RULES)} of tasks, nested ones too, and "
+        f"{len(COMPARED)} comparisons with all twelve operators and paths"
+    )
 
 
 async def t07_context(host: Host) -> str:
-    """Context: initial + merged from dependencies + task's own; persisted, restart-safe; deterministic merge in declared order."""
+    """Context: initial + merged from dependencies + task's own; persisted, restart-safe; deterministic merge in
+    declared order."""
     site = await host.shared()
     ids = [await site.client.start("tasks.shared_context", {"day": day}) for day in range(1, 7)]
     wanted = [
@@ -167,4 +174,8 @@ async def t07_context(host: Host) -> str:
         own.worker("worker-new")
         assert await own.ends(id) == ["completed"], "a run did not survive a restart of everything"
         assert (await own.client.result(id))["last"]["n"] == 2
-    return "initial values, those of both branches and the task's own reach the last task; of one name the branch declared last wins in six runs, though it ends first; a rule sees the same; a run went on after kill -9 of all services"
+    return (
+        "initial values, those of both branches and the task's own reach the last task; of one name the "
+        "branch declared last wins in six runs, though it ends first; a rule sees the same; a run went on "
+        "after kill -9 of all services"
+    )
