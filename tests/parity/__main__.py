@@ -13,9 +13,9 @@ from rich.console import Console
 from tests.parity.host import Host
 from tests.parity.rows import ROWS, Row
 
-SECONDS = 150
+SECONDS = 400
 """That a row may take before it is called red."""
-AT_ONCE = 14
+AT_ONCE = 10
 """Rows that run side by side; most of them wait most of the time."""
 out = Console(soft_wrap=True, highlight=False)
 

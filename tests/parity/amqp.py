@@ -62,9 +62,11 @@ class Amqp:
         body = json.dumps({"v": 1, "type": type, "ids": [str(id) for id in ids]})
 
         def publish(channel: Any) -> None:
+            channel.confirm_delivery()
             for _ in range(copies):
                 channel.basic_publish(
                     exchange="",
+                    mandatory=True,
                     routing_key=f"penstock.{queue}",
                     body=body,
                     properties=pika.BasicProperties(

@@ -67,7 +67,7 @@ class Service:
 
         return await asyncio.to_thread(ask)
 
-    async def ready(self, seconds: float = 90) -> None:
+    async def ready(self, seconds: float = 150) -> None:
         """Wait until /ready says so. Raises AssertionError with the end of its log if it never does."""
         end = asyncio.get_running_loop().time() + seconds
         while (await self.get("/ready"))[0] != 200:

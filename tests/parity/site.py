@@ -196,7 +196,7 @@ class Site:
     async def status(self, id: UUID) -> str:
         return (await self.client.get(id)).status
 
-    async def ends(self, *ids: UUID, seconds: float = 60) -> list[str]:
+    async def ends(self, *ids: UUID, seconds: float = 120) -> list[str]:
         """The final status of each. Raises AssertionError with what `why` says of one that does not end."""
         found = []
         for id in ids:
@@ -210,7 +210,7 @@ class Site:
         status = await self.status(id)
         return status if status in FINAL else None
 
-    async def comes_to(self, id: UUID, *statuses: str, seconds: float = 30) -> str:
+    async def comes_to(self, id: UUID, *statuses: str, seconds: float = 90) -> str:
         """Wait until it has one of these statuses."""
 
         async def there() -> str | None:
@@ -219,7 +219,7 @@ class Site:
 
         return str(await self.until(there, f"{id} to be {' or '.join(statuses)}", seconds))
 
-    async def until(self, look: Callable[[], Awaitable[Any]], what: object, seconds: float = 30) -> Any:
+    async def until(self, look: Callable[[], Awaitable[Any]], what: object, seconds: float = 90) -> Any:
         """What `look` gives, once it is true. Raises AssertionError."""
         end = time.monotonic() + seconds
         while not (found := await look()):
@@ -227,7 +227,7 @@ class Site:
             await asyncio.sleep(0.05)
         return found
 
-    async def runs_on(self, id: UUID, attempt: int = 1, seconds: float = 60) -> Service:
+    async def runs_on(self, id: UUID, attempt: int = 1, seconds: float = 90) -> Service:
         """The worker that runs this attempt, once one does."""
 
         async def where() -> str | None:

@@ -54,6 +54,7 @@ async def hold(lane: str) -> None:
 
 @action(pack="flow", limits=[Limit(1, by="lane")], retry={"max_attempts": 2, "initial_delay": 1.5})
 async def second_time(lane: str, n: int = 0, seconds: float = 0.05, how: str = "retry") -> int:
+    await asyncio.sleep(seconds)
     if current().attempt == 1 and how == "retry":
         raise ConnectionError("as told")
     return n

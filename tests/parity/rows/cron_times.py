@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
+from penstock import Schedule
 from tests.parity.host import Host
 from tests.parity.site import Site
 
@@ -66,16 +67,17 @@ CLOCKS = (
 async def c01_expressions(host: Host) -> str:
     """5-field expressions with names, steps, ranges; validated with a message that says where; IANA zones; preview of next N."""
     site = await host.shared()
-    taken = await asyncio.gather(
-        *(
-            site.command("schedule", "preview", expression, "--count", 3, "--json")
-            for expression in (*SEEDS, *MORE)
-        )
-    )
-    for expression, said in zip((*SEEDS, *MORE), taken, strict=True):
-        instants = [datetime.fromisoformat(line["instant"]) for line in said.lines]
-        assert len(instants) == 3, f"{expression}: {said.out}"
-        assert instants == sorted(set(instants)), f"{expression}: {said.out}"
+    expressions = (*SEEDS, *MORE)
+    lines = [
+        f'Schedule("cron.c01_{n}", action="cron.tell", cron={one!r})' for n, one in enumerate(expressions)
+    ]
+    await site.apply("\n".join(["from penstock import Schedule", *lines]), "c01.py")
+    for n, expression in enumerate(expressions):
+        instants = [fire.instant for fire in await site.client.schedules.preview(f"cron.c01_{n}", 3)]
+        assert len(instants) == 3, f"{expression}: {instants}"
+        assert instants == sorted(set(instants)), f"{expression}: {instants}"
+        await site.client.schedules.delete(f"cron.c01_{n}")
+    first = (await site.command("schedule", "preview", SEEDS[0], "--count", 3, "--json")).lines[0]["instant"]
     refused = await asyncio.gather(
         *(site.command("schedule", "preview", expression, code=None) for expression in WRONG),
         site.command("schedule", "preview", "0 2 * * *", "--timezone", "Mars/Olympus", code=None),
@@ -83,10 +85,10 @@ async def c01_expressions(host: Host) -> str:
     for (expression, word), said in zip([*WRONG.items(), ("Mars/Olympus", "Mars")], refused, strict=True):
         assert said.code != 0, f"{expression!r} was taken"
         assert word in said.all, f"{expression!r} was refused without {word!r}: {said.all}"
-    at = datetime.fromisoformat(taken[0].lines[0]["instant"])
+    at = datetime.fromisoformat(first)
     assert (at.hour, at.minute) == (2, 0)
     return (
-        f"{len(taken)} expressions of the seeds and beyond, previewed; refused with their place: "
+        f"{len(expressions)} expressions of the seeds and beyond, previewed; refused with their place: "
         f"{refused[0].all.strip().splitlines()[0]}"
     )
 
@@ -97,17 +99,24 @@ async def c02_clock_changes(host: Host) -> str:
 
     async def one(number: int, zone: str, expression: str, day: str, wanted: list[str]) -> None:
         ref = f"cron.c02_{number}"
-        await site.schedule(
-            ref, "cron.tell", cron=expression, timezone=zone, starts_at=f"{day}T00:00:00+00:00"
+        await site.client.schedules.put(
+            Schedule(
+                ref, action="cron.tell", cron=expression, timezone=zone, starts_at=f"{day}T00:00:00+00:00"
+            )
         )
         shown = [p.local.isoformat() for p in await site.client.schedules.preview(ref, len(wanted))]
         found = [local[5:] for local in shown]
         assert found == wanted, f"{expression} in {zone} from {day}: {found}, wanted {wanted}"
 
     await asyncio.gather(*(one(number, *case) for number, case in enumerate(CLOCKS)))
-    for ref, hours in (("cron.c02_every", ["--every", "1h"]), ("cron.c02_interval", ["--cron", "0 * * * *"])):
-        words = [*hours, "--timezone", "Europe/Berlin", "--starts-at", "2030-10-26T22:00:00+00:00"]
-        await site.schedule(ref, "cron.tell", *words)
+    hourly: dict[str, dict[str, str]] = {
+        "cron.c02_every": {"every": "1h"},
+        "cron.c02_cron": {"cron": "0 * * * *"},
+    }
+    for ref, when in hourly.items():
+        await site.schedule(
+            ref, "cron.tell", timezone="Europe/Berlin", starts_at="2030-10-26T22:00:00+00:00", **when
+        )
         instants = [p.instant for p in await site.client.schedules.preview(ref, 6)]
         steps = {b - a for a, b in pairwise(instants)}
         assert steps == {timedelta(hours=1)}, f"{ref} steps by {steps} over the hour that comes twice"
