@@ -8,7 +8,7 @@ import os
 from penstock import Route, action
 
 Route("*::ml::*", "gpu")
-Route("**::heavy_*", "big")
+Route("scaling::heavy_*", "big")
 
 
 @action(pack="ml")

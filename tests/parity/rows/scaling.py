@@ -97,7 +97,7 @@ async def s05_routes_and_labels(host: Host) -> str:
     for worker in (gpu, big):
         worker.close()
     return (
-        "`*::ml::*` ran on the worker of `gpu`, `**::heavy_*` on that of `big`, the rest on default; zone=eu "
+        "`*::ml::*` ran on the worker of `gpu`, `scaling::heavy_*` on that of `big`, the rest on default; zone=eu "
         "where the label is; `why` names the route nobody serves"
     )
 
