@@ -84,6 +84,13 @@ class Amqp:
             )
         )
 
+    async def waits(self, queue: str) -> bool:
+        return await self.depth(queue) > 0
+
+    async def empty(self, queue: str) -> bool:
+        """Whether all that was there has been taken."""
+        return await self.depth(queue) == 0
+
     async def purge(self, queue: str) -> int:
         """Lose what waits in a queue; how many messages there were."""
         return int(

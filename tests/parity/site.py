@@ -248,6 +248,15 @@ class Site:
         at = {id: next(m.at for m in await self.client.history(id) if m.new == "running") for id in ids}
         return sorted(ids, key=lambda id: at[id])
 
+    async def executions_of(self, source: str, count: int) -> list[UUID] | None:
+        """What rules started for the events of a foreign client (its `app_id`), once there are so many."""
+        rows = await self.sql(
+            "select n.execution_id from enforcement n join event v on v.id = n.event_id "
+            "join execution e on e.id = n.execution_id where v.source = $1",
+            source,
+        )
+        return [row["execution_id"] for row in rows] if len(rows) >= count else None
+
     async def check(self) -> None:
         """`penstock check` finds nothing."""
         await self.command("check")

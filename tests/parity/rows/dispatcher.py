@@ -6,11 +6,11 @@ import asyncio
 import json
 import os
 import sys
+from functools import partial
 from typing import Any
 
 from tests.crash.processes import ROOT, python_path
 from tests.parity.host import Host
-from tests.parity.site import Site
 
 CONFORMANCE = """
 from examples.custom_executor import PacedExecutor
@@ -77,7 +77,7 @@ async def d01_ready_events(host: Host) -> str:
     await worker.ready()
     await _gone(worker)
     await site.client.start("dispatch.mailed", {"secret": "hush"})
-    await site.until(lambda: _waits(site), "its envelope")
+    await site.until(partial(site.amqp.waits, "work.mailed"), "its envelope")
     [envelope] = [document for _, document in await site.amqp.take("penstock.work.mailed")]
     assert set(envelope) == {"v", "type", "ids"}, f"an envelope carries {sorted(envelope)}"
     return (
@@ -265,7 +265,3 @@ def _packs() -> dict[str, str]:
 async def _gone(worker: Any) -> None:
     """Its queue stays, and nobody takes what comes."""
     await asyncio.to_thread(worker.close)
-
-
-async def _waits(site: Site) -> bool:
-    return await site.amqp.depth("work.mailed") > 0

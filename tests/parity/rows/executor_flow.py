@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from uuid import UUID
 
 from tests.parity.host import Host
@@ -15,10 +16,10 @@ async def a01_claim_has_one_winner(host: Host) -> str:
     site = await host.shared()
     messages = [f"a01-{n}" for n in range(60)]
     await site.amqp.events("flow.ticked", [{"n": 2 * n} for n in range(60)], messages, app_id="a01")
-    ids = await site.until(lambda: _of_events(site, "a01", 60), "60 executions of 60 events")
+    ids = await site.until(partial(site.executions_of, "a01", 60), "60 executions of 60 events")
     await site.amqp.envelopes("execution.requested", ids, queue="execution.requested", copies=5)
     assert Counter(await site.ends(*ids)) == {"completed": 60}
-    await site.until(lambda: _empty(site, "execution.requested"), "the copies to be acknowledged")
+    await site.until(partial(site.amqp.empty, "execution.requested"), "the copies to be acknowledged")
     winners: Counter[str] = Counter()
     for id in ids:
         moves = await site.client.history(id)
@@ -179,19 +180,6 @@ async def _transaction(site: Site, id: UUID, old: tuple[str, ...], but: tuple[st
 
 
 # -- doing and looking ---------------------------------------------------------------------------------------
-
-
-async def _of_events(site: Site, source: str, count: int) -> list[UUID] | None:
-    rows = await site.sql(
-        "select execution_id from enforcement n join event v on v.id = n.event_id "
-        "join execution e on e.id = n.execution_id where v.source = $1",
-        source,
-    )
-    return [row["execution_id"] for row in rows] if len(rows) >= count else None
-
-
-async def _empty(site: Site, queue: str) -> bool:
-    return await site.amqp.depth(queue) == 0
 
 
 async def _running(site: Site, ids: list[UUID], count: int) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from tests.parity.host import Host
-from tests.parity.site import Site
 
 
 async def a05_workflow_start_is_idempotent(host: Host) -> str:
@@ -23,7 +22,7 @@ async def a05_workflow_start_is_idempotent(host: Host) -> str:
     await site.amqp.envelopes("workflow.started", [id], queue="workflow.started")
     assert await site.ends(id) == ["completed"]
     await site.amqp.envelopes("workflow.started", [id], queue="workflow.started")
-    await site.until(lambda: _empty(site, "workflow.started"), "the copies to be acknowledged")
+    await site.until(partial(site.amqp.empty, "workflow.started"), "the copies to be acknowledged")
     rows = await site.value("select count(*) from workflow where execution_id = $1", id)
     children = await site.value("select count(*) from execution where parent = $1", id)
     assert (rows, children) == (1, 3), f"{rows} state rows and {children} children"
@@ -56,7 +55,7 @@ async def a08_created_once(host: Host) -> str:
     site, client = await host.shared(), (await host.shared()).client
     keyed = {await client.publish("flow.ticked", {"n": 1}, key="a08") for _ in range(5)}
     await site.amqp.events("flow.ticked", [{"n": 3}] * 5, ["a08-m"] * 5, app_id="a08")
-    foreign = await site.until(lambda: _of_events(site, "a08", 2), "two rules to match a foreign event")
+    foreign = await site.until(partial(site.executions_of, "a08", 2), "two rules to match a foreign event")
     [event] = keyed
     await site.amqp.envelopes("event.created", [event], queue="event.created", copies=5)
     rows = await site.until(
@@ -64,7 +63,7 @@ async def a08_created_once(host: Host) -> str:
         "enforcements",
     )
     await site.ends(*(row["execution_id"] for row in rows))
-    await site.until(partial(_empty, site, "event.created"), "the copies to be acknowledged")
+    await site.until(partial(site.amqp.empty, "event.created"), "the copies to be acknowledged")
     assert len(rows) == 2, f"{len(rows)} enforcements of two rules"
     ran = await site.value(
         "select count(*) from execution where id = any($1)", [r["execution_id"] for r in rows]
@@ -130,16 +129,3 @@ async def a09_handlers_are_idempotent(host: Host) -> str:
 
 
 # -- doing and looking ---------------------------------------------------------------------------------------
-
-
-async def _of_events(site: Site, source: str, count: int) -> list[UUID] | None:
-    rows = await site.sql(
-        "select execution_id from enforcement n join event v on v.id = n.event_id "
-        "join execution e on e.id = n.execution_id where v.source = $1",
-        source,
-    )
-    return [row["execution_id"] for row in rows] if len(rows) >= count else None
-
-
-async def _empty(site: Site, queue: str) -> bool:
-    return await site.amqp.depth(queue) == 0

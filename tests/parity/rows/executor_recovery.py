@@ -6,13 +6,12 @@ import asyncio
 import random
 import signal
 from collections import Counter
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from tests.parity.host import Host
 from tests.parity.site import Site
-
-OLD = "2020_01_01"
 
 
 async def a10_timeouts_and_lost_envelopes(host: Host) -> str:
@@ -23,7 +22,7 @@ async def a10_timeouts_and_lost_envelopes(host: Host) -> str:
     ids = await client.start_many("flow.lost", [{"n": n} for n in range(10)])
     for id in ids:
         await site.comes_to(id, "scheduled")
-    await site.until(lambda: _waits(site, "work.lost"), "the envelopes")
+    await site.until(partial(site.amqp.waits, "work.lost"), "the envelopes")
     purged = await site.amqp.purge("work.lost")
     clocks = {
         name: await client.start(f"flow.{name}") for name in ("unserved", "endless", "unanswered", "crowded")
@@ -59,13 +58,13 @@ async def a11_dead_letters(host: Host) -> str:
     occupied = await client.start("flow.occupy")
     await site.comes_to(occupied, "running")  # so that letters wait in the queue, and a worker lives for them
     flow = await client.start("flow.posted")
-    await site.until(lambda: _waits(site, "work.letters"), "the workflow's letter")
+    await site.until(partial(site.amqp.waits, "work.letters"), "the workflow's letter")
     await _reject(site, "work.letters")
     assert await site.ends(flow) == ["completed"], (
         "the workflow of a dead letter did not take its failure route"
     )
     first = await client.start("flow.limited_letter", {"lane": "a11"})
-    await site.until(lambda: _waits(site, "work.letters"), "a letter under a limit")
+    await site.until(partial(site.amqp.waits, "work.letters"), "a letter under a limit")
     second = await client.start("flow.limited_letter", {"lane": "a11"})
     await site.comes_to(second, "queued")
     await _reject(site, "work.letters")
@@ -77,7 +76,7 @@ async def a11_dead_letters(host: Host) -> str:
         return method
 
     with site.amqp.channel() as channel:
-        await site.until(lambda: _waits(site, "work.letters"), "the second letter")
+        await site.until(partial(site.amqp.waits, "work.letters"), "the second letter")
         method = hold(channel)
         await client.cancel(occupied)
         assert await site.ends(second) == ["completed"], "work was held up by a copy that somebody kept"
@@ -162,7 +161,7 @@ async def a14_history_and_archive(host: Host) -> str:
     async with host.site(executors=0, workers=0, archive_after=1) as site:
         for table in ("history", "archive"):
             await site.sql(
-                f"create table {table}_{OLD.replace('_', '')} partition of {table} for values from ('2020-01-01') to "
+                f"create table {table}_20200101 partition of {table} for values from ('2020-01-01') to "
                 "('2020-01-02')"
             )
         site.executor("executor-1")
@@ -207,10 +206,6 @@ async def _declare(site: Site, route: str) -> None:
     await worker.ended()
 
 
-async def _waits(site: Site, queue: str) -> bool:
-    return await site.amqp.depth(queue) > 0
-
-
 async def _reject(site: Site, queue: str) -> None:
     """Take what waits, and refuse it: the broker makes it a dead letter."""
 
@@ -242,13 +237,8 @@ async def _load(site: Site, ids: list[UUID]) -> None:
                     app_id="a13",
                 )
         await asyncio.sleep(0.3)
-    of_events = await site.until(lambda: _of_events(site, 80), "80 executions of 80 events", 60)
+    of_events = await site.until(partial(site.executions_of, "a13", 80), "80 executions of 80 events", 60)
     ids.extend(of_events)
-
-
-async def _of_events(site: Site, count: int) -> list[UUID] | None:
-    rows = await site.sql("select execution_id from enforcement n join execution e on e.id = n.execution_id")
-    return [row["execution_id"] for row in rows] if len(rows) >= count else None
 
 
 async def _gone(site: Site, query: str, *args: Any) -> bool:

@@ -139,12 +139,7 @@ async def s07_partition(host: Host) -> str:
 
 async def _writes(site: Site) -> int:
     """Updates of the rows that say who lives."""
-    await site.sql("select pg_stat_force_next_flush()") if await _knows_flush(site) else None
     return int(await site.value("select n_tup_upd from pg_stat_user_tables where relname = 'process'"))
-
-
-async def _knows_flush(site: Site) -> bool:
-    return bool(await site.value("select count(*) from pg_proc where proname = 'pg_stat_force_next_flush'"))
 
 
 @asynccontextmanager
