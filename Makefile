@@ -1,7 +1,7 @@
 # Everything there is to do here. Each target sets itself up; what is already set up costs nothing.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test check bench chaos mutate lock clean
+.PHONY: help setup demo test check parity bench chaos mutate lock clean
 BIN := .venv/bin
 # More arguments for pytest or the benchmark: make test ARGS="tests/servers -x"
 ARGS ?=
@@ -25,6 +25,9 @@ check: .venv/.dev ## Lint, check formats, types and the rules of the house
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python tests/house_rules.py
+
+parity: .venv/.dev ## Try every part of Penstock from outside, a line each; ARGS="A1 C3" for some
+	@TMPDIR=$$(.ci/scratch) $(BIN)/python -m tests.parity $(ARGS)
 
 bench: .venv/.dev ## Measure Penstock and its peers in one run
 	@$(BIN)/python -m bench $(ARGS)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_serializer, model_validator
 
 from penstock.language.options import Options, Wrong
 
@@ -82,6 +82,13 @@ class ContextComparison(Form):
         if self.op in ("in", "not in") and not isinstance(self.value, list | tuple | str | dict):
             raise Wrong(f"`{self.op}` takes a list, a text or a mapping as its value")
         return self
+
+    @model_serializer
+    def _as_given(self) -> dict[str, Any]:
+        """With its value also where that is null: a comparison without one could not be read again."""
+        return {
+            name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set
+        }
 
 
 def _form(value: Any) -> str | None:

@@ -55,8 +55,20 @@ class Troubled:
     late: float | None
 
 
-# The table of schedules, which is small, the latest fire of each by its key, and the last minutes' fires by BRIN.
-FIGURES = """
+LATEST_END_IS_BAD = """
+cross join lateral (
+    select f.due_at, f.outcome, f.status, f.error, f.execution_id from fire f
+    where f.schedule = s.ref and (f.outcome is not null or f.status = 'failed')
+        and f.due_at > coalesce(s.last_due, s.since) - interval '1 day'
+        and f.due_at > statement_timestamp() - interval '8 days'
+    order by f.due_at desc limit 1
+) f
+where s.enabled and (f.status = 'failed' or f.outcome in ('failed', 'timeout', 'abandoned'))
+"""
+"""Of a schedule `s` the latest fire that is known to have ended: the latest of all may run for longer than its period."""
+
+# The table of schedules, which is small, the latest end of each by its key, and the last minutes' fires by BRIN.
+FIGURES = f"""
 select s.*, l.erroring, f.*
 from (
     select count(*)::integer as total, count(*) filter (where next_due is not null)::integer as active,
@@ -64,9 +76,7 @@ from (
         count(*) filter (where error is not null)::integer as broken
     from schedule
 ) s cross join (
-    select count(*)::integer as erroring
-    from schedule s join fire f on f.schedule = s.ref and f.due_at = s.last_due
-    where s.enabled and (f.status = 'failed' or f.outcome in ('failed', 'timeout', 'abandoned'))
+    select count(*)::integer as erroring from schedule s {LATEST_END_IS_BAD}
 ) l cross join (
     select count(*) filter (where status = 'created') * 60 / $2::float8 as per_minute,
         coalesce(max(extract(epoch from made_at - due_at)) filter (where kind = 'due'), 0)::float8 as lag,
@@ -116,24 +126,16 @@ async def stalled(session: Session, age: float) -> list[FireCount]:
     return rows_as(FireCount, await session.fetch(STALLED, age))
 
 
-ERRORING = """
+ERRORING = f"""
 select s.ref as schedule, f.due_at, coalesce(f.outcome, f.status) as how, f.error, f.execution_id
-from schedule s
-cross join lateral (
-    select f.due_at, f.outcome, f.status, f.error, f.execution_id from fire f
-    where f.schedule = s.ref and (f.outcome is not null or f.status = 'failed')
-        and f.due_at > coalesce(s.last_due, s.since) - make_interval(secs => $1)
-        and f.due_at > statement_timestamp() - interval '8 days'
-    order by f.due_at desc limit 1
-) f
-where s.enabled and (f.status = 'failed' or f.outcome in ('failed', 'timeout', 'abandoned'))
+from schedule s {LATEST_END_IS_BAD}
 order by s.ref
 """
 
 
 async def erroring(session: Session) -> list[Erroring]:
     """Enabled schedules whose latest fire that is known to have ended did not end well."""
-    return rows_as(Erroring, await session.fetch(ERRORING, 86_400.0))
+    return rows_as(Erroring, await session.fetch(ERRORING))
 
 
 MISSED = """

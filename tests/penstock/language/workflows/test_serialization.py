@@ -49,7 +49,8 @@ tasks:
     inquiry: {prompt: "Ship {{ parameters.order }}?", schema: {type: boolean}, assignee: ops, default: false, timeout: 60}
   sub:
     workflow: shop.fulfil
-    when: {all: [one_failed, {none: [{skipped: wait}]}, {context: total, op: ">", value: 1}, "{{ vars.total }}"]}
+    when: {all: [one_failed, {none: [{skipped: wait}, {context: total, op: "==", value: null}]},
+                 {context: total, op: ">", value: 1}, {context: total, op: exists}, "{{ vars.total }}"]}
     needs: [pack, wait]
     next:
       - {when: failed() and error.type == "X", publish: {note: failed}, do: ask}

@@ -66,6 +66,8 @@ async def test_a_schedule_whose_last_run_failed_is_erroring_until_one_ends_well(
         await house.rows("update fire set due_at = due_at - interval '1 minute'")
         await house.sleep("clock.a", timedelta(minutes=1))
         await house.fire()
+        running = await figures.figures(house.session, health.LATE, 300)
+        assert running.erroring == len(await named(house)), "a run that has begun is no end"
         await house.end(status)
         await house.change(lambda tx: lost_fires.settle(tx, 10))
         assert await named(house) == expected
