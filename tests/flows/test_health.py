@@ -49,8 +49,9 @@ async def test_services_count_and_time_what_they_do(house: Installation) -> None
     await house.until("select 1 where not exists (select from outbox)")
 
     seen = await metrics(executor)
-    assert seen['penstock_batch_items_sum{queue="execution.requested"}'] == 4
-    assert 1 <= seen['penstock_batch_seconds_count{queue="execution.requested"}'] <= 4
+    items = seen['penstock_batch_items_sum{queue="execution.requested"}']
+    assert items >= 4, "a relay may have sent one again"
+    assert 1 <= seen['penstock_batch_seconds_count{queue="execution.requested"}'] <= items
     assert seen['penstock_batch_seconds_sum{queue="execution.requested"}'] > 0
     async with asyncio.timeout(20):
         while not (await metrics(executor))['penstock_loop_seconds_count{loop="reap_workers"}']:
