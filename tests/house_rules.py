@@ -78,7 +78,7 @@ def no_machine_paths(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]
 
 def no_package_index(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
     yield from _matches(INDEX, text, "a package index; everyone's pip has its own settings")
-    if path.name.startswith("requirements"):
+    if path.name.startswith("requirements") or path.name == "package-lock.json":
         yield from _matches(re.compile(r"https?://"), text, "an address in locked requirements")
 
 

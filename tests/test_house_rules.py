@@ -64,6 +64,7 @@ SENTENCES = (
         ("migrations/versions/a.py", "from penstock.moves import x", "imports live code"),
         ("docs/a.md", f"cd {HOME}", "a path of one machine"),
         ("requirements.txt", "x @ https://example.com/x.whl", "an address"),
+        ("bench/package-lock.json", '"resolved": "https://example.com/x.tgz"', "an address"),
         ("docs/a.md", f"pip install {INDEX}", "a package index"),
         ("common/penstock/a.py", "\n" * (LONGEST + 1), "lines"),
         ("migrations/versions/0002/a.sql", function("a"), "a function in a migration"),

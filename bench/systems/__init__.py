@@ -109,7 +109,7 @@ def module(name: str, *arguments: str) -> list[str]:
 
 
 def port(number: int) -> int:
-    """One of the free ports of this session."""
+    """One of the free ports of this run."""
     return int(os.environ[PORTS].split(",")[number])
 
 

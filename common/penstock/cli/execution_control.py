@@ -8,9 +8,9 @@ from uuid import UUID
 import typer
 
 from penstock.cli import bulk_output
-from penstock.cli import execution_filter as of
 from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import ME, with_client
+from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, json_line, out
 from penstock.client import executions
 from penstock.client.bulk import Outcome
@@ -21,19 +21,13 @@ from penstock.store.execution_list import ExecutionFilter
 All = Annotated[bool, typer.Option("--all", help="All of them.")]
 
 
+@choosing
 def cancel(
     ids: Annotated[
         list[UUID] | None, typer.Argument(help="Executions to end; or say which by options.")
     ] = None,
-    status: of.Status = None,
-    action: of.Action = None,
-    tenant: of.Tenant = None,
-    since: of.Since = None,
-    until: of.Until = None,
-    param: of.Param = None,
-    event: of.Event = None,
-    parent: of.Parent = None,
-    key: of.Key = None,
+    *,
+    chosen: ExecutionFilter,
     every: All = False,
     dry_run: DryRun = False,
     reason: Annotated[str, typer.Option(help="Kept in the history.")] = "asked on the command line",
@@ -41,10 +35,6 @@ def cancel(
 ) -> None:
     """Ask for executions to end: those that are named, or all that are chosen. Running ones are told at once. Broken off, it
     can be called again."""
-    chosen = of.executions(
-        status=status, action=action, tenant=tenant, since=since, until=until, param=param, event=event,
-        parent=parent, key=key,
-    )  # fmt: skip
     _say_which(bool(ids), chosen, every, dry_run)
 
     async def work(client: Client) -> int:
@@ -65,6 +55,7 @@ def cancel(
         out.print("Nothing to cancel: all of them have ended already, or do not exist.")
 
 
+@choosing
 def rerun(
     id: Annotated[
         UUID | None, typer.Argument(help="An execution that has ended; or say which by options.")
@@ -79,15 +70,8 @@ def rerun(
             "--from", metavar="TASK", help="Of a workflow: keep what does not come after this task."
         ),
     ] = None,
-    status: of.Status = None,
-    action: of.Action = None,
-    tenant: of.Tenant = None,
-    since: of.Since = None,
-    until: of.Until = None,
-    param: of.Param = None,
-    event: of.Event = None,
-    parent: of.Parent = None,
-    key: of.Key = None,
+    *,
+    chosen: ExecutionFilter,
     every: All = False,
     dry_run: DryRun = False,
     reason: Annotated[str | None, typer.Option("--reason", help="Kept with the run.")] = None,
@@ -95,10 +79,6 @@ def rerun(
 ) -> None:
     """Run what has ended once more: a new execution of the same version, with the same parameters. Of those that are chosen
     by options, what was run once more already is left alone; so, broken off, it can be called again."""
-    chosen = of.executions(
-        status=status, action=action, tenant=tenant, since=since, until=until, param=param, event=event,
-        parent=parent, key=key,
-    )  # fmt: skip
     _say_which(id is not None, chosen, every, dry_run)
     if id is not None:
         _rerun_one(id, from_failed, from_task, by, reason, json)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from functools import wraps
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
@@ -33,16 +36,15 @@ Key = Annotated[Text, typer.Option(help="Only the one with this idempotency key 
 
 def executions(
     *,
-    status: list[str] | None,
-    action: str | None,
-    tenant: str | None,
-    since: str | None,
-    until: str | None,
-    param: list[str] | None,
-    event: UUID | None,
-    parent: UUID | None,
-    key: str | None,
-    children: bool = False,
+    status: Status = None,
+    action: Action = None,
+    tenant: Tenant = None,
+    since: Since = None,
+    until: Until = None,
+    param: Param = None,
+    event: Event = None,
+    parent: Parent = None,
+    key: Key = None,
 ) -> ExecutionFilter:
     """What these options choose. Raises InvalidInput."""
     for one in status or ():
@@ -58,8 +60,27 @@ def executions(
         event=event,
         parent=parent,
         key=key,
-        children=children,
     )
+
+
+def choosing(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of `executions` in the place of its parameter `chosen`, which is what they choose."""
+    options = inspect.signature(executions, eval_str=True).parameters
+    own = inspect.signature(command, eval_str=True)
+
+    @wraps(command)
+    def chosen_by_options(**given: Any) -> None:
+        chosen = executions(**{name: given.pop(name) for name in options})
+        command(chosen=chosen, **given)
+
+    parameters = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in own.parameters.values()
+        for one in (options.values() if parameter.name == "chosen" else [parameter])
+    ]
+    chosen_by_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    chosen_by_options.__annotations__ = {one.name: one.annotation for one in parameters}
+    return chosen_by_options
 
 
 def instant(option: str, given: str | None) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 from uuid import UUID
@@ -10,8 +11,8 @@ import orjson
 import typer
 from rich.markup import escape
 
-from penstock.cli import execution_filter as of
 from penstock.cli.command_runner import with_client, with_session
+from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.client.client import Client
@@ -21,26 +22,17 @@ from penstock.store import executions as store
 from penstock.store.execution_list import ExecutionFilter
 
 
+@choosing
 def executions(
-    status: of.Status = None,
-    action: of.Action = None,
-    tenant: of.Tenant = None,
-    since: of.Since = None,
-    until: of.Until = None,
-    param: of.Param = None,
-    event: of.Event = None,
-    parent: of.Parent = None,
-    key: of.Key = None,
+    *,
+    chosen: ExecutionFilter,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
     before: Annotated[UUID | None, typer.Option(help="Go on after this id.")] = None,
     children: Annotated[bool, typer.Option("--children", help="With the tasks of workflows.")] = False,
     json: Json = False,
 ) -> None:
     """List the newest executions."""
-    chosen = of.executions(
-        status=status, action=action, tenant=tenant, since=since, until=until, param=param, event=event,
-        parent=parent, key=key, children=children,
-    )  # fmt: skip
+    chosen = replace(chosen, children=children)
     rows = with_session(lambda session: execution_list.page(session, chosen, before=before, limit=limit))
     if json:
         for row in rows:
