@@ -16,7 +16,7 @@ from bench.machine import Ran
 from bench.peers import ROOT
 
 FOLDER = ROOT / "docs" / "benchmarks"
-FIGURES = FOLDER / "figures.jsonl"
+FIGURES = ROOT / "bench" / "figures.jsonl"
 PAGE = ROOT / "docs" / "benchmarks.md"
 BUSY = 0.15
 """Share of the machine that went to others, from which times and rates say little."""
@@ -28,7 +28,7 @@ COMMAND = "python -m bench.report"
 HEAD = """# Benchmarks
 
 Penstock beside what else there is, in one run on one machine: first the drawings, then every figure, then how it was
-measured. This page and its drawings are made of [the figures](benchmarks/figures.jsonl) by
+measured. This page and its drawings are made of [the figures](../bench/figures.jsonl) by
 
     {command}
 

@@ -1,4 +1,4 @@
-"""Writes docs/lifecycle.md from penstock.moves: `.venv/bin/python docs/lifecycle.py`. A test sees to it that this was done."""
+"""Writes docs/lifecycle.md from penstock.language.moves: `.venv/bin/python docs/lifecycle.py`. A test sees that it was done."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import ast
 import itertools
 from pathlib import Path
 
-from penstock import moves
+from penstock.language import moves
 
 PAGE = Path(__file__).with_suffix(".md")
 
 HEAD = """\
 # The life of an execution
 
-This page is written by `docs/lifecycle.py` from `common/penstock/moves.py`. The database holds the same moves in the
+This page is written by `docs/lifecycle.py` from `common/penstock/language/moves.py`. The database holds the same moves in the
 table `legal_move` and refuses any other: an `UPDATE` that makes one fails with the error code `PN001`, whoever sends it.
 Each move is written to the history with its instant, the attempt, who made it and why: `penstock history ID`.
 """
@@ -41,7 +41,7 @@ MEANING = {
 
 
 def documented() -> dict[str, str]:
-    """Each status and what is said below it in penstock.moves, or here."""
+    """Each status and what is said below it in penstock.language.moves, or here."""
     found = dict(MEANING)
     assert moves.__file__ is not None
     body = ast.parse(Path(moves.__file__).read_text()).body

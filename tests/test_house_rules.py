@@ -61,7 +61,7 @@ SENTENCES = (
             "def f():\n    import penstock_executor",
             "imports another service",
         ),
-        ("migrations/versions/a.py", "from penstock.moves import x", "imports live code"),
+        ("migrations/versions/a.py", "from penstock.language.moves import x", "imports live code"),
         ("docs/a.md", f"cd {HOME}", "a path of one machine"),
         ("requirements.txt", "x @ https://example.com/x.whl", "an address"),
         ("bench/package-lock.json", '"resolved": "https://example.com/x.tgz"', "an address"),

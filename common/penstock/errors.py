@@ -95,7 +95,7 @@ class WrongClock(PenstockError):
 
 
 class IllegalMove(PenstockError):
-    """A status change that `penstock.moves` does not declare. The database refused it."""
+    """A status change that `penstock.language.moves` does not declare. The database refused it."""
 
 
 class ResultNotStorable(PenstockError):

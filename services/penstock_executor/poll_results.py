@@ -10,9 +10,9 @@ import orjson
 
 from penstock.errors import InvalidInput
 from penstock.ids import new_id
+from penstock.language.moves import COMPLETED
 from penstock.language.schemas import Schema
 from penstock.messaging import dead_letters
-from penstock.moves import COMPLETED
 from penstock.store import catalog, events, polls, queues
 from penstock.store.database import Transaction
 

@@ -13,8 +13,8 @@ import orjson
 import structlog
 
 from penstock.language.after_attempt import Ending
+from penstock.language.moves import FAILED, REQUESTED, WAITING
 from penstock.messaging.broadcast import CoalescedBroadcast
-from penstock.moves import FAILED, REQUESTED, WAITING
 from penstock.store import attempts
 from penstock.store.attempts import AttemptEnd
 from penstock.store.database import Session, retried

@@ -15,9 +15,9 @@ import structlog
 
 from penstock.errors import NoCapacity
 from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_of, ending_of_unfinished
+from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.redaction import concealed
 from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner, work_parked
-from penstock.moves import CANCELLED, REQUESTED
 from penstock.run.run import executor_name
 from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Run, RunnableAction, TaskExecutor, attempt

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.moves import COMPLETED, FAILED
+from penstock.language.moves import COMPLETED, FAILED
 from penstock.store.database import Session
 from tests.chaos.load import Intent
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.moves import COMPLETED, FINAL
+from penstock.language.moves import COMPLETED, FINAL
 from penstock.store.database import Session
 from penstock.store.invariants import INVARIANTS
 from tests.chaos import at_most_once, lines, work

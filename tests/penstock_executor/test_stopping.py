@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 from penstock import Trigger, Workflow
+from penstock.language.moves import COMPLETED, FAILED, WAITING
 from penstock.language.workflows import from_yaml
 from penstock.messaging.consumer import Batch
-from penstock.moves import COMPLETED, FAILED, WAITING
 from penstock.store import executions
 from penstock_executor.handlers import execution_completed, execution_requested, workflow_started
 from tests.flows.installation import Installation

@@ -14,9 +14,9 @@ from penstock.advance.open_workflows import OpenWorkflow
 from penstock.engine import Plan, Start
 from penstock.engine.children import Target, child_namespace, child_parameters, target_ref
 from penstock.ids import new_id
+from penstock.language.moves import FAILED, REQUESTED
 from penstock.language.workflows.graph import Node
 from penstock.language.workflows.task import policies_of
-from penstock.moves import FAILED, REQUESTED
 from penstock.store import catalog, executions, namespaces
 from penstock.store.database import Transaction
 from penstock.store.workflows import children

@@ -14,7 +14,7 @@ import typer
 from penstock.cli.arguments import parse_params
 from penstock.errors import InvalidInput
 from penstock.language.durations import seconds
-from penstock.moves import STATUSES
+from penstock.language.moves import STATUSES
 from penstock.store.execution_list import ExecutionFilter
 
 Text = str | None

@@ -16,7 +16,7 @@ from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.client.client import Client
-from penstock.moves import COMPLETED
+from penstock.language.moves import COMPLETED
 from penstock.store import execution_list
 from penstock.store import executions as store
 from penstock.store.execution_list import ExecutionFilter

@@ -9,10 +9,10 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.language.moves import COMPLETED
 from penstock.language.options import did_you_mean
 from penstock.language.schemas import check_value
 from penstock.language.waits import WAITS
-from penstock.moves import COMPLETED
 from penstock.store import catalog, executions, workflow_commands
 from penstock.store.database import Transaction
 from penstock.store.executions import Execution

@@ -17,9 +17,9 @@ from penstock.client import answers
 from penstock.client.bulk import Outcome
 from penstock.client.client import Client
 from penstock.errors import Conflict, NotFound, PenstockError, Undecodable
+from penstock.language.moves import FINAL
 from penstock.messaging import envelope
 from penstock.messaging.dead_letters import APP, TRIGGER
-from penstock.moves import FINAL
 from penstock.operate.masking import Masking
 from penstock.store import dead_letters, events, executions, outbox, queues
 from penstock.store.database import Session, Transaction, retried

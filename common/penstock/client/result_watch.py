@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import ExecutionFailed, NotFound
-from penstock.moves import COMPLETED
+from penstock.language.moves import COMPLETED
 from penstock.store import executions
 from penstock.store.database import Session, retried
 from penstock.store.executions import ExecutionEnd

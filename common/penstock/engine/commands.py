@@ -15,7 +15,7 @@ from penstock.engine.starts import start_due
 from penstock.engine.state import DUE, OPEN, WorkflowState
 from penstock.engine.task_end import end_if_all_tasks_ended, end_task, end_workflow
 from penstock.errors import Conflict, InvalidInput, NotFound
-from penstock.moves import COMPLETED, SKIPPED
+from penstock.language.moves import COMPLETED, SKIPPED
 
 
 @dataclass(frozen=True, slots=True)

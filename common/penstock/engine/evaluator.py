@@ -21,7 +21,7 @@ from penstock.engine.state import OPEN, KeptTask, WorkflowState
 from penstock.engine.task_end import end_if_all_tasks_ended, end_task, run_exit_task_or_end
 from penstock.engine.task_errors import describe_error
 from penstock.errors import ExpressionError
-from penstock.moves import FAILED
+from penstock.language.moves import FAILED
 
 
 def begin(

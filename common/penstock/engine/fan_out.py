@@ -20,7 +20,7 @@ from penstock.engine.task_end import end_task
 from penstock.engine.task_errors import describe_error, describe_failed_items
 from penstock.engine.task_input import make_start
 from penstock.errors import ExpressionError
-from penstock.moves import CANCELLED, COMPLETED, FAILED, SKIPPED
+from penstock.language.moves import CANCELLED, COMPLETED, FAILED, SKIPPED
 
 MAX_ITEMS = 100_000
 

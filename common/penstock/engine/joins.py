@@ -14,10 +14,10 @@ from penstock.engine.task_errors import describe_error
 from penstock.engine.transitions import take_transitions
 from penstock.errors import ExpressionError
 from penstock.language.expressions import condition, holds, look_up
+from penstock.language.moves import FAILED, SKIPPED
 from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.graph import Node
 from penstock.language.workflows.task_trigger_rules import FAILURE, SourceOutcomes
-from penstock.moves import FAILED, SKIPPED
 
 
 def deliver_arrivals(draft: Draft) -> Asking[None]:

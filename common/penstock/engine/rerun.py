@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from penstock.engine.plan import Plan
 from penstock.engine.state import KeptTask, TaskState
-from penstock.moves import COMPLETED, SKIPPED
+from penstock.language.moves import COMPLETED, SKIPPED
 
 TaskStates = Mapping[int, TaskState]
 """Of the run before, by task."""

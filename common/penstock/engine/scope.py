@@ -9,7 +9,7 @@ from penstock.engine.decision import Published
 from penstock.engine.facts import Asking, Facts, Needed, TaskResult
 from penstock.engine.plan import NOTHING_READ, Plan, Reads
 from penstock.engine.state import TaskState
-from penstock.moves import CANCELLED, COMPLETED, FINAL, SKIPPED, TIMEOUT
+from penstock.language.moves import CANCELLED, COMPLETED, FINAL, SKIPPED, TIMEOUT
 
 
 class CallableFlag(int):

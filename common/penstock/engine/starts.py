@@ -13,8 +13,8 @@ from penstock.engine.task_end import end_task
 from penstock.engine.task_errors import describe_error
 from penstock.engine.task_input import make_start, render_input
 from penstock.errors import ExpressionError
+from penstock.language.moves import COMPLETED, FAILED
 from penstock.language.workflows.task import FAIL, NOOP
-from penstock.moves import COMPLETED, FAILED
 
 
 def start_due(draft: Draft) -> Asking[None]:

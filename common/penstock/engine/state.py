@@ -12,8 +12,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from penstock.language.moves import COMPLETED, FINAL, SKIPPED
 from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCESS
-from penstock.moves import COMPLETED, FINAL, SKIPPED
 
 PENDING = "pending"
 """Something before it has ended, and it is not decided yet whether it runs."""

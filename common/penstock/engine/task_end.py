@@ -12,8 +12,8 @@ from penstock.engine.state import DUE, OPEN, TaskState, outcome_of
 from penstock.engine.task_errors import describe_error, describe_failed_tasks
 from penstock.engine.transitions import take_transitions
 from penstock.errors import ExpressionError
+from penstock.language.moves import COMPLETED, FAILED
 from penstock.language.workflows.task_trigger_rules import FAILURE
-from penstock.moves import COMPLETED, FAILED
 
 SHOWN = 10
 """How many failed tasks the error of a workflow names."""

@@ -14,8 +14,8 @@ from penstock.engine.scope import end_names
 from penstock.engine.state import TaskState, outcome_of
 from penstock.engine.task_errors import describe_error
 from penstock.errors import ExpressionError
+from penstock.language.moves import COMPLETED, FAILED, SKIPPED
 from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCESS
-from penstock.moves import COMPLETED, FAILED, SKIPPED
 
 MAX_FAULTS = 10
 

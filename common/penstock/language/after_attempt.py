@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
+from penstock.language.moves import COMPLETED, FAILED, REQUESTED, TIMEOUT, WAITING
 from penstock.language.policies import Recovery, RetryPolicy
-from penstock.moves import COMPLETED, FAILED, REQUESTED, TIMEOUT, WAITING
 from penstock.run.outcomes import Outcome
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.errors import InvalidInput
-from penstock.moves import STATUSES
+from penstock.language.moves import STATUSES
 from penstock.store.database import Session
 
 READ = "select announced from cluster"

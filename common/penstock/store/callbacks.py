@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.moves import COMPLETED
+from penstock.language.moves import COMPLETED
 from penstock.store.database import Transaction
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from penstock.moves import CANCELING, RUNNING
+from penstock.language.moves import CANCELING, RUNNING
 from penstock.store.database import Row, Session, Transaction
 from penstock.store.rows import rows_as
 

@@ -135,7 +135,7 @@ create table timer (
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index timer_execution on timer (execution_id);
 
--- Statuses and the legal moves between them, as penstock.moves declares them.
+-- Statuses and the legal moves between them, as penstock.language.moves declares them.
 create table legal_move (
     old text not null,
     new text not null,

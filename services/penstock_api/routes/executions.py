@@ -9,8 +9,8 @@ from fastapi import Header, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from penstock.errors import InvalidInput, NotFound
+from penstock.language.moves import STATUSES
 from penstock.language.workflows.diagram import to_dot, to_mermaid
-from penstock.moves import STATUSES
 from penstock.operate.executions import described, one, plain
 from penstock.operate.why import why
 from penstock.store import execution_list, executions, log_lines, past_attempts

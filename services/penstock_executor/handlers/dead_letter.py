@@ -9,10 +9,10 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import Undecodable
+from penstock.language.moves import FAILED, SCHEDULED
 from penstock.messaging import dead_letters, envelope
 from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery
-from penstock.moves import FAILED, SCHEDULED
 from penstock.store import executions, outbox, queues
 from penstock.store.database import Transaction
 

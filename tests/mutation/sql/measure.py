@@ -22,7 +22,7 @@ TESTS = (
         "tests/penstock/client",
         "tests/penstock/messaging",
         "tests/penstock/cli",
-        "tests/penstock/test_moves.py",
+        "tests/penstock/language/test_moves.py",
     ),
     *("tests/interleavings", "tests/flows", "tests/security"),
 )

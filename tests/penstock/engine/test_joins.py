@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.moves import FINAL
+from penstock.language.moves import FINAL
 from tests.penstock.engine.written import names, run
 
 FAN_IN = """

@@ -35,8 +35,8 @@ from penstock.engine import (
     take_turn,
 )
 from penstock.engine.state import OPEN
+from penstock.language.moves import COMPLETED
 from penstock.language.workflows.model import Workflow
-from penstock.moves import COMPLETED
 
 T = TypeVar("T")
 Key = tuple[str, int | None]

@@ -15,8 +15,8 @@ from alembic.script import ScriptDirectory
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from penstock import moves
 from penstock.errors import ConfigurationError
+from penstock.language import moves
 from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
 from penstock.store import functions, migrate

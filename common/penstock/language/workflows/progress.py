@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from penstock.language.moves import COMPLETED, FINAL, RUNNING, SKIPPED
 from penstock.language.workflows.critical_path import Span, critical_path
 from penstock.language.workflows.graph import Graph, Node
-from penstock.moves import COMPLETED, FINAL, RUNNING, SKIPPED
 
 NOT_STARTED = "not started"
 PAUSED = "paused"

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from penstock.errors import NotFound
-from penstock.moves import CANCELING, FINAL, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
+from penstock.language.moves import CANCELING, FINAL, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
 from penstock.operate.why import line, past, start, work, workflow
 from penstock.operate.why.answer import Why
 from penstock.settings import Settings

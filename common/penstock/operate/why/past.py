@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from penstock.moves import COMPLETED
+from penstock.language.moves import COMPLETED
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.settings import Settings
 from penstock.store import clock

@@ -11,7 +11,7 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import NotFound
-from penstock.moves import FINAL
+from penstock.language.moves import FINAL
 from penstock.operate.why import presence
 from penstock.operate.why.answer import Reason, Why, count, why_of
 from penstock.settings import Settings

@@ -8,7 +8,7 @@ import pytest
 
 from penstock import Schedule
 from penstock.language.definitions.schedule import Overlap
-from penstock.moves import CANCELING
+from penstock.language.moves import CANCELING
 from penstock.store.schedules import statements
 from tests.flows import shop
 from tests.penstock.store.schedules.conftest import House

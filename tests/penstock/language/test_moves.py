@@ -10,14 +10,14 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from penstock import moves
 from penstock.errors import IllegalMove
 from penstock.ids import new_id
+from penstock.language import moves
 from penstock.operate.why import READERS
 from penstock.settings import Settings
 from penstock.store.database import Database
 
-SCRIPT = Path(__file__).parents[2] / "docs/lifecycle.py"
+SCRIPT = Path(__file__).parents[3] / "docs/lifecycle.py"
 INSERT = "insert into execution (id, status, namespace_id, definition_id) values ($1, $2, 1, 1)"
 
 
@@ -37,7 +37,7 @@ def test_the_page_on_the_life_of_an_execution_is_up_to_date(lifecycle: ModuleTyp
 
 def test_every_status_says_what_it_means(lifecycle: ModuleType) -> None:
     unsaid = set(moves.STATUSES) - set(lifecycle.documented())
-    assert not unsaid, "say it below the constant in common/penstock/moves.py"
+    assert not unsaid, "say it below the constant in common/penstock/language/moves.py"
 
 
 def test_why_has_an_answer_for_every_status() -> None:
