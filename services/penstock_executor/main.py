@@ -14,7 +14,7 @@ from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
-from penstock_executor import archive_export, rule_failures
+from penstock_executor import archive_export, event_counts, installation_metrics, rule_failures
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loop_runner import run_loop
 from penstock_executor.loop_wakeups import DelayedWakeup, wake_on_broadcasts
@@ -62,10 +62,14 @@ async def work(parts: Parts, stop: Stop) -> None:
         for loop in LOOPS
     ]
     listening = start("wakeups", partial(wake_on_broadcasts, parts, woken))
-    failed = rule_failures.tally(parts.database).total
-    parts.metrics.show(
-        gauges=gauges(parts), counters=counters(parts), by_label={("rule_errors", "rule"): failed}
-    )
+    events = event_counts.tally(parts.database)
+    by_label = {
+        ("rule_errors", "rule"): rule_failures.tally(parts.database).total,
+        ("events", "trigger"): events.seen,
+        ("events_matched", "trigger"): events.matched,
+    }
+    parts.metrics.show(gauges=gauges(parts), counters=counters(parts), by_label=by_label)
+    parts.metrics.registry.register(installation_metrics.shown(parts))
     health = await serve_health(parts)
     log.info("executor.started", id=str(identity.id), transport=parts.transport.name, port=health.port)
     stop.began.set()

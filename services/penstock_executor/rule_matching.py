@@ -11,7 +11,7 @@ from penstock.store import events, rule_matches
 from penstock.store.database import Transaction
 from penstock.store.events import CurrentRule, Event
 from penstock.store.rule_matches import Hit
-from penstock_executor import event_waits, rule_failures
+from penstock_executor import event_counts, event_waits, rule_failures
 
 
 async def match(tx: Transaction, found: Sequence[Event]) -> None:
@@ -19,11 +19,14 @@ async def match(tx: Transaction, found: Sequence[Event]) -> None:
     another replica handles the same event at once. And end
     the waits of tasks that it fits."""
     await event_waits.complete_waits(tx, [event for event in found if event.awaited])
+    counts = event_counts.tally(tx)
+    counts.seen.update(event.trigger for event in found)
     current = await events.rules(tx, sorted({event.trigger for event in found}))
     if not current:
         return
     compiled = await rule_matches.compiled(tx, current)
     hits = _hits(found, current, compiled)
+    counts.matched.update({event.id: event.trigger for event, _, _ in hits}.values())
     if hits:
         made = await rule_matches.enforcements(tx, hits, compiled)
         await events.enforce(tx, made)

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -64,6 +65,12 @@ def private_rabbitmq() -> RabbitMQ:
 def private_pgbouncer(dsn: str) -> PgBouncer:
     _need("pgbouncer", pgbouncer.find_program)
     return PgBouncer(dsn)
+
+
+def promtool() -> str:
+    """Prometheus' program that checks rules and tests them."""
+    _need("prometheus", lambda: shutil.which("promtool"))
+    return str(shutil.which("promtool"))
 
 
 def _first(name: str, in_docker: Callable[[], Server], native: Callable[[], Server]) -> Server:

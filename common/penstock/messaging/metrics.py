@@ -26,6 +26,13 @@ class Metrics:
         self.dead_letters = self._counter("dead_letters", "Messages given up on", "queue")
         self.loop_seconds = self._histogram("loop_seconds", "A turn of a loop", "loop")
         self.loop_failures = self._counter("loop_failures", "Turns of a loop that failed", "loop")
+        self.relayed = self._counter(
+            "relayed", "Messages whose sender had not published them, or not known it"
+        )
+        self.restaged = self._counter("restaged", "Ids whose message was nowhere, and is sent again", "queue")
+        self.processes_lost = self._counter("processes_lost", "Services that ended without a word")
+        self.recovered = self._counter("recovered", "Attempts that were lost with them")
+        self.overdue = self._counter("overdue", "Attempts ended because their worker had not ended them")
         self.start_seconds = self._histogram("start_seconds", "From ready to claimed by this worker", "route")
         self.run_seconds = self._histogram("run_seconds", "An attempt, from its start to its end", "action")
         self.attempts = self._counter(

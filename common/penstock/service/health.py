@@ -57,7 +57,14 @@ async def serve_health(parts: Parts) -> Health:
         finally:
             writer.close()
 
-    parts.metrics.show(gauges={"ready": lambda: float(parts.transport.healthy)})
+    parts.metrics.show(
+        gauges={
+            "ready": lambda: float(parts.transport.healthy),
+            "database_connections": lambda: parts.database.usage.open,
+            "database_connections_used": lambda: parts.database.usage.used,
+            "database_waiting": lambda: parts.database.usage.waiting,
+        }
+    )
     host, port = parts.settings.host, parts.settings.port
     try:
         return Health(await asyncio.start_server(serve, host, port))

@@ -57,6 +57,15 @@ class PooledConnection:
     returned_at: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class PoolUsage:
+    """Connections that are open, those of them that somebody uses, and statements that wait for one."""
+
+    open: int
+    used: int
+    waiting: int
+
+
 class ConnectionPool:
     """At most so many connections. One that is back is lent again before another is opened, the one used last first; those
     that have not been needed for a while are closed."""
@@ -91,6 +100,10 @@ class ConnectionPool:
             yield pooled.connection
         finally:
             self._take_back(pooled)
+
+    @property
+    def usage(self) -> PoolUsage:
+        return PoolUsage(len(self._all), len(self._all) - len(self._idle), len(self._waiting))
 
     def _idle_one(self, options: SessionOptions) -> PooledConnection | None:
         if any(pooled.connection.is_closed() for pooled in self._idle):

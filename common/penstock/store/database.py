@@ -18,7 +18,7 @@ from penstock.settings import Settings
 from penstock.store import crash_points
 from penstock.store.connecting import Row as Row
 from penstock.store.connecting import connect
-from penstock.store.connection_pool import NO_OPTIONS, ConnectionPool, SessionOptions
+from penstock.store.connection_pool import NO_OPTIONS, ConnectionPool, PoolUsage, SessionOptions
 from penstock.store.staged_messages import StagedMessage, staged_in
 
 T = TypeVar("T")
@@ -250,6 +250,11 @@ class Database:
         pool = ConnectionPool(self.connect, 1, opened)
         self._pools.append(pool)
         return Session(pool, self.settings, self.cache)
+
+    @property
+    def usage(self) -> PoolUsage:
+        """Of the connections that sessions share."""
+        return self._pools[0].usage
 
     async def connect(self, *, timeout: float = 10) -> asyncpg.Connection[Row]:
         """A connection. Raises ConnectionFailed, without the URL's password."""

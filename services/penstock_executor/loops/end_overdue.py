@@ -38,6 +38,7 @@ async def turn(parts: Parts, session: Session) -> bool:
         async with session.transaction() as tx:
             moved = await attempts.finish(tx, worker, ends)
         parts.publisher.publish(tx.staged)
+        parts.metrics.overdue.inc(len(moved))
         _tell(ends, moved)
     return len(found) == BATCH
 

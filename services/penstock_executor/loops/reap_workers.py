@@ -34,6 +34,8 @@ async def turn(parts: Parts, session: Session) -> bool:
         age_seconds=lost.age.total_seconds(),
         recovered=lost.recovered,
     )
+    parts.metrics.processes_lost.inc()
+    parts.metrics.recovered.inc(lost.recovered)
     await relay(parts.transport, session, min(GRACE, settings.relay_age), holder=parts.process)
     await processes.forget_dead(session)
     return True

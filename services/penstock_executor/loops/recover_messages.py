@@ -46,7 +46,7 @@ async def _restage_noted(parts: Parts, session: Session, queue: str, restage: Re
     async with session.transaction() as tx:
         await restage(tx, parts.settings.restage_age, BATCH)
     parts.publisher.publish(tx.staged)
-    _tell(tx, queue)
+    _tell(parts, tx, queue)
 
 
 async def _restage_open(parts: Parts, session: Session, after: UUID) -> UUID | None:
@@ -60,12 +60,14 @@ async def _restage_open(parts: Parts, session: Session, after: UUID) -> UUID | N
             await lost_messages.restage_workflows(tx, age, after, BATCH)
         following = await lost_messages.restage_executions(tx, age, after, BATCH, empty)
     parts.publisher.publish(tx.staged)
-    _tell(tx)
+    _tell(parts, tx)
     return following
 
 
-def _tell(tx: Transaction, queue: str | None = None) -> None:
+def _tell(parts: Parts, tx: Transaction, queue: str | None = None) -> None:
     count = sum(len(message.ids) for message in tx.staged)
+    for message in tx.staged:
+        parts.metrics.restaged.labels(message.queue).inc(len(message.ids))
     if count:
         log.warning("recover_messages.restaged", queue=queue, ids=count)
 

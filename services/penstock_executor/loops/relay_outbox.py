@@ -9,7 +9,9 @@ from penstock_executor.loop_runner import Loop
 
 
 async def turn(parts: Parts, session: Session) -> bool:
-    return await relay(parts.transport, session, parts.settings.relay_age, holder=parts.process) > 0
+    settled = await relay(parts.transport, session, parts.settings.relay_age, holder=parts.process)
+    parts.metrics.relayed.inc(settled)
+    return settled > 0
 
 
 WITHOUT_BROKER = 6

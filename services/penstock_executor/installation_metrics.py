@@ -1,0 +1,140 @@
+"""Figures about the whole installation for /metrics, as they were measured last: every replica shows the same.
+
+Take their `max`, not their `sum`, over replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from penstock.language.moves import CANCELING, REQUESTED, RUNNING, SCHEDULED, WAITING
+from penstock.service.assembly import Parts
+from penstock.store.figures import BUCKETS, Figures, Work
+
+ACTIONS = 200
+"""Actions that have numbers of their own; those of others are added up as `other`. (A label has a price in Prometheus.)"""
+OTHER = "other"
+LINES = {"limit": "limit", "regroup": "limit", "worker": "no_worker"}
+"""What an execution in a line waits for, by the gate of the line."""
+
+
+@dataclass(slots=True, eq=False)
+class InstallationCollector(Collector):
+    """Shows `figures` whenever somebody reads /metrics; the loop `measure_work` reads them anew."""
+
+    figures: Figures = field(default_factory=Figures)
+
+    def collect(self) -> Iterable[Metric]:
+        if self.figures.processes:  # else nothing was measured yet
+            yield from _waiting(self.figures)
+            yield from _routes(self.figures)
+            yield from _messages(self.figures)
+            yield from _ends(self.figures)
+
+
+def shown(parts: Parts) -> InstallationCollector:
+    """That of the replica."""
+    found: InstallationCollector = parts.database.cache.setdefault(
+        "installation.metrics", InstallationCollector()
+    )
+    return found
+
+
+def _waiting(of: Figures) -> Iterable[Metric]:
+    counts = dict.fromkeys(("limit", "worker", "no_worker", "executor", "timer", "event", "human"), 0)
+    for work in of.work:
+        cause = waits_for(work)
+        if cause is not None:
+            counts[cause] += work.count
+    for line in of.lines:
+        counts[LINES[line.gate]] += line.count
+    yield _gauge("waiting", "Open executions that wait, by what they wait for", "cause", counts)
+    for kind, text in (("action", "Attempts that run"), ("workflow", "Workflows that are under way")):
+        running = sum(
+            work.count for work in of.work if work.kind == kind and work.status in (RUNNING, CANCELING)
+        )
+        yield GaugeMetricFamily(f"penstock_{kind}s_running", text, value=running)
+
+
+def waits_for(work: Work) -> str | None:
+    """What open executions wait for (None: they run), other than in a line."""
+    if work.status == WAITING:
+        return "event" if work.kind == "wait" else "human"
+    if work.status == REQUESTED:
+        return "timer" if work.delayed else "executor"
+    return "worker" if work.status == SCHEDULED else None
+
+
+def _routes(of: Figures) -> Iterable[Metric]:
+    ready = {crew.route: 0 for crew in of.crews}
+    oldest = {crew.route: 0.0 for crew in of.crews}
+    for work in of.work:
+        if work.status == SCHEDULED and work.queue is not None:
+            route = work.queue.removeprefix("work.")
+            ready[route] = ready.get(route, 0) + work.count
+            oldest[route] = max(oldest.get(route, 0.0), work.oldest)
+    slots = {**dict.fromkeys(ready, 0), **{crew.route: crew.slots for crew in of.crews}}
+    workers = {**dict.fromkeys(ready, 0), **{crew.route: crew.workers for crew in of.crews}}
+    yield _gauge("route_ready", "Executions that only a free worker is missing for", "route", ready)
+    yield _gauge("route_oldest_seconds", "What the first of them waits for", "route", oldest)
+    yield _gauge("route_workers", "Workers that serve the route", "route", workers)
+    yield _gauge("route_slots", "What they can run at once", "route", slots)
+    processes = GaugeMetricFamily("penstock_processes", "Services that live", labels=["kind", "state"])
+    for one in of.processes:
+        processes.add_metric([one.kind, one.state], one.count)
+    yield processes
+
+
+def _messages(of: Figures) -> Iterable[Metric]:
+    single = {
+        "outbox_messages": ("Messages staged and not known to be published", of.outbox_messages),
+        "outbox_oldest_seconds": ("Age of the oldest of them", of.outbox_oldest),
+        "events_waiting": ("Events whose rules nobody has looked at yet", of.unmatched_events),
+        "ends_waiting": ("Ends whose followers have not heard of them yet", of.untold_ends),
+    }
+    for name, (text, value) in single.items():
+        yield GaugeMetricFamily(f"penstock_{name}", text, value=value)
+    letters = GaugeMetricFamily("penstock_dead_letters_kept", "Dead letters", labels=["queue", "reason"])
+    for one in of.letters:
+        letters.add_metric([one.queue, one.reason], one.count)
+    yield letters
+
+
+def _ends(of: Figures) -> Iterable[Metric]:
+    total: dict[str, int] = {}
+    for one in of.ended:
+        total[one.action] = total.get(one.action, 0) + one.count
+    named = set(sorted(total, key=lambda action: -total[action])[:ACTIONS])
+    counts: dict[tuple[str, str], int] = {}
+    for one in of.ended:
+        of_both = (one.action if one.action in named else OTHER, one.status)
+        counts[of_both] = counts.get(of_both, 0) + one.count
+    ended = CounterMetricFamily(
+        "penstock_executions_ended", "Executions ended, of actions and workflows", labels=["action", "status"]
+    )
+    for labels, count in counts.items():
+        ended.add_metric(labels, count)
+    yield ended
+    took = HistogramMetricFamily(
+        "penstock_execution_seconds",
+        "From creation to end, of what a client, an event or a schedule started",
+        labels=["action"],
+    )
+    for action, times in of.took.items():
+        if action in named:
+            edges = [*(f"{edge:g}" for edge in BUCKETS), "+Inf"]
+            buckets = list(zip(edges, accumulate(times.counts), strict=True))
+            took.add_metric([action], buckets, times.seconds)
+    yield took
+
+
+def _gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(f"penstock_{name}", text, labels=[label])
+    for value, number in values.items():
+        family.add_metric([value], number)
+    return family

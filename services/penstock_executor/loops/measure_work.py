@@ -1,0 +1,31 @@
+"""Measures how the whole installation does, for /metrics: one replica at a time, for all of them."""
+
+from __future__ import annotations
+
+import time
+
+from penstock.service.assembly import Parts
+from penstock.store import figures
+from penstock.store.database import Session
+from penstock_executor import installation_metrics
+from penstock_executor.loop_runner import Loop
+
+EVERY = 15.0
+"""Seconds between two measurings at least."""
+SHARE = 0.05
+"""Of the time of one connection, that measuring may take where there is so much to count that it takes long."""
+
+
+async def turn(parts: Parts, session: Session) -> bool:
+    async with session.transaction() as tx:
+        due = await figures.due(tx)
+        if due is not None:
+            began = time.monotonic()
+            now = await figures.measure(tx, parts.settings.stale_threshold, due.since, due.until, due.before)
+            pause = max(EVERY, (time.monotonic() - began) / SHARE)
+            await figures.keep(tx, now, due.until, pause)
+    installation_metrics.shown(parts).figures = await figures.read(session)
+    return False
+
+
+LOOP = Loop("measure_work", lambda settings: EVERY, turn)

@@ -1,0 +1,98 @@
+"""Alerts, dashboard and pages name metrics that services really show, and alerts fire when they should."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import yaml
+
+from tests.flows import shop
+from tests.flows.installation import Installation
+from tests.flows.reading import get
+from tests.servers import choose
+from tests.servers.process import free_port
+
+ROOT = Path(__file__).parents[2]
+RULES = ROOT / "deploy/prometheus/alerts.yml"
+TESTS = ROOT / "deploy/prometheus/alerts_test.yml"
+DASHBOARD = ROOT / "deploy/grafana/dashboard.py"
+NAMED = re.compile(r"\bpenstock_\w+")
+SERIES = re.compile(r"_(bucket|sum|count)$")
+
+
+async def shows(port: int, name: str) -> str:
+    """What a service shows, once it shows this."""
+    async with asyncio.timeout(60):
+        while True:
+            with contextlib.suppress(httpx.ConnectError):
+                if f"penstock_{name}" in (text := (await get(port, "/metrics"))[1]):
+                    return text
+            await asyncio.sleep(0.1)
+
+
+async def shown(house: Installation) -> set[str]:
+    """Names of all series of an executor and a worker."""
+    ports = free_port(), free_port()
+    await house.apply(*shop.ALL)
+    await house.executor(port=ports[0])
+    await house.worker(*shop.ALL, port=ports[1])
+    text = "".join(
+        [await shows(port, name) for port, name in zip(ports, ("waiting", "running"), strict=True)]
+    )
+    kinds = re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE)
+    series = {"histogram": ("_bucket", "_sum", "_count")}
+    return {name + ending for name, kind in kinds for ending in series.get(kind, ("",))}
+
+
+async def test_what_alerts_and_dashboard_name_is_shown(house: Installation) -> None:
+    names = await shown(house)
+    for file in (RULES, TESTS, DASHBOARD.with_name("penstock.json")):
+        assert set(NAMED.findall(file.read_text())) - names == set(), file.name
+
+
+async def test_the_page_on_metrics_names_each_of_them(house: Installation) -> None:
+    page = (ROOT / "docs/metrics.md").read_text() + (ROOT / "docs/schedules.md").read_text()
+    plain = {SERIES.sub("", name).removeprefix("penstock_") for name in await shown(house)}
+    unnamed = {
+        name
+        for name in plain
+        if name not in page and not name.endswith("_created") and "schedule" not in name
+    }
+    assert not unnamed, "docs/metrics.md says what each metric means"
+
+
+def test_every_alert_has_its_page_and_the_reverse() -> None:
+    [group] = yaml.safe_load(RULES.read_text())["groups"]
+    alerts = [rule["alert"] for rule in group["rules"]]
+    assert alerts == re.findall(r"^## (\w+)$", (ROOT / "docs/runbook.md").read_text(), re.MULTILINE)
+    for rule in group["rules"]:
+        assert rule["annotations"]["runbook"] == f"docs/runbook.md#{rule['alert'].lower()}"
+
+
+def test_alerts_fire_when_they_should_and_only_then() -> None:
+    for command in (["check", "rules", str(RULES)], ["test", "rules", str(TESTS)]):
+        told = subprocess.run([choose.promtool(), *command], capture_output=True, text=True, timeout=60)
+        assert told.returncode == 0, told.stdout + told.stderr
+
+
+def test_each_alert_is_seen_to_fire_and_to_be_quiet() -> None:
+    alerts = re.findall(r"alert: (\w+)", RULES.read_text())
+    quiet, *loud = yaml.safe_load(TESTS.read_text())["tests"]
+    assert [one["alertname"] for one in quiet["alert_rule_test"]] == alerts
+    assert {alert for alert in alerts if alert not in str(loud)} == set()
+
+
+def test_the_dashboard_is_what_its_script_writes() -> None:
+    spec = importlib.util.spec_from_file_location("dashboard", DASHBOARD)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["dashboard"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text() == module.text(), "run: .venv/bin/python deploy/grafana/dashboard.py"
