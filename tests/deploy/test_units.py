@@ -9,7 +9,7 @@ from configparser import RawConfigParser
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
+import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import typer
 import yaml
@@ -98,14 +98,14 @@ def test_units_start_what_exists() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not on this machine")
 def test_systemd_would_take_them(tmp_path: Path) -> None:
-    copies = []
+    copies: list[Path] = []
     for file in UNITS:
         copy = tmp_path / file.name.replace("@.", "@executor.")
         copy.write_text(
             file.read_text().replace("/opt/penstock/bin/penstock", shutil.which("true") or "true")
         )
         copies.append(copy)
-    verify = ["systemd-analyze", "verify", "--man=no", *copies]
+    verify = ["systemd-analyze", "verify", "--man=no", *map(str, copies)]
     told = subprocess.run(verify, capture_output=True, text=True, timeout=60)
     assert (told.returncode, told.stdout + told.stderr) == (0, "")
 
