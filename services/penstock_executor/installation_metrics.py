@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from penstock.language.moves import CANCELING, REQUESTED, RUNNING, SCHEDULED, WAITING
 from penstock.service.assembly import Parts
 from penstock.store.figures import BUCKETS, Figures, Work
+from penstock.store.queues import WORK
 
 ACTIONS = 200
 """Actions that have numbers of their own; those of others are added up as `other`. (A label has a price in Prometheus.)"""
@@ -72,15 +73,21 @@ def waits_for(work: Work) -> str | None:
 
 def _routes(of: Figures) -> Iterable[Metric]:
     ready = {crew.route: 0 for crew in of.crews}
+    running = dict(ready)
     oldest = {crew.route: 0.0 for crew in of.crews}
     for work in of.work:
-        if work.status == SCHEDULED and work.queue is not None:
-            route = work.queue.removeprefix("work.")
+        if work.kind != "action" or work.queue is None:
+            continue
+        route = work.queue.removeprefix(WORK)
+        if work.status == SCHEDULED:
             ready[route] = ready.get(route, 0) + work.count
             oldest[route] = max(oldest.get(route, 0.0), work.oldest)
+        elif work.status in (RUNNING, CANCELING):
+            running[route] = running.get(route, 0) + work.count
     slots = {**dict.fromkeys(ready, 0), **{crew.route: crew.slots for crew in of.crews}}
     workers = {**dict.fromkeys(ready, 0), **{crew.route: crew.workers for crew in of.crews}}
     yield _gauge("route_ready", "Executions that only a free worker is missing for", "route", ready)
+    yield _gauge("route_running", "Executions that its workers run", "route", running)
     yield _gauge("route_oldest_seconds", "What the first of them waits for", "route", oldest)
     yield _gauge("route_workers", "Workers that serve the route", "route", workers)
     yield _gauge("route_slots", "What they can run at once", "route", slots)

@@ -76,6 +76,7 @@ async def test_what_waits_is_told_by_its_cause(house: Installation) -> None:
     assert [seen[name] for name in named("waiting", "cause", causes)] == list(causes.values())
     assert (seen["actions_running"], seen["workflows_running"]) == (2, 1)
     assert [seen[name] for name in named("route_ready", "route", ("default", "nowhere"))] == [0, 1]
+    assert [seen[name] for name in named("route_running", "route", ("default",))] == [2]
     assert [seen[name] for name in named("route_workers", "route", ("default", "nowhere"))] == [1, 0]
     assert seen['route_oldest_seconds{route="nowhere"}'] > 0
     assert seen['route_slots{route="default"}'] > 0
