@@ -1,7 +1,7 @@
 # Everything there is to do here. Each target sets itself up; what is already set up costs nothing.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test check parity bench chaos mutate lock clean
+.PHONY: help setup demo test check parity bench chaos mutate release lock clean
 BIN := .venv/bin
 # More arguments for pytest or the benchmark: make test ARGS="tests/servers -x"
 ARGS ?=
@@ -37,6 +37,9 @@ chaos: .venv/.dev ## Kill processes under load and check that every promise was 
 
 mutate: .venv/.dev ## Plant a fault at a time and see whether a test finds it; ARGS="sql admission" for a part
 	@TMPDIR=$$(.ci/scratch) $(BIN)/python -u -m tests.mutation $(ARGS)
+
+release: .venv/.dev ## Make the archive, the wheel and the list of their contents of this commit, in dist/
+	@.ci/release
 
 lock: .venv/.dev ## Write requirements*.txt anew from pyproject.toml
 	@.ci/lock

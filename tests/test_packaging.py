@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,18 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The names of the files in a wheel made of this checkout."""
-    target = tmp_path_factory.mktemp("wheel")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel made of this checkout."""
+    return _make_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def wheel(made: Path) -> set[str]:
+    """The names of the files in it."""
+    return set(zipfile.ZipFile(made).namelist())
+
+
+def _make_wheel(target: Path) -> Path:
     # setuptools leaves its `build` folder beside the source, so it works on a copy.
     source = target / "source"
     for name in _tracked():
@@ -28,9 +39,30 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes((ROOT / name).read_bytes())
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*pip, "--wheel-dir", str(target), str(source)], check=True, stdin=subprocess.DEVNULL)
+    subprocess.run(
+        [*pip, "--wheel-dir", str(target), str(source)],
+        check=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1893456000"},
+    )
     (made,) = target.glob("penstock-*.whl")
-    return set(zipfile.ZipFile(made).namelist())
+    return made
+
+
+def test_the_same_files_make_the_same_wheel(made: Path, tmp_path: Path) -> None:
+    assert _make_wheel(tmp_path).read_bytes() == made.read_bytes()
+
+
+ALLOWED = re.compile(
+    r"MIT|BSD|Apache|ISC|PSF|Python Software Foundation|MPL-2.0|Mozilla Public License 2.0|Unlicense|0BSD"
+)
+
+
+def test_what_is_installed_may_be_passed_on() -> None:
+    for name in _locked("requirements.txt"):
+        about = metadata(name)
+        said = [about["License-Expression"] or "", *about.get_all("Classifier", []), about["License"] or ""]
+        assert any(ALLOWED.search(text) for text in said if "Programming Language" not in text), name
 
 
 def test_the_wheel_has_every_module_and_nothing_else_at_its_top(wheel: set[str]) -> None:
