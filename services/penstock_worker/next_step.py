@@ -89,7 +89,7 @@ async def _from_memory(
         return None
     step, turns = decided
     who, queues = go_on.asked(len(ends))
-    taken = await steps.take(session, step, ends, claims, who, queues)
+    taken = await steps.take_steps(session, step, ends, claims, who, queues)
     if not taken.taken:
         return None
     for workflow in (workflow for workflow, turn in turns if turn.final is None):

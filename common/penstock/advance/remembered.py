@@ -1,5 +1,5 @@
 """Workflows that a worker remembers, since it took their last turn: what follows the end of a task of theirs is decided without
-asking the database, which only sees to it that it still is what they were decided on (`store.workflows.steps.take`).
+asking the database, which only sees to it that it still is what they were decided on (`store.workflows.steps.take_steps`).
 """
 
 from __future__ import annotations

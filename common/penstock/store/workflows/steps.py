@@ -83,8 +83,8 @@ def _tasks(row: Row) -> dict[int, TaskState]:
 
 @dataclass(slots=True)
 class Step:
-    """Tasks that have completed (`ends`), and what follows of their workflows: of which `versions` and numbers of `stops` that was
-    decided, their new state, what starts, and which of them end."""
+    """What follows the ends of tasks: of which `versions` of their workflows, and numbers of `stops`, that was decided; the
+    workflows' new state, what starts, and which of them end."""
 
     versions: dict[UUID, tuple[int, int]]
     new: NewState
@@ -95,7 +95,7 @@ class Step:
 
 @dataclass(slots=True)
 class StepTaken:
-    """`taken`: the step is committed. `staged` is to be published; of these `queue`, which one envelope was for, claimed as far as
+    """`taken`: the step is committed. `staged` is to be published. One envelope was for `queue`, and was claimed as far as
     `claimed` says."""
 
     taken: bool
@@ -114,7 +114,7 @@ from take_steps($1::uuid[], $2::integer[], $3::integer[], $4, $5::uuid[], $6::in
 """
 
 
-async def take(
+async def take_steps(
     session: Session,
     step: Step,
     ends: Sequence[AttemptEnd],
