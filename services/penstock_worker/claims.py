@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -100,16 +100,23 @@ class Claims:
     async def claim_in(self, tx: Transaction, id: UUID, queue: str, ids: Sequence[UUID]) -> Claimed:
         """Claim these under this id in a transaction that has scheduled them: they are this worker's once it has committed. What
         it would have to look up first is not claimed."""
-        who = self._claimant(id, len(ids), self._of_queues.get(queue))
-        return self._claimed(id, queue, await attempts.claim(tx, who, queue, ids, len(ids)))
+        who = self.claimant(id, len(ids), queue)
+        return self.claimed(id, queue, await attempts.claim(tx, who, queue, ids, len(ids)))
 
-    async def find(self, id: UUID, queue: str) -> Claimed:
-        """What was claimed under this id, if the transaction that did it has committed."""
+    async def find(self, id: UUID) -> tuple[str, Claimed] | None:
+        """What was claimed under this id, and of which queue, if the transaction that did it has committed."""
+        queue = await retried(lambda: attempts.claimed_of(self._session, id))
+        if queue is None:
+            return None
         found = await retried(lambda: attempts.claimed(self._session, id))
-        return self._claimed(id, queue, ClaimAnswer(found))
+        return queue, self.claimed(id, queue, ClaimAnswer(found))
+
+    def alike(self, queues: Collection[str]) -> bool:
+        """Whether the same task executors run what comes by these."""
+        return len({self._of_queues.get(queue) for queue in queues}) == 1
 
     async def _answered(self, queue: str, claim: Callable[..., Awaitable[ClaimAnswer]]) -> Claimed:
-        id, of_route = new_id(), self._of_queues.get(queue)
+        id = new_id()
         tries = 0
 
         async def ask() -> ClaimAnswer:
@@ -118,19 +125,22 @@ class Claims:
             # A try before this one may have been committed and its answer lost: what it took is found under its claim.
             before = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
             most = max(0, self._slots.free - before)
-            answer = await claim(who=self._claimant(id, most, of_route), queue=queue, most=most)
+            answer = await claim(who=self.claimant(id, most, queue), queue=queue, most=most)
             if tries > 1:
                 answer.attempts = await attempts.claimed(self._session, id)
             return answer
 
-        return self._claimed(id, queue, await retried(ask))
+        return self.claimed(id, queue, await retried(ask))
 
-    def _claimed(self, id: UUID, queue: str, answer: ClaimAnswer) -> Claimed:
+    def claimed(self, id: UUID, queue: str, answer: ClaimAnswer) -> Claimed:
+        """What this answer says was claimed under this id of that queue."""
         of_route = self._of_queues.get(queue)
         owned = [self._owned(id, attempt, of_route) for attempt in answer.attempts]
         return Claimed(owned, answer.staged, answer.parked, answer.unknown_definitions)
 
-    def _claimant(self, claim: UUID, most: int, of_route: str | None) -> Claimant:
+    def claimant(self, claim: UUID, most: int, queue: str) -> Claimant:
+        """Who claims so many of this queue under this id."""
+        of_route = self._of_queues.get(queue)
         versions = self._versions
         full = self._room.below(most)
         limited = [

@@ -6,25 +6,42 @@ lock is taken, where it is more than a few starts.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 from uuid import UUID
 
 import structlog
 
 from penstock.advance.ends import NotAtOnce, follow_ends_at_once
+from penstock.advance.remembered import RememberedWorkflows
 from penstock.store import attempts
-from penstock.store.attempts import AttemptEnd
+from penstock.store.attempts import AttemptEnd, Claimant
 from penstock.store.database import Session, Transaction, is_transient
 from penstock.store.staged_messages import StagedMessage
+from penstock.store.workflows import steps
+from penstock.store.workflows.steps import StepTaken
 
 log = structlog.get_logger()
 
-Take = Callable[[Transaction, int], Awaitable[None]]
-"""Claims, in a transaction that ends so many attempts, of the work that it has staged."""
-
 MOST_ENDS = 32
 """What ends in one transaction and is followed there. More is a load that executors share, each with a batch of its own."""
+
+
+class NextClaim(Protocol):
+    """Claims of the work that a transaction stages which ends attempts."""
+
+    @property
+    def remembered(self) -> RememberedWorkflows: ...
+
+    def asked(self, ended: int) -> tuple[Claimant, list[str]]:
+        """Who claims, and of which queues, where so many attempts end."""
+
+    def got(self, taken: StepTaken) -> None:
+        """This was claimed."""
+
+    async def take(self, tx: Transaction, ended: int) -> None:
+        """Claim of what this transaction has staged, which ends so many attempts."""
 
 
 @dataclass(slots=True)
@@ -38,17 +55,19 @@ class Finished:
 
 
 async def finish(
-    session: Session, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: Take | None
+    session: Session,
+    worker: UUID,
+    ends: Sequence[AttemptEnd],
+    claims: Sequence[UUID],
+    go_on: NextClaim | None,
 ) -> Finished:
     """Write down these ends, and forget `claims`, which have no attempt left. `go_on`: advance the workflows whose tasks they
     are, too, if that is possible at once, and take what follows there."""
     if go_on is not None and len(ends) <= MOST_ENDS:
         try:
-            async with session.transaction() as tx:
-                moved = await attempts.finish(tx, worker, ends, claims)
-                if went_on := await follow_ends_at_once(tx, moved):
-                    await go_on(tx, len(moved))
-            return Finished(moved, tx.staged, went_on)
+            return await _from_memory(session, ends, claims, go_on) or await _at_once(
+                session, worker, ends, claims, go_on
+            )
         except NotAtOnce:
             pass
         except Exception as error:
@@ -59,3 +78,34 @@ async def finish(
     async with session.transaction() as tx:
         moved = await attempts.finish(tx, worker, ends, claims, alone=True)
     return Finished(moved, tx.staged)
+
+
+async def _from_memory(
+    session: Session, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: NextClaim
+) -> Finished | None:
+    """All of it in one round trip, where the worker remembers the workflows; None if it was not to be."""
+    decided = await go_on.remembered.decide(session, ends)
+    if decided is None:
+        return None
+    step, turns = decided
+    who, queues = go_on.asked(len(ends))
+    taken = await steps.take_steps(session, step, ends, claims, who, queues)
+    if not taken.taken:
+        return None
+    for workflow in (workflow for workflow, turn in turns if turn.final is None):
+        go_on.remembered.keep(workflow, step.versions[workflow.id][0] + 1)
+    go_on.got(taken)
+    return Finished({end.execution_id for end in ends}, taken.staged, went_on=True)
+
+
+async def _at_once(
+    session: Session, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: NextClaim
+) -> Finished:
+    async with session.transaction() as tx:
+        opened = await steps.finish_and_open(tx, worker, ends, claims)
+        committed = await follow_ends_at_once(tx, opened)
+        if committed is not None:
+            await go_on.take(tx, len(opened.moved))
+    for workflow, version in committed or ():
+        go_on.remembered.keep(workflow, version)
+    return Finished(opened.moved, tx.staged, committed is not None)

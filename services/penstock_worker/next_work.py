@@ -10,10 +10,13 @@ from uuid import UUID
 
 import structlog
 
+from penstock.advance.remembered import RememberedWorkflows
 from penstock.ids import new_id
 from penstock.messaging.outbox import Publisher
+from penstock.store.attempts import Claimant
 from penstock.store.database import Transaction
 from penstock.store.staged_messages import StagedMessage
+from penstock.store.workflows.steps import StepTaken
 from penstock_worker.claims import Claimed, Claims
 from penstock_worker.route_consumer import Claim
 from penstock_worker.slots import Slots
@@ -25,10 +28,27 @@ log = structlog.get_logger()
 class Taking:
     """A claim of work where it was staged: of which `queue`, what came of it, and the messages that need not offer it now."""
 
+    work: NextWork
     id: UUID = field(default_factory=new_id)
     queue: str | None = None
     claimed: Claimed | None = None
     offers: list[StagedMessage] = field(default_factory=list)
+
+    @property
+    def remembered(self) -> RememberedWorkflows:
+        return self.work.remembered
+
+    def asked(self, ended: int) -> tuple[Claimant, list[str]]:
+        """Who claims, and of which queues, in the slots of so many attempts that end."""
+        return self.work.asked(self, ended)
+
+    def got(self, taken: StepTaken) -> None:
+        """So much was claimed with what was asked."""
+        self.work.got(self, taken)
+
+    async def take(self, tx: Transaction, ended: int) -> None:
+        """In a transaction that ends so many attempts, claim an envelope that it has staged."""
+        await self.work.take(self, tx, ended)
 
 
 class NextWork:
@@ -51,6 +71,7 @@ class NextWork:
         self._claim = claim
         self._start = start
         self._stopping = stopping
+        self.remembered = RememberedWorkflows()
         self._claiming: set[asyncio.Task[None]] = set()
 
     async def take(self, taking: Taking, tx: Transaction, ended: int) -> None:
@@ -67,9 +88,23 @@ class NextWork:
                     tx.staged.remove(message)
                 return
 
+    def asked(self, taking: Taking, ended: int) -> tuple[Claimant, list[str]]:
+        """Who claims under this id what goes into the slots of so many attempts that end, and of which queues: none, where this
+        worker is to end, or has to know before which queue it is."""
+        queues = (
+            [] if self._stopping.is_set() or not self._claims.alike(self._queues) else sorted(self._queues)
+        )
+        return self._claims.claimant(taking.id, ended, queues[0] if queues else ""), queues
+
+    def got(self, taking: Taking, taken: StepTaken) -> None:
+        """So much was claimed."""
+        taking.queue = taken.queue
+        if taken.queue is not None:
+            taking.claimed = self._claims.claimed(taking.id, taken.queue, taken.claimed)
+
     async def find(self, taking: Taking) -> None:
         """The answer of the commit was lost: what it has claimed, if it came through."""
-        taking.claimed = None if taking.queue is None else await self._claims.find(taking.id, taking.queue)
+        taking.queue, taking.claimed = await self._claims.find(taking.id) or (None, None)
         taking.offers = []
 
     def begin(self, taking: Taking) -> None:

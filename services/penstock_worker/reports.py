@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from uuid import UUID
 
 import orjson
@@ -41,8 +40,15 @@ class Report:
         return self.attempt.event.execution_id
 
     def as_end(self) -> AttemptEnd:
-        event, followed = self.attempt.event, self.attempt.version.followed
-        return AttemptEnd.of(event.execution_id, event.attempt, self.ending, followed=followed)
+        event = self.attempt.event
+        return AttemptEnd.of(
+            event.execution_id,
+            event.attempt,
+            self.ending,
+            followed=self.attempt.version.followed,
+            workflow=event.workflow,
+            task=event.task,
+        )
 
 
 class Reports:
@@ -115,8 +121,8 @@ class Reports:
 
     async def _write(self, batch: Sequence[Report], claims: Sequence[UUID]) -> None:
         tries = 0
-        taking = Taking()
-        go_on = partial(self._next.take, taking) if self._goes_on(batch) else None
+        taking = Taking(self._next)
+        go_on = taking if self._goes_on(batch) else None
 
         async def write() -> Finished:
             nonlocal tries

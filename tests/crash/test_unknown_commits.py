@@ -105,12 +105,13 @@ async def at_most_once() -> int:
     return current().attempt
 
 
-two_steps = from_yaml("""
-workflow: once.two_steps
+three_steps = from_yaml("""
+workflow: once.three_steps
 tasks:
   one: {action: once.at_most_once}
   two: {action: once.at_most_once, needs: [one]}
-output: "{{ [tasks.one.result, tasks.two.result] }}"
+  three: {action: once.at_most_once, needs: [two]}
+output: "{{ [tasks.one.result, tasks.two.result, tasks.three.result] }}"
 """)
 
 
@@ -155,15 +156,25 @@ async def test_a_result_is_kept_once_though_its_commit_is_unknown(house: Install
 
 
 @pytest.mark.parametrize("moment", ["committing", "committed"])
-async def test_the_next_step_runs_once_though_its_commit_is_unknown(house: Installation, moment: str) -> None:
-    await house.start(at_most_once, two_steps)
-    assert await house.client.run("once.two_steps", timeout=20) == [1, 1]  # its worker has looked it up
+@pytest.mark.parametrize(
+    "site",
+    [
+        "services/penstock_worker/next_step.py:_at_once#1 (commit)",  # its first step
+        "common/penstock/store/workflows/steps.py:take_steps#1 (commit)",  # the next one, which the worker remembers
+    ],
+)
+async def test_the_next_step_runs_once_though_its_commit_is_unknown(
+    house: Installation, site: str, moment: str
+) -> None:
+    await house.start(at_most_once, three_steps)
+    for _ in range(2):  # its worker has looked everything up
+        assert await house.client.run("once.three_steps", timeout=20) == [1, 1, 1]
     RUNS.clear()
-    with lost_after("finish", moment) as lost:
-        id = await house.client.start("once.two_steps")
-        assert await house.client.result(id, timeout=60) == [1, 1]
-    assert lost == ["services/penstock_worker/next_step.py:finish#1 (commit)"], "with what follows"
+    with lost_after(site.split(":")[1].split("#")[0], moment) as lost:
+        id = await house.client.start("once.three_steps")
+        assert await house.client.result(id, timeout=60) == [1, 1, 1]
+    assert lost == [site], "with what follows"
     rows = await house.rows("select attempt, recoveries from execution where parent = $1", id)
-    assert [tuple(row) for row in rows] == [(1, 0), (1, 0)]
-    assert len(RUNS) == 2
+    assert [tuple(row) for row in rows] == [(1, 0)] * 3
+    assert len(RUNS) == 3
     await house.sound()

@@ -46,6 +46,44 @@ async def a_step_and_a_pause(scene: Scene) -> Sequence[Work]:
     return [scene.takes_steps(children), scene.calls(COMMAND, id, "pause")]
 
 
+async def two_remembered_steps(scene: Scene) -> Sequence[Work]:
+    _, children = await joining(scene)
+    return [await scene.takes_remembered_steps([child]) for child in children]
+
+
+async def a_remembered_step_and_a_message(scene: Scene) -> Sequence[Work]:
+    _, children = await joining(scene)
+    remembered = await scene.takes_remembered_steps(children[1:])
+    await scene.finish(children[:1])
+    await scene.session.fetch("delete from outbox")
+    return [scene.handles(EXECUTION_COMPLETED, children[:1]), remembered]
+
+
+async def a_remembered_step_and_a_cancel(scene: Scene) -> Sequence[Work]:
+    id, children = await joining(scene)
+    return [await scene.takes_remembered_steps(children), scene.cancels([id, *children])]
+
+
+async def a_remembered_step_and_a_sweep(scene: Scene) -> Sequence[Work]:
+    _, children = await joining(scene)
+    work = await scene.takes_remembered_steps(children)
+    await scene.session.fetch(
+        "update process set beat_at = '-infinity' where id = $1 returning 1", scene.worker
+    )
+    await scene.hire(*(a.ref for a in ACTIONS))
+    return [work, scene.turns(reap_workers.turn)]
+
+
+async def a_remembered_step_and_a_pause(scene: Scene) -> Sequence[Work]:
+    id, children = await joining(scene)
+    return [await scene.takes_remembered_steps(children), scene.calls(COMMAND, id, "pause")]
+
+
+async def one_remembered_step_twice(scene: Scene) -> Sequence[Work]:
+    _, children = await joining(scene)
+    return [await scene.takes_remembered_steps(children) for _ in range(2)]
+
+
 async def resume(scene: Scene) -> None:
     await scene.deliver()
     await scene.session.fetch(
@@ -65,4 +103,12 @@ CASES = (
     Case("a step and a cancel", a_step_and_a_cancel, no_double_child, DEFINITIONS),
     Case("a step and a sweep", a_step_and_a_sweep, three_children, DEFINITIONS),
     Case("a step and a pause", a_step_and_a_pause, ended_each_once, DEFINITIONS, resume),
+    Case("two remembered steps", two_remembered_steps, ended_each_once, DEFINITIONS),
+    Case("a remembered step and a message", a_remembered_step_and_a_message, ended_each_once, DEFINITIONS),
+    Case("a remembered step and a cancel", a_remembered_step_and_a_cancel, no_double_child, DEFINITIONS),
+    Case("a remembered step and a sweep", a_remembered_step_and_a_sweep, three_children, DEFINITIONS),
+    Case(
+        "a remembered step and a pause", a_remembered_step_and_a_pause, ended_each_once, DEFINITIONS, resume
+    ),
+    Case("one remembered step twice", one_remembered_step_twice, ended_each_once, DEFINITIONS),
 )

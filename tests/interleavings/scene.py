@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Any
 from uuid import UUID
 
 import tenacity
 from pydantic import SecretStr
 
+from penstock.advance.child_targets import current_targets
+from penstock.advance.open_workflows import open_workflows
+from penstock.advance.remembered import RememberedWorkflows, all_tasks
+from penstock.engine import Plan
+from penstock.engine.serialization import load_task_state
 from penstock.ids import new_id
+from penstock.language.workflows.model import Workflow
 from penstock.messaging.consumer import Batch, Handler
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.supervision import Supervisor
@@ -52,6 +57,7 @@ VIOLATED = " union all ".join(
 )
 """What `penstock check` asks, in one statement."""
 ROUNDS = 60
+REMEMBERED = "select * from remembered_tasks($1, 64)"
 
 
 def _nothing(*_: object) -> Any: ...
@@ -147,8 +153,46 @@ class Scene(Desk):
 
     def takes_steps(self, ids: Sequence[UUID]) -> Work:
         """What a worker does at the end of tasks, and with what follows them."""
-        worker = self.worker
         ends = [AttemptEnd(id, 1, "completed", None, None, 0.0, None, None, False) for id in sorted(ids)]
+        return self._takes(ends, RememberedWorkflows())
+
+    async def takes_remembered_steps(self, ids: Sequence[UUID]) -> Work:
+        """The same of a worker that remembers their workflows as they are now."""
+        remembered = RememberedWorkflows()
+        await self._look_up()
+        rows = await self.session.fetch(
+            "select id, parent, task from execution where id = any($1) order by id", ids
+        )
+        async with self.session.transaction() as tx:
+            for workflow in await open_workflows(tx, sorted({row["parent"] for row in rows})):
+                [stored] = await tx.fetch(REMEMBERED, workflow.id)
+                tasks = zip(stored["tasks"], stored["records"], strict=True)
+                all_tasks(workflow, {task: load_task_state(record) for task, record in tasks})
+                remembered.keep(workflow, stored["version"])
+        ends = [
+            AttemptEnd(
+                row["id"], 1, "completed", None, None, 0.0, None, None, False, row["parent"], row["task"]
+            )
+            for row in rows
+        ]
+        return self._takes(ends, remembered)
+
+    async def _look_up(self) -> None:
+        """All that a step may start is known from memory."""
+        refs = [one.ref for one in self.definitions if getattr(one, "kind", "action") == "action"]
+        names = {
+            f"public::{one.ref.replace('.', '::')}::{node.name}": node.step.action
+            for one in self.definitions
+            if isinstance(one, Workflow)
+            for node in Plan(one).graph
+        }
+        await namespaces.places(self.session, names)
+        async with self.session.transaction() as tx:
+            targets = await current_targets(tx, refs)
+            await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
+
+    def _takes(self, ends: Sequence[AttemptEnd], remembered: RememberedWorkflows) -> Work:
+        worker = self.worker
 
         async def work(session: Session) -> None:
             slots = Slots(100)
@@ -159,7 +203,9 @@ class Scene(Desk):
             next_work = NextWork(
                 self.parts.publisher, slots, {"work.default"}, claims, _nothing, _nothing, asyncio.Event()
             )
-            go_on = partial(next_work.take, Taking())
+            next_work.remembered = remembered
+            go_on = Taking(next_work)
+            session.cache.update(self.session.cache)
             async for attempt in soon():
                 with attempt:
                     await finish(session, worker, ends, [], go_on)
@@ -234,22 +280,22 @@ class Scene(Desk):
     async def play_out(self) -> None:
         """Let everything go on, with nobody in its way, until nothing is left to do."""
         for _ in range(ROUNDS):
-            moved = await self.deliver()
-            await self._report()
+            moved = await self.deliver() + await self._report()
             await reap_workers.turn(self.parts, self.session)
             more = await fire_timers.turn(self.parts, self.session)
             if not moved and more is not True:
                 return
         raise AssertionError("it goes on for ever")
 
-    async def _report(self) -> None:
-        """Workers that live end what they have: as they are asked to, where they are."""
+    async def _report(self) -> int:
+        """Workers that live end what they have: as they are asked to, where they are. How many there are."""
         rows = await self.session.fetch(RUNNING)
         for row in rows:
             ending = "cancelled" if row["status"] == "canceling" else "completed"
             mine, self.worker = self.worker, row["claim"]
             await self.finish([row["id"]], ending)
             self.worker = mine
+        return len(rows)
 
     async def ended_well(self) -> None:
         """Nothing is open, nothing is held, and no invariant is violated."""

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from penstock.advance.callbacks import start_callbacks
-from penstock.advance.open_workflows import open_parents, open_parents_at_once
+from penstock.advance.open_workflows import OpenWorkflow, open_parents, with_ends
+from penstock.advance.remembered import all_tasks, is_small
 from penstock.advance.turns import advance, take_turns
 from penstock.advance.write import Turns, write
 from penstock.store import callbacks
 from penstock.store.database import Transaction
 from penstock.store.queues import EXECUTION_COMPLETED
+from penstock.store.workflows.steps import OpenedParents
 
 MOST_STARTS = 32
 """What one transaction that ends executions starts at once. More is for an executor, while other work is reported."""
+
+Committed = list[tuple[OpenWorkflow, int]]
+"""Workflows as they are once the transaction has committed, and which version of them that is: those that can be
+remembered."""
 
 
 class NotAtOnce(Exception):
@@ -31,23 +37,26 @@ async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
         await start_callbacks(tx, await callbacks.read_followed(tx, followed))
 
 
-async def follow_ends_at_once(tx: Transaction, ids: Collection[UUID]) -> bool:
+async def follow_ends_at_once(tx: Transaction, opened: OpenedParents) -> Committed | None:
     """The same in the transaction that ended these, which are tasks of workflows or nothing that is followed. It holds the
     locks of their rows, so it does not wait for a lock that somebody may hold who waits for it: where one is taken, nothing is
-    done, and the message that tells of the ends stays staged. Says whether it was done. Raises NotAtOnce if more follows than
-    starts, or many."""
-    told = [message for message in tx.staged if message.queue == EXECUTION_COMPLETED]
-    if not told:
-        return False
-    workflows = await open_parents_at_once(tx, list(ids), [message.outbox_id for message in told])
-    if workflows is None:
-        return False
+    done (None), and the message that tells of the ends stays staged. Raises NotAtOnce if more follows than starts, or many."""
+    if not opened.ended:
+        return None
+    workflows = await with_ends(tx, opened.ended, opened.workflows)
+    for workflow in workflows:
+        if workflow.id in opened.tasks and is_small(workflow):
+            all_tasks(workflow, opened.tasks[workflow.id][1])
     turns = await take_turns(tx, workflows)
     if not _only_few_starts(turns):
         raise NotAtOnce
-    tx.staged = [message for message in tx.staged if message not in told]
+    tx.staged = [message for message in tx.staged if message.queue != EXECUTION_COMPLETED]
     await write(tx, turns)
-    return True
+    return [
+        (workflow, opened.tasks[workflow.id][0] + 1)
+        for workflow, turn in turns
+        if workflow.id in opened.tasks and is_small(workflow) and turn.final is None
+    ]
 
 
 def _only_few_starts(turns: Turns) -> bool:

@@ -50,21 +50,13 @@ async def open_parents(
     """Of these executions those that have ended and are children or are followed by something; and the workflows of the
     children that run, with those ends."""
     ended, stored = await state.open_parents(tx, ids)
-    return ended, await _with_ends(tx, ended, stored)
+    return ended, await with_ends(tx, ended, stored)
 
 
-async def open_parents_at_once(
-    tx: Transaction, ids: Sequence[UUID], told: Sequence[int]
-) -> list[OpenWorkflow] | None:
-    """The workflows of these executions, which this transaction has ended; `told` are the messages that tell of that, which
-    need not be sent. None if that is not possible without waiting: then they are."""
-    ended, stored = await state.open_parents_at_once(tx, ids, told)
-    return await _with_ends(tx, ended, stored) if ended else None
-
-
-async def _with_ends(
+async def with_ends(
     tx: Transaction, ended: Sequence[EndedExecution], stored: Sequence[StoredWorkflow]
 ) -> list[OpenWorkflow]:
+    """These workflows, with those ends of their tasks."""
     workflows = {workflow.id: workflow for workflow in await _opened(tx, stored)}
     for execution in ended:
         if execution.parent in workflows:

@@ -65,7 +65,7 @@ async def _start_as(
     new: NewState | None,
 ) -> bool:
     """Create the executions, as these targets. False, and none created, if one that was `remembered` has changed."""
-    created, errors = await _new_children(tx, starts, targets)
+    created, errors = await new_children(tx, starts, targets)
     if new is None:
         started = await children.start(tx, created, remembered)
     else:
@@ -77,7 +77,7 @@ async def _start_as(
     return True
 
 
-async def _new_children(
+async def new_children(
     tx: Transaction, starts: Sequence[ChildStart], targets: Mapping[str, Target]
 ) -> tuple[list[NewChild], dict[str, list[UUID]]]:
     """The executions to create, and those of them that fail at once, by error (JSON)."""

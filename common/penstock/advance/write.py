@@ -21,7 +21,7 @@ Turns = Sequence[tuple[OpenWorkflow, Turn]]
 async def write(tx: Transaction, turns: Turns) -> None:
     """Write everything that was decided. Call it in the transaction that holds the locks."""
     before, after = _starts(turns)
-    new = _new_state(turns)
+    new = new_state(turns)
     together = bool(after) and all(turn.only_starts for _, turn in turns) and are_placed(tx, after)
     if not together:
         await state.write(tx, new)
@@ -54,7 +54,8 @@ def _starts(turns: Turns) -> tuple[list[ChildStart], list[ChildStart]]:
     return before, after
 
 
-def _new_state(turns: Turns) -> NewState:
+def new_state(turns: Turns) -> NewState:
+    """What is written of the workflows themselves."""
     return NewState(
         {workflow.id: turn.state for workflow, turn in turns},
         {(workflow.id, task): state for workflow, turn in turns for task, state in turn.tasks.items()},
@@ -106,11 +107,15 @@ async def _find_cancelled(tx: Transaction, turns: Turns) -> list[UUID]:
     return found
 
 
-async def _finish(tx: Transaction, turns: Turns) -> None:
-    ends = [
+def ended_workflows(turns: Turns) -> list[EndedWorkflow]:
+    """Those that end with their turn."""
+    return [
         EndedWorkflow(workflow.id, final.status, final.output, final.error, workflow.stored.stop_reason)
         for workflow, turn in turns
         if (final := turn.final) is not None
     ]
-    if ends:
+
+
+async def _finish(tx: Transaction, turns: Turns) -> None:
+    if ends := ended_workflows(turns):
         await state.finish(tx, ends)

@@ -50,7 +50,7 @@ class Client:
         self._submissions: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
         self._starts = Starts(self.session)
         self.publishing = Publishing(self.session, publisher)
-        self._watch = ResultWatch(database.session())
+        self._watch = ResultWatch(database)
         self.schedules = Schedules(self.session, publisher)
         self.limits = Limits(self.session, publisher)
 

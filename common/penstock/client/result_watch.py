@@ -1,21 +1,34 @@
-"""Waiting for results: one batched query for everybody who waits in this process, never a poll per waiter."""
+"""Waiting for results: whoever ends what is awaited tells this process, which looks then; and now and then without being told,
+in one query for all that are awaited."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from typing import Any
 from uuid import UUID
 
 import orjson
 
+from penstock.client.told_ends import ToldEnds
 from penstock.errors import ExecutionFailed, NotFound
 from penstock.language.moves import COMPLETED
-from penstock.store import executions
-from penstock.store.database import Session, retried
+from penstock.store import awaited, executions
+from penstock.store.database import Database, retried
 from penstock.store.executions import ExecutionEnd
 
 FIRST, MOST = 0.01, 1.0
 """Seconds between looks: soon after a waiter came or something ended, rarer while nothing happens."""
+RARER, RARER_WHERE_TOLD = 1.5, 4.0
+"""By how much they become rarer; and where one is told of ends, so that a look only finds what ended while one began to listen,
+or what nobody told."""
+LINGER = 10.0
+"""Seconds for which one still listens when nobody waits."""
+FORGOTTEN = 1.0
+"""Seconds that it may take to say that nobody waits any more."""
+SAID_AGAIN = 3600.0
+"""Seconds after which it is said again who is waited for: it is forgotten after a day."""
 OUTAGE = 60.0
 """Seconds without an answer from PostgreSQL after which whoever waits is told so. They may wait again."""
 GONE = 1.0
@@ -25,8 +38,16 @@ GONE = 1.0
 class ResultWatch:
     """Looks for all awaited executions at once."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, database: Database) -> None:
+        self._session = database.session()
+        self._told = ToldEnds(database, self._hear)
+        self._new: set[UUID] = set()
+        """Of which nobody has been told that they are waited for."""
+        self._heard: set[UUID] = set()
+        self._done: set[UUID] = set()
+        self._said_at = -SAID_AGAIN
+        self._look_at = 0.0
+        """When all are looked for."""
         self._waiting: dict[UUID, list[asyncio.Future[ExecutionEnd]]] = {}
         self._looking: asyncio.Task[None] | None = None
         self._came = asyncio.Event()
@@ -53,6 +74,7 @@ class ResultWatch:
         id = UUID(str(id))  # an id that came as text would never be found among those that have ended
         future: asyncio.Future[ExecutionEnd] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id, []).append(future)
+        self._new.add(id)
         self._came.set()
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._watch(), name="watch")
@@ -64,11 +86,16 @@ class ResultWatch:
                 futures.remove(future)
                 if not futures:
                     del self._waiting[id]
+                    self._done.add(id)
 
     async def _watch(self) -> None:
         """Look until nobody waits any more. What ends this early is told to all who wait: nobody else would look for them."""
         try:
-            await self._look()
+            while True:
+                await self._look()
+                await self._stop_listening()
+                if not self._waiting:
+                    return
         except Exception as error:
             waiting, self._waiting = self._waiting, {}
             for future in (future for futures in waiting.values() for future in futures):
@@ -77,19 +104,56 @@ class ResultWatch:
 
     async def _look(self) -> None:
         pause, quiet = FIRST, 0.0
-        while self._waiting:
+        while await self._somebody_waits():
             self._came.clear()
-            rows = await retried(
-                lambda: executions.finished(self._session, list(self._waiting)), deadline=OUTAGE
-            )
+            await self._told.open()
+            now = time.monotonic()
+            all_of_them = now >= self._look_at
+            came, rows = bool(self._new), await self._found(all_of_them=all_of_them)
             for row in rows:
                 self._resolve(row.id, row)
-            quiet = 0.0 if rows else quiet + pause
+            if rows or came:
+                pause, quiet = FIRST, 0.0
+                self._look_at = min(self._look_at, now + FIRST) if not all_of_them else now + FIRST
+            elif all_of_them:
+                quiet += pause
+                pause = min(MOST, pause * (RARER_WHERE_TOLD if self._told.listens else RARER))
+                self._look_at = now + pause
             if quiet > GONE:
                 await self._find_gone()
                 quiet = 0.0
-            pause = FIRST if rows or self._came.is_set() else min(MOST, pause * 1.5)
-            await asyncio.sleep(pause)
+            await self._rest(self._look_at - time.monotonic())
+
+    async def _somebody_waits(self) -> bool:
+        """False once nobody has waited for a while."""
+        if not self._waiting and self._told.listens:
+            await self._rest(LINGER)
+        return bool(self._waiting)
+
+    async def _rest(self, seconds: float) -> None:
+        """Until something comes, or nothing did for so long."""
+        if not self._told.listens and self._waiting:
+            await asyncio.sleep(FIRST)  # whoever comes meanwhile is looked for together
+            seconds -= FIRST
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._came.wait()
+
+    async def _found(self, *, all_of_them: bool) -> list[ExecutionEnd]:
+        new, heard, done = self._new & self._waiting.keys(), self._heard, self._done
+        self._new, self._heard, self._done = set(), set(), set()
+        ids = list(self._waiting) if all_of_them else [id for id in new | heard if id in self._waiting]
+        if not self._told.listens:
+            return await retried(lambda: executions.finished(self._session, ids), deadline=OUTAGE)
+        if time.monotonic() > self._said_at + SAID_AGAIN:
+            self._said_at, new = time.monotonic(), set(self._waiting)
+        return await retried(
+            lambda: awaited.look(self._session, self._told.watcher, ids, new, done), deadline=OUTAGE
+        )
+
+    def _hear(self, ids: list[UUID]) -> None:
+        self._heard.update(ids or self._waiting)
+        self._came.set()
 
     async def _find_gone(self) -> None:
         """Executions that are not in the hot table any more, or never were."""
@@ -106,10 +170,22 @@ class ResultWatch:
                 self._resolve(id, ExecutionEnd(id, row.status, row.result, row.error))
 
     def _resolve(self, id: UUID, row: ExecutionEnd) -> None:
+        self._done.add(id)
         for future in self._waiting.pop(id, []):
             if not future.done():
                 future.set_result(row)
 
     async def close(self) -> None:
+        """Stop looking. That this process waits for nothing more is said if PostgreSQL answers at once."""
         if self._looking is not None:
             self._looking.cancel()
+        await self._stop_listening()
+
+    async def _stop_listening(self) -> None:
+        if not self._told.listens:
+            return
+        self._told.close()
+        self._said_at = -SAID_AGAIN
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(FORGOTTEN):
+                await awaited.forget(self._session, self._told.watcher)

@@ -14,7 +14,7 @@ import structlog
 
 from penstock.messaging import messages
 from penstock.messaging.transports import Transport
-from penstock.store import outbox, queues
+from penstock.store import awaited, outbox, queues
 from penstock.store.database import Database, is_transient, retried
 from penstock.store.staged_messages import StagedMessage
 
@@ -31,6 +31,7 @@ class Publisher:
     def __init__(self, transport: Transport, database: Database) -> None:
         self.transport = transport
         self._session = database.session(relaxed=True)
+        self._tells = database.session()
         # Well before the relay's age: a row that is confirmed and not yet deleted would be published again.
         self._delete_every = min(1.0, self._session.settings.relay_age / 5)
         self._confirmed: list[int] = []
@@ -48,6 +49,12 @@ class Publisher:
         task.add_done_callback(self._under_way.discard)
 
     async def _publish(self, staged: Sequence[StagedMessage]) -> None:
+        told = [one for one in staged if one.queue.startswith(queues.AWAITED)]
+        if told:
+            await self._tell(told)
+            staged = [one for one in staged if one not in told]
+            if not staged:
+                return
         async with self._room:
             try:
                 confirmed = await self.transport.publish(
@@ -60,6 +67,15 @@ class Publisher:
         if self.transport.outbox_is_queue:  # an announcement has been told; the rest waits for its consumer
             confirmed = [queues.is_announcement(one.queue) for one in staged]
         self.settle([one for one, ok in zip(staged, confirmed, strict=True) if ok])
+
+    async def _tell(self, told: Sequence[StagedMessage]) -> None:
+        """Whoever waits and does not hear of it looks by himself."""
+        for one in told:
+            try:
+                await awaited.tell(self._tells, one.queue, one.ids)
+            except Exception as error:
+                if not is_transient(error):
+                    log.exception("publish.not_told")
 
     def settle(self, done: Sequence[StagedMessage]) -> None:
         """These are published, or need not be any more: they leave the outbox soon."""

@@ -76,7 +76,7 @@ async def claim(
     [row] = await session.fetch(
         CLAIM, who.worker, who.claim, ids, most, queue, who.known, who.lacking, who.limited
     )
-    return _answer(*row)
+    return claim_answer(*row)
 
 
 CLAIM_PARKED = """
@@ -90,7 +90,7 @@ async def claim_parked(session: Session, who: Claimant, queue: str, most: int) -
     [row] = await session.fetch(
         CLAIM_PARKED, who.worker, who.claim, most, queue, who.known, who.lacking, who.limited
     )
-    return _answer(*row)
+    return claim_answer(*row)
 
 
 CLAIMED = """
@@ -109,9 +109,20 @@ async def claimed(session: Session, claim: UUID) -> list[ClaimedAttempt]:
     return _attempts((await session.fetch(CLAIMED, claim))[0]["claimed"] or ())
 
 
-def _answer(
+CLAIMED_OF = """
+select n.queue from claim c join execution e on e.id = c.executions[1] join namespace n on n.id = e.namespace_id where c.id = $1
+"""
+
+
+async def claimed_of(session: Session, claim: UUID) -> str | None:
+    """The queue whose work a claim has taken. None: it has taken nothing, or all of it has ended."""
+    return next((row["queue"] for row in await session.fetch(CLAIMED_OF, claim)), None)
+
+
+def claim_answer(
     claimed: Sequence[Sequence[Any]], unknown: list[int], messages: Sequence[Any], parked: bool
 ) -> ClaimAnswer:
+    """Of a row of the database's."""
     return ClaimAnswer(_attempts(claimed), unknown, staged_in(messages), parked)
 
 
@@ -129,7 +140,7 @@ def _attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
 class AttemptEnd:
     """The end of an attempt, and the status that its execution has then. `result` and `error` are JSON. The next attempt
     begins `delay` seconds later, or at `until`; with a delay of None it takes the place in line of this one, which came to
-    nothing. `followed`: actions may follow the end of the execution."""
+    nothing. `followed`: actions may follow the end of the execution. Of a `task`: the execution of its `workflow`."""
 
     execution_id: UUID
     attempt: int
@@ -140,9 +151,20 @@ class AttemptEnd:
     until: datetime | None
     reason: str | None
     followed: bool
+    workflow: UUID | None = None
+    task: str | None = None
 
     @classmethod
-    def of(cls, execution_id: UUID, attempt: int, ending: Ending, *, followed: bool) -> AttemptEnd:
+    def of(
+        cls,
+        execution_id: UUID,
+        attempt: int,
+        ending: Ending,
+        *,
+        followed: bool,
+        workflow: UUID | None = None,
+        task: str | None = None,
+    ) -> AttemptEnd:
         """An attempt that ends like this."""
         return cls(
             execution_id,
@@ -154,13 +176,16 @@ class AttemptEnd:
             ending.until,
             ending.reason,
             followed,
+            workflow,
+            task,
         )
 
 
-FINISH = """
-select messages, moved from finish_attempts($1, $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::text[],
-    $7::float8[], $8::timestamptz[], $9::text[], $10::uuid[], $11::uuid[])
-"""
+FINISH_PARAMETERS = (
+    "$1, $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::timestamptz[], $9::text[], "
+    "$10::uuid[], $11::uuid[]"
+)
+FINISH = f"select messages, moved from finish_attempts({FINISH_PARAMETERS})"
 
 
 async def finish(
@@ -174,12 +199,13 @@ async def finish(
     """Write down the ends of attempts that this worker has claimed, in the order of their executions' ids, and forget `claims`,
     which have no attempt left. Returns the executions whose attempts were still its own. `alone`: nothing else is done in this
     transaction, which is one round trip then."""
-    given = _as_arrays(worker, ends, claims)
+    given = finish_arguments(worker, ends, claims)
     [row] = await tx.stage_alone(FINISH, *given) if alone else await tx.stage(FINISH, *given)
     return set(row["moved"])
 
 
-def _as_arrays(worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]) -> tuple[Any, ...]:
+def finish_arguments(worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]) -> tuple[Any, ...]:
+    """Of `finish_attempts`."""
     return (
         worker,
         [end.execution_id for end in ends],

@@ -123,7 +123,7 @@ class Transaction:
     async def stage(self, sql: str, *args: Any) -> list[Row]:
         """Run a statement that stages messages, which it gives as `messages`; and, where it asked executions to end that a
         worker has, these as `canceling`. Both are kept for after the commit. Returns the rows."""
-        return self._keep(await self.fetch(sql, *args))
+        return self.keep(await self.fetch(sql, *args))
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
         """The same where that statement is the whole transaction: it commits by itself, in one round trip."""
@@ -133,9 +133,10 @@ class Transaction:
         rows = await self.connection.fetch(sql, *args)
         crash_points.at("committed", self.connection)
         self._done = True
-        return self._keep(rows)
+        return self.keep(rows)
 
-    def _keep(self, rows: list[Row]) -> list[Row]:
+    def keep(self, rows: list[Row]) -> list[Row]:
+        """Keep what these rows say was staged. Returns them."""
         for row in rows:
             self.staged += staged_in(row["messages"])
             self.canceling += row.get("canceling") or ()

@@ -31,6 +31,10 @@ ANNOUNCEMENTS = (STATUS_MOVED, INQUIRY_CREATED, INQUIRY_RESPONDED)
 """No queues: a message staged for a name that begins so tells other programs what happened, and may be dropped."""
 
 
+AWAITED = "awaited."
+"""No queue: what is staged for a name that begins so tells a watcher, whose id comes after it, what he waits for has ended."""
+
+
 def is_work(name: str) -> bool:
     """Whether it is the queue of a route."""
     return name.startswith(WORK)

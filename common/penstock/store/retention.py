@@ -23,6 +23,7 @@ KEYS = {
     "enforcement": ("created_at", ("event_id", "rule")),
     "workflow_command": ("created_at", ("id",)),
     "audit": ("at", ("id",)),
+    "awaited": ("at", ("execution_id", "watcher")),
 }
 """Tables without partitions: the instant by which a row is old, and the key of a row."""
 INSTANTS = {**{f"{table}_default": at for table, at in PARTITIONED.items()}, "dead_letter": "last_at"}

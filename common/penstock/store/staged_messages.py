@@ -10,7 +10,8 @@ from uuid import UUID
 
 @dataclass(slots=True)
 class StagedMessage:
-    """An envelope: a row of the outbox, the queue that it is for, and the ids in it."""
+    """An envelope: a row of the outbox, the queue that it is for, and the ids in it. What tells those who wait for results has no
+    row (0)."""
 
     outbox_id: int
     queue: str

@@ -1,6 +1,6 @@
 -- What every end of an execution brings with it, whatever ended it: its result is written, it is open no more, nothing is
 -- due for it, what it waited for is asked no more, those that belong to no workflow are on their way to the archive, and
--- the workflow or callbacks that follow it are told. (Its slots are given back by settle_moves, which calls this.)
+-- the workflow or callbacks that follow it are told, and whoever waits for it. (Its slots are given back by settle_moves, which calls this.)
 create or replace function close_executions(p_ended ended[]) returns message[]
 language plpgsql
 as $$
@@ -9,6 +9,7 @@ declare
     v_unclaimed uuid[];
     v_roots uuid[];
     v_followed uuid[];
+    v_messages message[];
 begin
     select array_agg(e.id), array_agg(e.id) filter (where not e.claimed), array_agg(e.id) filter (where e.parent is null),
         array_agg(e.id) filter (where e.followed)
@@ -30,8 +31,9 @@ begin
     if v_roots is not null then
         insert into finished (ids) values (v_roots);
     end if;
+    v_messages := tell_awaited(v_ids);
     if v_followed is not null then
-        return tell_ends(v_followed);
+        v_messages := v_messages || tell_ends(v_followed);
     end if;
-    return '{}';
+    return v_messages;
 end $$;

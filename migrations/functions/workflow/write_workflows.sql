@@ -8,7 +8,8 @@ create or replace function write_workflows(
 language plpgsql
 as $$
 begin
-    update workflow w set head = x.head::jsonb from unnest(p_ids, p_heads) as x (id, head)
+    update workflow w set head = x.head::jsonb, version = w.version + 1
+    from unnest(p_ids, p_heads) as x (id, head)
     where w.execution_id = any (p_ids) and w.execution_id = x.id;
     if p_of <> '{}' then
         insert into workflow_task as t (execution_id, task, failing, record)

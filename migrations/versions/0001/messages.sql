@@ -45,3 +45,12 @@ create table untold (
     execution_id uuid primary key,
     since timestamptz not null default clock_timestamp()
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+
+-- Which executions somebody waits for, who is told of their ends on a channel of his own. A hint: it does not outlive a crash of
+-- the server, and who waits says so again. Insert and delete only.
+create unlogged table awaited (
+    execution_id uuid,
+    watcher uuid,
+    at timestamptz not null default clock_timestamp(),
+    primary key (execution_id, watcher)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);

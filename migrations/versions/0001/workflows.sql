@@ -1,6 +1,7 @@
 -- The state of a workflow's run: one row for each execution (I6). `head` is small; of its tasks only those have a
 -- row that have begun or of which something before has ended. `rerun`: of which run this is a re-run, and what it keeps.
--- `stops`: how often it was asked to stop; of these the head has obeyed so many as it says.
+-- `stops`: how often it was asked to stop; of these the head has obeyed so many as it says. `version`: how often what was decided
+-- was written: whoever remembers the state of one version knows by it whether that is still the state.
 create table workflow (
     execution_id uuid primary key,
     definition_id integer not null,
@@ -10,7 +11,8 @@ create table workflow (
     rerun jsonb,
     stops smallint not null default 0,
     stop_status text,
-    stop_reason text
+    stop_reason text,
+    version integer not null default 0
 ) with (fillfactor = 50);
 
 create table workflow_task (

@@ -45,7 +45,8 @@ def test_the_sites_are_those_that_the_source_has() -> None:
     known = {str(site) for site in sites()}
     for one in (
         "common/penstock/store/attempts.py:claim#1 (commit)",
-        "services/penstock_worker/next_step.py:finish#1 (commit)",
+        "services/penstock_worker/next_step.py:_at_once#1 (commit)",
+        "common/penstock/store/workflows/steps.py:take_steps#1 (commit)",
         "common/penstock/store/attempts.py:finish#1 (commit)",
         "services/penstock_worker/route_consumer.py:RouteConsumer._take#2 (ack)",
         "common/penstock/messaging/consumer.py:Consumer._transact#1 (commit)",

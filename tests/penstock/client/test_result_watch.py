@@ -8,6 +8,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from penstock.client import result_watch
+from penstock.errors import ExecutionFailed
 from penstock.ids import new_id
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -31,3 +33,64 @@ async def test_an_id_that_came_as_text_is_waited_for_as_well(house: Installation
     await house.start(*shop.ALL)
     id: Any = str(await house.client.start("shop.charge", {"order": 1}))
     assert await house.client.result(id, timeout=20) == {"order": 1, "charged": 0}
+
+
+@pytest.fixture
+def looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits and is not told would wait for longer than a test lasts."""
+    for name in ("FIRST", "MOST"):
+        monkeypatch.setattr(result_watch, name, 3600.0)
+
+
+@pytest.mark.usefixtures("looks_seldom")
+async def test_whoever_waits_is_told_of_the_end(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    for order in range(3):
+        result = await house.client.run("shop.charge", {"order": order}, timeout=20)
+        assert result == {"order": order, "charged": 0}
+    ids = [await house.client.start("shop.charge", {"order": order}, delay=0.3) for order in range(20)]
+    found = await asyncio.gather(*(house.client.result(id, timeout=20) for id in ids * 2))
+    assert [one["order"] for one in found] == [*range(20), *range(20)]
+
+
+@pytest.mark.usefixtures("looks_seldom")
+async def test_whoever_waits_is_told_of_a_cancellation(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 1})
+    waiting = asyncio.create_task(house.client.result(id, timeout=20))
+    await house.until("select 1 from awaited where execution_id = $1", id)
+    await house.client.cancel(id)
+    with pytest.raises(ExecutionFailed, match="cancelled"):
+        await waiting
+
+
+async def test_a_result_is_found_though_nobody_is_told(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 1}, delay=1.0)
+    waiting = asyncio.create_task(house.client.result(id, timeout=20))
+    await house.until("select 1 from awaited where execution_id = $1", id)
+    await house.rows("delete from awaited returning 1")
+    assert await waiting == {"order": 1, "charged": 0}
+
+
+async def test_a_result_is_found_though_the_connection_that_listens_is_lost(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 1}, delay=1.0)
+    waiting = asyncio.create_task(house.client.result(id, timeout=20))
+    await house.until("select 1 from awaited where execution_id = $1", id)
+    await house.rows(
+        "select pg_terminate_backend(pid) from pg_stat_activity where query like 'LISTEN \"awaited.%'"
+    )
+    assert await waiting == {"order": 1, "charged": 0}
+
+
+async def test_who_leaves_waits_for_nothing_any_more(database: str) -> None:
+    async with Installation(database, None) as house:
+        await house.start(*shop.ALL)
+        assert await house.client.run("shop.charge", {"order": 1}, timeout=20) == {"order": 1, "charged": 0}
+        id = await house.client.start("shop.charge", {"order": 2}, delay=60)
+        with pytest.raises(TimeoutError):
+            await house.client.result(id, timeout=0.1)
+        assert await house.rows("select 1 from awaited")
+        await house.client._watch.close()
+        assert not await house.rows("select 1 from awaited")

@@ -58,21 +58,11 @@ async def open_parents(
 ) -> tuple[list[EndedExecution], list[StoredWorkflow]]:
     """Those of these executions that have ended and are children, or are followed by something; and the workflows of the
     children, if they run: locked until the transaction ends, and read after that. In one round trip."""
-    return _ended_and_stored(await tx.fetch(OPEN_PARENTS, ids))
+    return ended_and_stored(await tx.fetch(OPEN_PARENTS, ids))
 
 
-OPEN_PARENTS_AT_ONCE = "select * from open_parents_at_once($1::uuid[], $2::bigint[])"
-
-
-async def open_parents_at_once(
-    tx: Transaction, ids: Sequence[UUID], told: Sequence[int]
-) -> tuple[list[EndedExecution], list[StoredWorkflow]]:
-    """The same in the transaction that ended these and staged the messages `told`, which are taken back. Nothing, and they
-    stay, where it would have to wait for a lock, or these held slots of limits."""
-    return _ended_and_stored(await tx.fetch(OPEN_PARENTS_AT_ONCE, ids, told))
-
-
-def _ended_and_stored(rows: Sequence[Row]) -> tuple[list[EndedExecution], list[StoredWorkflow]]:
+def ended_and_stored(rows: Sequence[Row]) -> tuple[list[EndedExecution], list[StoredWorkflow]]:
+    """Of rows of the database's function `open_parents`."""
     ended: list[EndedExecution] = []
     workflows: list[StoredWorkflow] = []
     for row in rows:
@@ -171,14 +161,18 @@ FINISH = "select finish_workflows($1::uuid[], $2::text[], $3::text[], $4::text[]
 
 async def finish(tx: Transaction, ends: Sequence[EndedWorkflow]) -> None:
     """End workflows: with their results, their slots released, and the workflows around them told."""
-    await tx.stage(
-        FINISH,
+    await tx.stage(FINISH, *finish_arguments(ends))
+
+
+def finish_arguments(ends: Sequence[EndedWorkflow]) -> list[list[Any]]:
+    """Of `finish_workflows`."""
+    return [
         [end.id for end in ends],
         [end.status for end in ends],
         [orjson.dumps(end.output).decode() for end in ends],
         [None if end.error is None else orjson.dumps(end.error).decode() for end in ends],
         [end.reason for end in ends],
-    )
+    ]
 
 
 async def advance_soon(tx: Transaction, ids: Sequence[UUID]) -> None:

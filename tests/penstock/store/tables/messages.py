@@ -43,3 +43,12 @@ dead_letter = Table(
     Column("last_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Index("dead_letter_last", "last_at"),
 )
+
+awaited = Table(
+    "awaited",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("watcher", UUID, primary_key=True),
+    Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    prefixes=["UNLOGGED"],
+)

@@ -19,6 +19,7 @@ workflow = Table(
     Column("stops", SmallInteger, nullable=False, server_default=text("0")),
     Column("stop_status", Text),
     Column("stop_reason", Text),
+    Column("version", Integer, nullable=False, server_default=text("0")),
 )
 
 workflow_task = Table(

@@ -1,0 +1,129 @@
+"""Workflows that a worker remembers, since it took their last turn: what follows the end of a task of theirs is decided without
+asking the database, which only sees to it that it still is what they were decided on (`store.workflows.steps.take_steps`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+from uuid import UUID
+
+import orjson
+
+from penstock.advance.child_targets import known_targets, remembered
+from penstock.advance.open_workflows import OpenWorkflow
+from penstock.advance.start_children import ChildStart, are_placed, new_children
+from penstock.advance.turns import take_turns
+from penstock.advance.write import Turns, ended_workflows, new_state
+from penstock.engine import ChildEnded, Facts, TaskResult
+from penstock.engine.children import target_ref
+from penstock.engine.state import TaskState
+from penstock.language.moves import COMPLETED
+from penstock.store.attempts import AttemptEnd
+from penstock.store.database import Row, Session, Transaction
+from penstock.store.workflows.steps import Step
+
+MOST_WORKFLOWS, MOST_TASKS = 256, 500
+"""How many are remembered, those whose turns were taken last; and how many tasks each may have."""
+
+
+class NotRemembered(Exception):
+    """Something that only the database knows."""
+
+
+class FromMemory(Transaction):
+    """Stands for a transaction where all that is asked for has to be known."""
+
+    def __init__(self, session: Session) -> None:
+        self.cache = session.cache
+        self.settings = session.settings
+
+    async def fetch(self, sql: str, *args: Any) -> list[Row]:
+        self._asked()
+
+    async def execute(self, sql: str, *args: Any) -> str:
+        self._asked()
+
+    def _asked(self) -> NoReturn:
+        raise NotRemembered
+
+
+class RememberedWorkflows:
+    """By their ids, with the version that was written of each. A turn changes what is remembered in place: so it is forgotten
+    first, and kept again once the turn is committed."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[UUID, tuple[OpenWorkflow, int]] = OrderedDict()
+
+    def keep(self, workflow: OpenWorkflow, version: int) -> None:
+        """This was committed as this version of the workflow. Its facts hold how all of its tasks stand."""
+        stored, facts = workflow.stored, workflow.facts
+        known = Facts(
+            tasks=facts.tasks, parameters=facts.parameters, context=facts.context, rerun=facts.rerun
+        )
+        self._known[workflow.id] = (OpenWorkflow(stored, workflow.plan, known), version)
+        if len(self._known) > MOST_WORKFLOWS:
+            self._known.popitem(last=False)
+
+    async def decide(self, session: Session, ends: Sequence[AttemptEnd]) -> tuple[Step, Turns] | None:
+        """What follows these ends, if that is no more than starts, and nothing has to be asked."""
+        opened = self._open(ends)
+        if opened is None:
+            return None
+        workflows, versions = opened
+        tx = FromMemory(session)
+        try:
+            turns = await take_turns(tx, workflows)
+            return await _step(tx, turns, versions), turns
+        except NotRemembered:
+            return None
+
+    def _open(self, ends: Sequence[AttemptEnd]) -> tuple[list[OpenWorkflow], Mapping[UUID, int]] | None:
+        ids = {end.workflow for end in ends}
+        found = {id: self._known.pop(id) for id in ids & self._known.keys() if id is not None}
+        if len(found) < len(ids):
+            return None
+        for end in ends:
+            assert end.workflow is not None
+            if not _takes(found[end.workflow][0], end):
+                return None
+        return [found[id][0] for id in sorted(found)], {id: version for id, (_, version) in found.items()}
+
+
+def all_tasks(workflow: OpenWorkflow, stored: Mapping[int, TaskState]) -> None:
+    """Those that are stored are all that there is to know of its tasks."""
+    workflow.facts.tasks = {**dict.fromkeys(range(len(workflow.plan.graph) + 1)), **stored}
+
+
+def is_small(workflow: OpenWorkflow) -> bool:
+    """Whether it can be remembered."""
+    return len(workflow.plan.graph) <= MOST_TASKS
+
+
+def _takes(workflow: OpenWorkflow, end: AttemptEnd) -> bool:
+    """Takes in the end of a task that completed. What has items needs to know which one it was."""
+    assert end.task is not None
+    task = workflow.plan.index(end.task)
+    known = workflow.facts.tasks.get(task)
+    if end.status != COMPLETED or known is None or known.fan is not None:
+        return False
+    workflow.ended.append(ChildEnded(task, end.status))
+    result = None if end.result is None else orjson.loads(end.result)
+    workflow.facts.results[task] = TaskResult(result)
+    return True
+
+
+async def _step(tx: Transaction, turns: Turns, versions: Mapping[UUID, int]) -> Step:
+    for _, turn in turns:
+        if not turn.only_starts or turn.more_due:
+            raise NotRemembered
+    starts = [ChildStart.of(workflow, start) for workflow, turn in turns for start in turn.starts[1]]
+    if any(start.item is not None for _, start, _ in starts) or not are_placed(tx, starts):
+        raise NotRemembered
+    targets = await known_targets(tx, sorted({target_ref(start.step) for _, start, _ in starts}))
+    children, errors = await new_children(tx, starts, targets)
+    if errors:
+        raise NotRemembered
+    seen = {workflow.id: (versions[workflow.id], workflow.stored.stops) for workflow, _ in turns}
+    return Step(seen, new_state(turns), children, remembered(targets), ended_workflows(turns))

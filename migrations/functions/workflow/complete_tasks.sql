@@ -1,0 +1,27 @@
+-- Tasks of workflows are completed by their worker, which does what follows in the same transaction: so nobody is told. The
+-- fence is that of finish_attempts (I2). All or none: an attempt that is not the worker's any more, or that holds slots (they
+-- are given on with the locks of their keys, and those come after all rows), raises PN003.
+-- planner: lookups_planned_once
+create or replace function complete_tasks(
+    p_worker uuid, p_ids uuid[], p_attempts integer[], p_results text[], p_claims uuid[]
+) returns void
+language plpgsql
+as $$
+declare
+    v_ended ended[];
+begin
+    with changed as (
+        update execution e
+        set status = 'completed', since = null, not_before = null, finished_at = clock_timestamp()
+        from unnest(p_ids, p_attempts, p_results) as d (id, attempt, result)
+        where e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status in ('running', 'canceling')
+            and e.keys is null and e.parent is not null
+        returning e.id, e.parent, d.result
+    )
+    select array_agg((id, parent, 'completed', true, false, result::jsonb, null)::ended) into v_ended from changed;
+    if v_ended is null or cardinality(v_ended) < cardinality(p_ids) then
+        raise exception 'attempts are not as they were remembered' using errcode = 'PN003';
+    end if;
+    delete from claim where id = any (p_claims);
+    perform settle_moves(v_ended, null, null);
+end $$;

@@ -1,0 +1,57 @@
+-- A worker completes tasks, advances their workflows, and claims what follows, in one round trip that is the whole transaction:
+-- what follows was decided by what it remembers of them. Where they are not as it remembers them any more, or somebody has
+-- their locks, `taken` is false, and nothing is done; and where that is found out later, PN003 is raised.
+-- Claimed is one envelope of this turn, if it is on one of its queues (p_queues) and no more than what it ends.
+-- planner: lookups_planned_once
+create or replace function take_steps(
+    p_workflows uuid[], p_versions integer[], p_stops integer[],
+    p_worker uuid, p_ended uuid[], p_attempts integer[], p_results text[], p_claims uuid[],
+    p_heads text[], p_of uuid[], p_tasks integer[], p_failing boolean[], p_records text[],
+    p_by uuid[], p_writers integer[], p_names text[], p_values text[],
+    p_refs text[], p_current integer[], p_new uuid[], p_namespaces integer[], p_definitions integer[], p_params text[],
+    p_options text[], p_origins text[], p_parents uuid[], p_new_tasks text[],
+    p_final uuid[], p_statuses text[], p_outputs text[], p_errors text[], p_reasons text[],
+    p_claim uuid, p_queues text[], p_known integer[], p_lacking integer[], p_limited executor_room[],
+    out taken boolean, out messages message[], out queue text, out claimed claimed_attempt[], out parked boolean
+)
+language plpgsql
+as $$
+declare
+    v_stale boolean;
+    v_offered message;
+    v_left message[];
+begin
+    messages := '{}';
+    claimed := '{}';
+    parked := false;
+    taken := lock_remembered(p_workflows, p_versions, p_stops);
+    if not taken then
+        return;
+    end if;
+    perform complete_tasks(p_worker, p_ended, p_attempts, p_results, p_claims);
+    perform write_workflows(p_workflows, p_heads, p_of, p_tasks, p_failing, p_records, p_by, p_writers, p_names, p_values);
+    if p_new <> '{}' then
+        select s.messages, s.stale into messages, v_stale
+        from start_children(p_refs, p_current, p_new, p_namespaces, p_definitions, p_params, p_options, p_origins, null,
+            p_parents, p_new_tasks, null) s;
+        if v_stale then
+            raise exception 'a definition is not as it was remembered' using errcode = 'PN003';
+        end if;
+    end if;
+    if p_final <> '{}' then
+        messages := messages || finish_workflows(p_final, p_statuses, p_outputs, p_errors, p_reasons);
+    end if;
+    select m.* into v_offered from unnest(messages) m
+    where m.queue = any (p_queues) and cardinality(m.ids) <= cardinality(p_ended) limit 1;
+    if not found then
+        return;
+    end if;
+    queue := v_offered.queue;
+    select c.claimed, c.messages, c.parked into claimed, v_left, parked
+    from claim_executions(p_worker, p_claim, v_offered.ids, cardinality(p_ended), queue, p_known, p_lacking, p_limited) c;
+    messages := messages || v_left;
+    if cardinality(claimed) = cardinality(v_offered.ids) then -- nobody needs to be offered it
+        delete from outbox where id = v_offered.outbox_id;
+        messages := array_remove(messages, v_offered);
+    end if;
+end $$;
