@@ -184,7 +184,7 @@ class Scene(Desk):
             f"public::{one.ref.replace('.', '::')}::{node.name}": node.step.action
             for one in self.definitions
             if isinstance(one, Workflow)
-            for node in Plan(one).graph
+            for node in Plan(one).graph.nodes
         }
         await namespaces.places(self.session, names)
         async with self.session.transaction() as tx:
