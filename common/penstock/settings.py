@@ -62,6 +62,13 @@ class Settings(BaseSettings):
     api_access: Literal["token", "open"] = "token"
     """token: nothing without one. open: everything for anybody, on a loopback address alone."""
 
+    secrets_key: SecretStr | None = None
+    """Master keys of the secrets store, separated by commas, the newest first: 32 random bytes each, in base64."""
+    secrets_key_file: Path | None = None
+    """A file that holds them instead, one a line."""
+    secrets_kms: str | None = None
+    """`module:name` of a key service instead of these: see docs/secrets.md."""
+
     batch: int = Field(default=500, ge=1, le=5000)
     """Items that a handler takes in one transaction at the most."""
     prefetch_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
@@ -130,7 +137,9 @@ class Settings(BaseSettings):
     export_format: Literal["jsonl", "parquet"] = "jsonl"
 
     @field_validator(
-        "database_url", "broker_url", "export_folder", "schedule_to_start", "wait", mode="before"
+        *("database_url", "broker_url", "export_folder", "schedule_to_start", "wait"),
+        *("secrets_key", "secrets_key_file", "secrets_kms"),
+        mode="before",
     )
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:

@@ -34,11 +34,7 @@ class Guard(HTTPBearer):
         """Note who asks, for the route. Raises NotAuthenticated, NotAllowed."""
         caller = await self._caller(request)
         [scope] = scopes.scopes
-        if scope not in caller.scopes:
-            raise NotAllowed(
-                f"{caller.name} may not do this: it lacks the scope {scope!r}",
-                hint=f"Make a token with it: penstock tokens create NAME --scope {scope}",
-            )
+        must_have(caller, scope)
         if self.everywhere and caller.tenants is not None:
             raise NotAllowed(
                 f"{caller.name} is for {', '.join(sorted(caller.tenants))} alone, and this belongs to all tenants",
@@ -63,6 +59,15 @@ class Guard(HTTPBearer):
                 hint="`penstock tokens list` shows those there are; `penstock tokens create` makes one.",
             )
         return caller
+
+
+def must_have(caller: Caller, scope: str) -> None:
+    """Raises NotAllowed where the caller lacks this scope."""
+    if scope not in caller.scopes:
+        raise NotAllowed(
+            f"{caller.name} may not do this: it lacks the scope {scope!r}",
+            hint=f"Make a token with it: penstock tokens create NAME --scope {scope}",
+        )
 
 
 LONGEST_REASON = 10_000

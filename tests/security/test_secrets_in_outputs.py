@@ -151,6 +151,7 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
         ("dead-letters", "counts"): [()],
         ("dead-letters", "show"): [(letter,)],
         ("tokens", "list"): [()],
+        ("secrets", "list"): [()],
         ("webhooks", "list"): [()],
     }
 
@@ -167,6 +168,7 @@ SILENT = {
     *(("dead-letters", word) for word in ("replay", "drop")),
     *(("tokens", word) for word in ("create", "revoke")),
     *(("webhooks", word) for word in ("set", "rm")),
+    *(("secrets", word) for word in ("set", "delete", "rotate")),
 }  # fmt: skip
 """Commands that say what they did, and show nothing that was given to others."""
 

@@ -32,6 +32,7 @@ from penstock.cli import (
     routes,
     run,
     schedules,
+    secrets,
     services,
     tokens,
     webhooks,
@@ -62,7 +63,7 @@ PARTS = {
         why,
         inquiries,
     ),
-    "Look after it": (limits, routes, operations, announce, doctor, dead_letters, tokens, webhooks),
+    "Look after it": (limits, routes, operations, announce, doctor, dead_letters, tokens, secrets, webhooks),
 }
 for panel, parts in PARTS.items():
     commands, groups = len(app.registered_commands), len(app.registered_groups)

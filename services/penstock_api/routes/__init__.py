@@ -14,6 +14,7 @@ from penstock_api.routes import (
     limits,
     operations,
     schedules,
+    secrets,
     stream,
     tokens,
     webhooks,
@@ -36,6 +37,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     dead_letters.router,
     stream.router,
     webhooks.router,
+    secrets.router,
     tokens.router,
     audit.router,
 )

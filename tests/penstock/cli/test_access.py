@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.penstock.cli.commands import penstock
+from tests.penstock.service.keys import KEY, OTHER
 
 TRIGGER = "from penstock import Trigger\n\ncalled = Trigger('shop.called')\n"
 
@@ -43,3 +46,21 @@ async def test_webhooks_are_set_listed_and_removed(named: str, tmp_path: Path) -
     assert secret not in made.out + listed.out
     assert (await penstock("webhooks", "rm", "git")).code == 0
     assert (await penstock("webhooks", "rm", "git")).code == 1
+
+
+async def test_secrets_are_set_listed_rotated_and_deleted(
+    named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_VALUE", "of the house")
+    refused = await penstock("secrets", "set", "pin")
+    assert (refused.code, "openssl rand -base64 32" in refused.err) == (1, True)
+    monkeypatch.setenv("PENSTOCK_SECRETS_KEY", KEY)
+    made = await penstock("secrets", "set", "pin", "--tenant", "acme")
+    assert (made.code, "{{ secrets.pin }}" in made.out) == (0, True)
+    monkeypatch.setenv("PENSTOCK_SECRETS_KEY", f"{OTHER},{KEY}")
+    assert (await penstock("secrets", "rotate", "--json")).document == {"rewrapped": 1}
+    listed = await penstock("secrets", "list", "--json")
+    assert (listed.document["tenant"], listed.document["name"]) == ("acme", "pin")
+    assert "of the house" not in made.out + listed.out + (await penstock("secrets", "list")).out
+    assert (await penstock("secrets", "delete", "pin")).code == 1
+    assert (await penstock("secrets", "delete", "pin", "--tenant", "acme")).code == 0
