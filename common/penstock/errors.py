@@ -130,7 +130,7 @@ class OutsideRun(PenstockError):
 
 
 class AddressRefused(PenstockError):
-    """An HTTP action names an address that is private to this network and not on the allow-list."""
+    """An HTTP action, or a subscription, names an address that is private to this network and not on the allow-list."""
 
 
 class PartitionDropped(PenstockError):

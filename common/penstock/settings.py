@@ -132,6 +132,8 @@ class Settings(BaseSettings):
     """How long idempotency keys and message ids are remembered."""
     dead_letter_retention_days: int = Field(default=90, ge=1)
     """Counted from when a dead letter came the last time."""
+    private_subscribers: str = ""
+    """Host names, addresses and networks that subscriptions may call though they are private, separated by commas."""
     export_folder: Path | None = None
     """Where a day is written to before it is dropped. Unset: nowhere."""
     export_format: Literal["jsonl", "parquet"] = "jsonl"

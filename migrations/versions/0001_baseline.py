@@ -14,7 +14,8 @@ depends_on = None
 
 FILES = (
     "applied", "types", "definitions", "executions", "limits", "messages", "events", "history", "schedules", "workflows",
-    "polls", "access", "secrets", "data",
+    "polls", "access", "secrets", "subscriptions",
+    "data",
 )  # fmt: skip
 
 

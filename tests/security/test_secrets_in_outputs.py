@@ -152,6 +152,7 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
         ("dead-letters", "show"): [(letter,)],
         ("tokens", "list"): [()],
         ("secrets", "list"): [()],
+        ("subscriptions", "list"): [()],
         ("webhooks", "list"): [()],
     }
 
@@ -169,6 +170,7 @@ SILENT = {
     *(("tokens", word) for word in ("create", "revoke")),
     *(("webhooks", word) for word in ("set", "rm")),
     *(("secrets", word) for word in ("set", "delete", "rotate")),
+    *(("subscriptions", word) for word in ("set", "rm", "enable")),
 }  # fmt: skip
 """Commands that say what they did, and show nothing that was given to others."""
 

@@ -34,6 +34,7 @@ from penstock.cli import (
     schedules,
     secrets,
     services,
+    subscriptions,
     tokens,
     webhooks,
     why,
@@ -63,7 +64,18 @@ PARTS = {
         why,
         inquiries,
     ),
-    "Look after it": (limits, routes, operations, announce, doctor, dead_letters, tokens, secrets, webhooks),
+    "Look after it": (
+        limits,
+        routes,
+        operations,
+        announce,
+        doctor,
+        dead_letters,
+        tokens,
+        secrets,
+        webhooks,
+        subscriptions,
+    ),
 }
 for panel, parts in PARTS.items():
     commands, groups = len(app.registered_commands), len(app.registered_groups)

@@ -64,3 +64,28 @@ async def test_secrets_are_set_listed_rotated_and_deleted(
     assert "of the house" not in made.out + listed.out + (await penstock("secrets", "list")).out
     assert (await penstock("secrets", "delete", "pin")).code == 1
     assert (await penstock("secrets", "delete", "pin", "--tenant", "acme")).code == 0
+
+
+async def test_subscriptions_are_set_listed_enabled_and_removed(named: str) -> None:
+    words = ("subscriptions", "set", "billing", "https://example.org/hook")
+    made = await penstock(*words, "--status", "failed", "--action", "shop.*")
+    assert (made.code, made.out.startswith("whsec_")) == (0, True)
+    again = await penstock(*words, "--json")
+    assert (again.document["secret"], "cancelled" in again.document["statuses"]) == (None, True)
+    listed = await penstock("subscriptions", "list")
+    assert "example.org/hook" in listed.out
+    assert made.out.strip() not in listed.out
+    assert (await penstock("subscriptions", "enable", "billing")).code == 0
+    for wrong in (
+        "ftp://example.org",
+        "https://user:pass@example.org",
+        "https://exa mple",
+        "https://a:b",
+        "x",
+    ):
+        refused = await penstock("subscriptions", "set", "odd", wrong)
+        assert (refused.code, "hint" in refused.err) == (1, True), refused
+    assert "did you mean" in (await penstock(*words, "--status", "fail")).err.lower()
+    assert "base64" in (await penstock(*words, "--secret", "short")).err
+    assert (await penstock("subscriptions", "rm", "billing")).code == 0
+    assert (await penstock("subscriptions", "rm", "billing")).code == 1

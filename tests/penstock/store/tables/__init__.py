@@ -15,6 +15,7 @@ from tests.penstock.store.tables import (
     polls,
     processes,
     schedules,
+    subscriptions,
     workflows,
 )
 from tests.penstock.store.tables.metadata import METADATA
@@ -30,5 +31,6 @@ __all__ = [
     "polls",
     "processes",
     "schedules",
+    "subscriptions",
     "workflows",
 ]
