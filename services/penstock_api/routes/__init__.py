@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from penstock_api.routes import (
     audit,
+    bulk,
     dead_letters,
     definitions,
     events,
@@ -27,6 +28,7 @@ from penstock_api.routes import (
 ROUTERS: tuple[APIRouter, ...] = (
     events.router,
     executions.router,
+    bulk.router,
     workflow_runs.router,
     definitions.router,
     workflows.router,
