@@ -141,5 +141,9 @@ class NotAuthenticated(PenstockError):
     """Nobody can tell who asks: there is no token, or it is none of ours, or it has expired. Send one that is."""
 
 
+class TooManyAttempts(PenstockError):
+    """Somebody tries too often what should succeed at once, such as a log-in. Wait, as it says."""
+
+
 class NotAllowed(PenstockError):
     """Who asks may not do this. Whoever has the scope `admin` can make a token that may."""

@@ -59,6 +59,9 @@ class Settings(BaseSettings):
     """Address of the HTTP API."""
     api_port: int = Field(default=8000, ge=0, le=65535)
     """Of the HTTP API. 0: any free one (said in the log)."""
+    api_address: str | None = None
+    """How browsers reach the API: https://penstock.example.org. Unset: as `api_host` says, without TLS on a loopback address
+    alone."""
     api_access: Literal["token", "open"] = "token"
     """token: nothing without one. open: everything for anybody, on a loopback address alone."""
 
@@ -140,7 +143,7 @@ class Settings(BaseSettings):
 
     @field_validator(
         *("database_url", "broker_url", "export_folder", "schedule_to_start", "wait"),
-        *("secrets_key", "secrets_key_file", "secrets_kms"),
+        *("api_address", "secrets_key", "secrets_key_file", "secrets_kms"),
         mode="before",
     )
     @classmethod

@@ -18,6 +18,7 @@ from penstock.errors import NotAllowed, NotAuthenticated, NotFound
 from penstock.operate import access
 from penstock.operate.access import ANYBODY, Caller
 from penstock.store import audit, executions
+from penstock_api import session_cookie
 from penstock_api.backend import Db, backend_of
 
 
@@ -32,9 +33,8 @@ class Guard(HTTPBearer):
 
     async def __call__(self, request: Request, scopes: SecurityScopes) -> None:  # type: ignore[override]
         """Note who asks, for the route. Raises NotAuthenticated, NotAllowed."""
-        caller = await self._caller(request)
         [scope] = scopes.scopes
-        must_have(caller, scope)
+        caller = must_have(await self._caller(request), scope)
         if self.everywhere and caller.tenants is not None:
             raise NotAllowed(
                 f"{caller.name} is for {', '.join(sorted(caller.tenants))} alone, and this belongs to all tenants",
@@ -47,27 +47,31 @@ class Guard(HTTPBearer):
         if here.settings.api_access == "open":
             return ANYBODY
         given = await super().__call__(request)
-        if given is None:
+        secret = session_cookie.secret_of(request) if given is None else given.credentials
+        if secret is None:
             raise NotAuthenticated(
                 "no token came with this request",
-                hint="Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`.",
+                hint="Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or log in.",
             )
-        caller = await here.caller(given.credentials)
+        if (given is None) == secret.startswith(access.PREFIX):  # neither is good for the other's place
+            secret = ""
+        caller = await here.caller(secret) if secret else None
         if caller is None:
             raise NotAuthenticated(
-                "this token is unknown, or has expired",
-                hint="`penstock tokens list` shows those there are; `penstock tokens create` makes one.",
+                "this token or session is unknown, or has expired",
+                hint="`penstock tokens list` shows those there are; `penstock tokens create` makes one. Or log in again.",
             )
         return caller
 
 
-def must_have(caller: Caller, scope: str) -> None:
-    """Raises NotAllowed where the caller lacks this scope."""
+def must_have(caller: Caller, scope: str) -> Caller:
+    """The caller, for the tenants for which it has this scope. Raises NotAllowed where there are none."""
     if scope not in caller.scopes:
         raise NotAllowed(
             f"{caller.name} may not do this: it lacks the scope {scope!r}",
-            hint=f"Make a token with it: penstock tokens create NAME --scope {scope}",
+            hint=f"Make a token with it (penstock tokens create NAME --scope {scope}), or give the user a role that has it.",
         )
+    return caller.within(scope)
 
 
 LONGEST_REASON = 10_000

@@ -19,6 +19,7 @@ from penstock_api.routes import (
     stream,
     subscriptions,
     tokens,
+    users,
     webhooks,
     work_routes,
     workflow_runs,
@@ -43,5 +44,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     subscriptions.router,
     secrets.router,
     tokens.router,
+    users.router,
     audit.router,
 )

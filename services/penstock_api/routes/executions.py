@@ -41,7 +41,7 @@ async def start(
 ) -> models.Started:
     """Start an action or workflow. Answered once it is durably stored."""
     if given.secrets:
-        must_have(caller, DEFINING)
+        own(must_have(caller, DEFINING), given.tenant)
     id = await here.client.start(
         given.action,
         given.parameters,

@@ -89,3 +89,26 @@ async def test_subscriptions_are_set_listed_enabled_and_removed(named: str) -> N
     assert "base64" in (await penstock(*words, "--secret", "short")).err
     assert (await penstock("subscriptions", "rm", "billing")).code == 0
     assert (await penstock("subscriptions", "rm", "billing")).code == 1
+
+
+async def test_users_are_made_listed_given_roles_and_deleted(named: str) -> None:
+    password = ("--password", "correct horse battery")
+    made = await penstock("users", "create", "ada", "--role", "operator", "--tenant", "acme", *password)
+    assert (made.code, "operator of acme" in made.out) == (0, True)
+    assert (await penstock("users", "create", "ada", *password)).code == 1
+    assert "12 characters" in (await penstock("users", "create", "bob", "--password", "short")).err
+    wider = await penstock("users", "roles", "ada", "--role", "viewer")
+    assert "viewer, operator of acme" in wider.out
+    listed = await penstock("users", "list", "--json")
+    assert (listed.document["roles"], listed.document["tenants"]) == (["viewer", "operator"], ["", "acme"])
+    assert "argon2" not in listed.out
+    assert (await penstock("users", "password", "ada", *password)).code == 0
+    assert (await penstock("users", "logout", "ada", "--json")).document["ended"] == 0
+    assert (await penstock("users", "delete", "ada")).code == 0
+    for gone in (
+        ("logout", "ada"),
+        ("delete", "ada"),
+        ("roles", "ada", "--role", "viewer"),
+        ("password", "ada", *password),
+    ):
+        assert (await penstock("users", *gone)).code == 1, gone
