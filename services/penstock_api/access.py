@@ -18,7 +18,7 @@ from penstock.errors import NotAllowed, NotAuthenticated, NotFound
 from penstock.operate import access
 from penstock.operate.access import ANYBODY, Caller
 from penstock.store import audit, executions
-from penstock_api import session_cookie
+from penstock_api import quick_submit, session_cookie
 from penstock_api.backend import Db, backend_of
 
 
@@ -46,16 +46,17 @@ class Guard(HTTPBearer):
         here = backend_of(request)
         if here.settings.api_access == "open":
             return ANYBODY
-        given = await super().__call__(request)
-        secret = session_cookie.secret_of(request) if given is None else given.credentials
+        # Not by HTTPBearer's own means, which make a model of it each time.
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        is_token = scheme.lower() == "bearer" and bool(given)
+        secret = given.strip() if is_token else session_cookie.secret_of(request)
         if secret is None:
             raise NotAuthenticated(
                 "no token came with this request",
                 hint="Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or log in.",
             )
-        if (given is None) == secret.startswith(access.PREFIX):  # neither is good for the other's place
-            secret = ""
-        caller = await here.caller(secret) if secret else None
+        fits = is_token == secret.startswith(access.PREFIX)  # neither is good in the other's place
+        caller = await here.caller(secret) if fits else None
         if caller is None:
             raise NotAuthenticated(
                 "this token or session is unknown, or has expired",
@@ -96,11 +97,14 @@ class GuardedRoute(APIRoute):
         guards = [one for one in options["dependencies"] if isinstance(one.dependency, Guard)]
         if len(guards) != 1:
             raise TypeError(f"{path} does not say who may call it: dependencies=[READ], or another")
+        self._guard: Any = guards[0]
         self._changes = guards[0] not in (READ, READ_ALL, SUBMIT)
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        if hasattr(self.endpoint, "given"):
+            return self._quick(handle)
         if not self._changes or self.methods == {"GET"}:
             return handle
 
@@ -114,6 +118,21 @@ class GuardedRoute(APIRoute):
             return response
 
         return noted
+
+    def _quick(
+        self, handle: Callable[[Request], Coroutine[Any, Any, Response]]
+    ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        guard, scopes, status = (
+            self._guard.dependency,
+            SecurityScopes(list(self._guard.scopes)),
+            self.status_code or 200,
+        )
+
+        async def quick(request: Request) -> Response:
+            await guard(request, scopes)
+            return await quick_submit.answer(self.endpoint, status, request) or await handle(request)
+
+        return quick
 
 
 async def _reason(request: Request) -> str | None:

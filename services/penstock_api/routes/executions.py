@@ -20,6 +20,7 @@ from penstock_api.access import OPERATE, READ, SUBMIT, Asked, ExecutionId, Tenan
 from penstock_api.backend import Db, Here
 from penstock_api.models import executions as models
 from penstock_api.models.model import Instant, Page
+from penstock_api.quick_submit import quickly
 from penstock_api.routes.router import Router
 
 router = Router("executions")
@@ -29,6 +30,7 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="How many.")]
 
 
 @router.post("/executions", status_code=201, dependencies=[SUBMIT])
+@quickly(models.Start)
 async def start(
     given: models.Start,
     here: Here,
