@@ -130,7 +130,7 @@ class OutsideRun(PenstockError):
 
 
 class AddressRefused(PenstockError):
-    """An HTTP action names an address that is private to this network and not on the allow-list."""
+    """An HTTP action, or a subscription, names an address that is private to this network and not on the allow-list."""
 
 
 class PartitionDropped(PenstockError):
@@ -139,6 +139,10 @@ class PartitionDropped(PenstockError):
 
 class NotAuthenticated(PenstockError):
     """Nobody can tell who asks: there is no token, or it is none of ours, or it has expired. Send one that is."""
+
+
+class TooManyAttempts(PenstockError):
+    """Somebody tries too often what should succeed at once, such as a log-in. Wait, as it says."""
 
 
 class NotAllowed(PenstockError):

@@ -59,8 +59,18 @@ class Settings(BaseSettings):
     """Address of the HTTP API."""
     api_port: int = Field(default=8000, ge=0, le=65535)
     """Of the HTTP API. 0: any free one (said in the log)."""
+    api_address: str | None = None
+    """How browsers reach the API: https://penstock.example.org. Unset: as `api_host` says, without TLS on a loopback address
+    alone."""
     api_access: Literal["token", "open"] = "token"
     """token: nothing without one. open: everything for anybody, on a loopback address alone."""
+
+    secrets_key: SecretStr | None = None
+    """Master keys of the secrets store, separated by commas, the newest first: 32 random bytes each, in base64."""
+    secrets_key_file: Path | None = None
+    """A file that holds them instead, one a line."""
+    secrets_kms: str | None = None
+    """`module:name` of a key service instead of these: see docs/secrets.md."""
 
     batch: int = Field(default=500, ge=1, le=5000)
     """Items that a handler takes in one transaction at the most."""
@@ -125,12 +135,16 @@ class Settings(BaseSettings):
     """How long idempotency keys and message ids are remembered."""
     dead_letter_retention_days: int = Field(default=90, ge=1)
     """Counted from when a dead letter came the last time."""
+    private_subscribers: str = ""
+    """Host names, addresses and networks that subscriptions may call though they are private, separated by commas."""
     export_folder: Path | None = None
     """Where a day is written to before it is dropped. Unset: nowhere."""
     export_format: Literal["jsonl", "parquet"] = "jsonl"
 
     @field_validator(
-        "database_url", "broker_url", "export_folder", "schedule_to_start", "wait", mode="before"
+        *("database_url", "broker_url", "export_folder", "schedule_to_start", "wait"),
+        *("api_address", "secrets_key", "secrets_key_file", "secrets_kms"),
+        mode="before",
     )
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:

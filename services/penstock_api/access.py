@@ -18,6 +18,7 @@ from penstock.errors import NotAllowed, NotAuthenticated, NotFound
 from penstock.operate import access
 from penstock.operate.access import ANYBODY, Caller
 from penstock.store import audit, executions
+from penstock_api import quick_submit, session_cookie
 from penstock_api.backend import Db, backend_of
 
 
@@ -32,13 +33,8 @@ class Guard(HTTPBearer):
 
     async def __call__(self, request: Request, scopes: SecurityScopes) -> None:  # type: ignore[override]
         """Note who asks, for the route. Raises NotAuthenticated, NotAllowed."""
-        caller = await self._caller(request)
         [scope] = scopes.scopes
-        if scope not in caller.scopes:
-            raise NotAllowed(
-                f"{caller.name} may not do this: it lacks the scope {scope!r}",
-                hint=f"Make a token with it: penstock tokens create NAME --scope {scope}",
-            )
+        caller = must_have(await self._caller(request), scope)
         if self.everywhere and caller.tenants is not None:
             raise NotAllowed(
                 f"{caller.name} is for {', '.join(sorted(caller.tenants))} alone, and this belongs to all tenants",
@@ -50,19 +46,33 @@ class Guard(HTTPBearer):
         here = backend_of(request)
         if here.settings.api_access == "open":
             return ANYBODY
-        given = await super().__call__(request)
-        if given is None:
+        # Not by HTTPBearer's own means, which make a model of it each time.
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        is_token = scheme.lower() == "bearer" and bool(given)
+        secret = given.strip() if is_token else session_cookie.secret_of(request)
+        if secret is None:
             raise NotAuthenticated(
                 "no token came with this request",
-                hint="Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`.",
+                hint="Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or log in.",
             )
-        caller = await here.caller(given.credentials)
+        fits = is_token == secret.startswith(access.PREFIX)  # neither is good in the other's place
+        caller = await here.caller(secret) if fits else None
         if caller is None:
             raise NotAuthenticated(
-                "this token is unknown, or has expired",
-                hint="`penstock tokens list` shows those there are; `penstock tokens create` makes one.",
+                "this token or session is unknown, or has expired",
+                hint="`penstock tokens list` shows those there are; `penstock tokens create` makes one. Or log in again.",
             )
         return caller
+
+
+def must_have(caller: Caller, scope: str) -> Caller:
+    """The caller, for the tenants for which it has this scope. Raises NotAllowed where there are none."""
+    if scope not in caller.scopes:
+        raise NotAllowed(
+            f"{caller.name} may not do this: it lacks the scope {scope!r}",
+            hint=f"Make a token with it (penstock tokens create NAME --scope {scope}), or give the user a role that has it.",
+        )
+    return caller.within(scope)
 
 
 LONGEST_REASON = 10_000
@@ -87,11 +97,14 @@ class GuardedRoute(APIRoute):
         guards = [one for one in options["dependencies"] if isinstance(one.dependency, Guard)]
         if len(guards) != 1:
             raise TypeError(f"{path} does not say who may call it: dependencies=[READ], or another")
+        self._guard: Any = guards[0]
         self._changes = guards[0] not in (READ, READ_ALL, SUBMIT)
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        if hasattr(self.endpoint, "given"):
+            return self._quick(handle)
         if not self._changes or self.methods == {"GET"}:
             return handle
 
@@ -105,6 +118,21 @@ class GuardedRoute(APIRoute):
             return response
 
         return noted
+
+    def _quick(
+        self, handle: Callable[[Request], Coroutine[Any, Any, Response]]
+    ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        guard, scopes, status = (
+            self._guard.dependency,
+            SecurityScopes(list(self._guard.scopes)),
+            self.status_code or 200,
+        )
+
+        async def quick(request: Request) -> Response:
+            await guard(request, scopes)
+            return await quick_submit.answer(self.endpoint, status, request) or await handle(request)
+
+        return quick
 
 
 async def _reason(request: Request) -> str | None:

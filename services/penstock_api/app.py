@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 
-from penstock_api import webhook_calls
+from penstock_api import log_in, webhook_calls
 from penstock_api.backend import Backend
 from penstock_api.description import describe
 from penstock_api.problems import ANSWERS, handle_errors
@@ -36,6 +36,7 @@ def make_app(backend: Backend) -> FastAPI:
     handle_errors(app)
     for router in ROUTERS:
         app.include_router(router, prefix=PREFIX, responses=ANSWERS)
+    app.include_router(log_in.router, prefix=PREFIX)
     app.include_router(webhook_calls.router)
     describe(app)
     app.add_middleware(SameOrigin, loopback=backend.settings.api_access == "open")

@@ -12,14 +12,15 @@ from fastapi import Depends, Request
 from penstock.client.client import Client
 from penstock.client.limits import Limits
 from penstock.client.schedules import Schedules
-from penstock.operate.access import Caller, find_caller
+from penstock.operate.access import PREFIX, Caller, find_caller
+from penstock.operate.people import find_session_caller
 from penstock.settings import Settings
 from penstock.store.database import Session
 from penstock_api.changes import Changes
 from penstock_api.session_pool import SessionPool
 
 KNOWN_FOR = 5.0
-"""Seconds for which a token that was looked up is believed: after so long one that was revoked is refused."""
+"""Seconds for which a token or a session that was looked up is believed: after so long one that was revoked is refused."""
 MOST_KNOWN = 10_000
 """Secrets that are remembered, real ones alone."""
 
@@ -37,13 +38,14 @@ class Backend:
         return cls(client.settings, client, SessionPool(client.database), Changes(client.database.session()))
 
     async def caller(self, secret: str) -> Caller | None:
-        """Who has this secret; None where nobody has."""
+        """Who has this secret, of a token or of a session; None where nobody has."""
         now = asyncio.get_running_loop().time()
         known = self._known.get(secret)
         if known is not None and now - known[1] < KNOWN_FOR:
             return known[0]
+        find = find_caller if secret.startswith(PREFIX) else find_session_caller
         async with self.pool.session() as session:
-            found = await find_caller(session, secret)
+            found = await find(session, secret)
         if found is None:
             self._known.pop(secret, None)
         else:

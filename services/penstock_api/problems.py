@@ -28,6 +28,7 @@ STATUSES: dict[type[errors.PenstockError], int] = {
     errors.AddressRefused: 422,
     errors.NotAuthenticated: 401,
     errors.NotAllowed: 403,
+    errors.TooManyAttempts: 429,
     errors.NotFound: 404,
     errors.Conflict: 409,
     errors.IllegalMove: 409,
@@ -99,6 +100,8 @@ async def _explained(_: Request, error: Exception) -> JSONResponse:
             )
         )
     headers = {"www-authenticate": 'Bearer realm="penstock"'} if status == 401 else {}
+    if status == 429:
+        headers["retry-after"] = "900"
     if status == 503:
         log.warning("api.unavailable", reason=known.message)
         headers["retry-after"] = "1"

@@ -3,7 +3,7 @@ of its own that leads here; and what every answer says to browsers."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,6 +27,15 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
+
+
+def says_same_origin(headers: Mapping[str, str]) -> bool:
+    """Whether a browser says that a page of this very host asks; every browser that is kept up does, of whatever changes
+    something. `headers`: by lower-case name."""
+    if (site := headers.get("sec-fetch-site")) is not None:
+        return site == "same-origin"
+    origin = headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc == headers.get("host", "")
 
 
 class SameOrigin:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import re
 from collections.abc import Callable, Mapping
 
 from penstock.errors import NotAuthenticated
+from penstock.service.standard_webhooks import signature
 from penstock.store.webhooks import Webhook
 
 TOLERANCE = 300.0
@@ -50,8 +50,7 @@ def _standard(webhook: Webhook, headers: Headers, body: bytes, now: float) -> bo
     id, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not id or not _is_fresh(at, now):
         return False
-    key = base64.b64decode(webhook.secret.removeprefix("whsec_"))
-    wanted = base64.b64encode(_hmac(key, f"{id}.{at}.".encode() + body)).decode()
+    wanted = signature(webhook.secret, id, at, body)
     given = [word.partition(",") for word in headers.get("webhook-signature", "").split()]
     return any(_same(value, wanted) for version, _, value in given if version == "v1")
 

@@ -14,7 +14,13 @@ from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
-from penstock_executor import archive_export, event_counts, installation_metrics, rule_failures
+from penstock_executor import (
+    archive_export,
+    event_counts,
+    installation_metrics,
+    rule_failures,
+    subscriber_calls,
+)
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loop_runner import run_loop
 from penstock_executor.loop_wakeups import DelayedWakeup, wake_on_broadcasts
@@ -25,8 +31,10 @@ log = structlog.get_logger()
 
 
 async def serve(settings: Settings, stop: Stop) -> None:
-    """Run a replica until `stop` is asked. Raises ConfigurationError if it cannot write the files it is to write."""
+    """Run a replica until `stop` is asked. Raises ConfigurationError if it cannot write the files it is to write, or a setting
+    is none."""
     archive_export.check(settings)
+    subscriber_calls.addresses(settings)
     async with assembled_when_ready(settings, role="executor") as parts:
         await work(parts, stop)
 

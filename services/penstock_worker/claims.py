@@ -42,6 +42,8 @@ class OwnedAttempt:
     """The task executor of the route that it came by, if that has one."""
     secrets: tuple[str, ...] = ()
     """Texts that its log and its error must not show."""
+    of_store: tuple[str, ...] = ()
+    """Those of them that came of the secrets store: its result must not show these either."""
 
 
 @dataclass(slots=True)

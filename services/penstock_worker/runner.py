@@ -7,7 +7,6 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
@@ -17,14 +16,17 @@ from penstock.errors import NoCapacity
 from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_of, ending_of_unfinished
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.redaction import concealed
+from penstock.language.secret_references import KEY
 from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner, work_parked
 from penstock.run.run import executor_name
 from penstock.run.run_log import RunLog
-from penstock.run.task_executors import Run, RunnableAction, TaskExecutor, attempt
+from penstock.run.task_executors import Outcome, Run, RunnableAction, TaskExecutor, attempt
 from penstock.service.assembly import Parts
+from penstock.service.explain_errors import explained
 from penstock.service.heartbeat import Identity
 from penstock.store import outbox
 from penstock.store.queues import WORK
+from penstock_worker import secret_values
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.claims import Claimed, Claims, OwnedAttempt
 from penstock_worker.executor_room import ExecutorRoom
@@ -33,6 +35,7 @@ from penstock_worker.next_work import NextWork
 from penstock_worker.parked_work import ParkedWork
 from penstock_worker.reports import Reports
 from penstock_worker.route_consumer import RouteConsumer
+from penstock_worker.running import Running
 from penstock_worker.secret_masking import concealed_outcome
 from penstock_worker.slots import Slots
 
@@ -45,21 +48,6 @@ WRITTEN = 5.0
 
 Sink = Callable[[OwnedAttempt, str, str], None]
 """Takes an attempt, a stream, and a line that it wrote there."""
-
-
-@dataclass(slots=True)
-class Running:
-    """An attempt that runs. `begun`: its task executor has it, so that it may have had effects. `cancelled`: somebody asked for
-    its end. `lost`: its claim is lost, or may be; and `known_to_be_lost`: that was read in the database. `given_up`: why this
-    worker ends it itself, if not because it stops."""
-
-    attempt: OwnedAttempt
-    task: asyncio.Task[None]
-    begun: bool = False
-    cancelled: bool = False
-    lost: bool = False
-    known_to_be_lost: bool = False
-    given_up: str | None = None
 
 
 class Runner:
@@ -86,6 +74,7 @@ class Runner:
         self._queues: set[str] = set()
         self._stopping = asyncio.Event()
         self._session = parts.database.session()
+        self._session_of_secrets = parts.database.session()
         self._room = ExecutorRoom(executors)
         self._claims = Claims(
             self._session, worker, actions, self.slots, self._room, parts.settings.route_executors
@@ -183,6 +172,8 @@ class Runner:
 
     async def _run(self, owned: OwnedAttempt) -> None:
         event, version = owned.event, owned.version
+        if KEY in owned.params and not await self._revealed(owned):
+            return
         self.running[event.execution_id].begun = True
         run = Run(
             event=event,
@@ -208,12 +199,27 @@ class Runner:
         took = time.monotonic() - began
         self._durations.took(event.namespace, took)
         self._metrics.run_seconds.labels(event.action).observe(took)
-        running = self.running.pop(event.execution_id, None)
+        self._finished(owned, outcome)
+
+    def _finished(self, owned: OwnedAttempt, outcome: Outcome) -> None:
+        """It ended by itself."""
+        running = self.running.pop(owned.event.execution_id, None)
         if running is not None and running.lost:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         else:
-            outcome = concealed_outcome(outcome, owned.secrets)
-            self._report(owned, ending_of(outcome, version.retry, owned.failures))
+            outcome = concealed_outcome(outcome, owned.secrets, owned.of_store)
+            self._report(owned, ending_of(outcome, owned.version.retry, owned.failures))
+
+    async def _revealed(self, owned: OwnedAttempt) -> bool:
+        """Give it the secrets that it refers to; or, where that cannot be, end it."""
+        try:
+            await secret_values.reveal(self._session_of_secrets, owned)
+            return True
+        except asyncio.CancelledError:
+            self._stopped(owned)
+        except Exception as error:
+            self._finished(owned, Outcome.failed(explained(error)))
+        return False
 
     def _stopped(self, owned: OwnedAttempt) -> None:
         """It did not end by itself: this worker has stopped it."""

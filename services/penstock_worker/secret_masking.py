@@ -1,18 +1,42 @@
-"""What a run prints and how it fails, without the parameters that are marked as secret: neither its log, nor its error,
-nor the history shows one. A result is its action's own to keep clean."""
+"""What a run prints and how it fails, without the parameters that are marked as secret and without what came of the secrets
+store: neither its log, nor its error, nor the history shows one. Of the store's secrets its result and what it carries over
+show none either; of marked parameters these are its action's own to keep clean."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+import orjson
 
 from penstock.language.redaction import concealed
 from penstock.run.task_executors import Outcome
 
 
-def concealed_outcome(outcome: Outcome, secrets: Sequence[str]) -> Outcome:
+def concealed_outcome(outcome: Outcome, secrets: Sequence[str], of_store: Sequence[str] = ()) -> Outcome:
+    if of_store:
+        outcome = _without(outcome, of_store)
     error = outcome.error
     if error is None or not secrets:
         return outcome
     message, traceback = concealed(error.message, secrets), concealed(error.traceback, secrets)
     return replace(outcome, error=replace(error, message=message, traceback=traceback))
+
+
+def _without(outcome: Outcome, secrets: Sequence[str]) -> Outcome:
+    result = outcome.result_json
+    if result is not None:
+        result = orjson.dumps(_cleaned(orjson.loads(result), secrets))
+    carry, inquiry = _cleaned(outcome.carry, secrets), _cleaned(outcome.inquiry, secrets)
+    return replace(outcome, result_json=result, carry=carry, inquiry=inquiry)
+
+
+def _cleaned(value: Any, secrets: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        return concealed(value, secrets)
+    if isinstance(value, Mapping):
+        return {concealed(name, secrets): _cleaned(one, secrets) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(one, secrets) for one in value]
+    return value

@@ -185,6 +185,7 @@ class Scene(Desk):
             for one in self.definitions
             if isinstance(one, Workflow)
             for node in Plan(one).graph.nodes
+            if node.step.action is not None
         }
         await namespaces.places(self.session, names)
         async with self.session.transaction() as tx:

@@ -17,6 +17,7 @@ from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows import shop
 from tests.flows.installation import Installation
+from tests.penstock.service.keys import KEY
 from tests.servers import databases
 from tests.servers.postgres import Postgres
 
@@ -62,7 +63,9 @@ class Api:
 @pytest.fixture(scope="package")
 async def api(postgres_server: Postgres, template: str) -> AsyncIterator[Api]:
     name = databases.new_name()
-    async with Installation(await databases.create(postgres_server, name, template=template), None) as house:
+    async with Installation(
+        await databases.create(postgres_server, name, template=template), None, secrets_key=KEY
+    ) as house:
         await house.start(*DEFINED)
         backend = Backend.of(house.client)
         made = Api(make_app(backend), house, {})

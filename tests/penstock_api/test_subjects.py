@@ -146,3 +146,37 @@ async def test_operators_look_and_act(api: Api, call: httpx.AsyncClient) -> None
     assert (refused.status_code, "which trigger" in refused.json()["detail"]) == (409, True)
     await sent(call, "DELETE", f"/dead-letters/{letter['id']}")
     assert (await call.delete(f"{V1}/dead-letters/{letter['id']}")).status_code == 404
+
+
+async def test_secrets_are_set_and_never_read(api: Api, call: httpx.AsyncClient) -> None:
+    await api.token("starts", "operator")
+    await api.token("acme", "developer", tenants=("acme",))
+    made = await sent(call, "PUT", "/secrets/pin", {"value": "of the house"})
+    assert (made["tenant"], made["set_by"]) == ("public", "token:all")
+    async with api.caller("acme") as acme:
+        assert await got(acme, "/secrets") == []
+        assert (await acme.put(f"{V1}/secrets/pin", json={"value": "abcdef"})).status_code == 403
+        assert (await acme.delete(f"{V1}/secrets/pin")).status_code == 403
+        theirs = {"value": "abcdef", "tenant": "acme"}
+        assert (await acme.put(f"{V1}/secrets/pin", json=theirs)).status_code == 200
+    body = {"action": "shop.count", "secrets": {"words": "pin"}}
+    async with api.caller("starts") as starts:
+        assert (await starts.post(f"{V1}/executions", json=body)).status_code == 403
+    id = (await sent(call, "POST", "/executions", body))["id"]
+    assert await api.house.client.result(id, timeout=20) == 3
+    assert (await got(call, f"/executions/{id}"))["params"] == {"words": "{{ secrets.pin }}"}
+    await sent(call, "DELETE", "/secrets/pin")
+    assert [one["tenant"] for one in await got(call, "/secrets")] == ["acme"]
+
+
+async def test_subscriptions_are_made_listed_and_removed(api: Api, call: httpx.AsyncClient) -> None:
+    body = {"url": "https://example.org/hook", "statuses": ["failed"]}
+    made = await sent(call, "PUT", "/subscriptions/billing", body)
+    assert made["secret"].startswith("whsec_")
+    assert (await sent(call, "PUT", "/subscriptions/billing", body))["secret"] is None
+    assert (await call.put(f"{V1}/subscriptions/odd", json={"url": "file:///etc/passwd"})).status_code == 422
+    [listed] = await got(call, "/subscriptions")
+    assert (listed["waiting"], listed["disabled_at"]) == (0, None)
+    assert (await sent(call, "POST", "/subscriptions/billing/enable"))["name"] == "billing"
+    await sent(call, "DELETE", "/subscriptions/billing")
+    assert await got(call, "/subscriptions") == []

@@ -151,6 +151,9 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
         ("dead-letters", "counts"): [()],
         ("dead-letters", "show"): [(letter,)],
         ("tokens", "list"): [()],
+        ("secrets", "list"): [()],
+        ("users", "list"): [()],
+        ("subscriptions", "list"): [()],
         ("webhooks", "list"): [()],
     }
 
@@ -167,6 +170,9 @@ SILENT = {
     *(("dead-letters", word) for word in ("replay", "drop")),
     *(("tokens", word) for word in ("create", "revoke")),
     *(("webhooks", word) for word in ("set", "rm")),
+    *(("users", word) for word in ("create", "roles", "password", "logout", "delete")),
+    *(("secrets", word) for word in ("set", "delete", "rotate")),
+    *(("subscriptions", word) for word in ("set", "rm", "enable")),
 }  # fmt: skip
 """Commands that say what they did, and show nothing that was given to others."""
 

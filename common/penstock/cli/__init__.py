@@ -32,8 +32,11 @@ from penstock.cli import (
     routes,
     run,
     schedules,
+    secrets,
     services,
+    subscriptions,
     tokens,
+    users,
     webhooks,
     why,
     workflow_control,
@@ -62,7 +65,19 @@ PARTS = {
         why,
         inquiries,
     ),
-    "Look after it": (limits, routes, operations, announce, doctor, dead_letters, tokens, webhooks),
+    "Look after it": (
+        limits,
+        routes,
+        operations,
+        announce,
+        doctor,
+        dead_letters,
+        tokens,
+        users,
+        secrets,
+        webhooks,
+        subscriptions,
+    ),
 }
 for panel, parts in PARTS.items():
     commands, groups = len(app.registered_commands), len(app.registered_groups)

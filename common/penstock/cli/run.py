@@ -40,13 +40,19 @@ def run(
         float | None, typer.Option(min=0, help="Seconds to wait for the result; the execution goes on.")
     ] = None,
     tenant: Annotated[str, typer.Option(help="The tenant it belongs to.")] = "public",
+    secret: Annotated[
+        list[str] | None, typer.Option(help="name=SECRET: a parameter that is a secret of the store.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Start an action or workflow. With --wait: exit code 0 when it has completed, 1 when it ended in any other way."""
     given = parse_params(params or [])
+    secrets = {name: str(value) for name, value in parse_params(secret or []).items()}
 
     async def work(client: Client) -> tuple[UUID, Any]:
-        id = await client.start(ref, given, key=key, delay=delay, priority=priority, tenant=tenant)
+        id = await client.start(
+            ref, given, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets
+        )
         if not wait:
             return id, None
         err.print(f"[dim]execution {id}[/dim]")

@@ -20,6 +20,16 @@ class Outcome:
 
 
 @dataclass(slots=True)
+class Part:
+    """Some of many: those that come after the one of `before` in the list, and `most` of them, or some more to fill a batch.
+    `next`: what `before` is of the rest, once it is done; None where nothing is left."""
+
+    before: UUID | None = None
+    most: int | None = None
+    next: UUID | None = None
+
+
+@dataclass(slots=True)
 class Refusal:
     """Why some were left alone: how many, and one of them."""
 

@@ -92,16 +92,17 @@ class Client:
         expires_at: datetime | None = None,
         options: Mapping[str, Any] | None = None,
         by: str | None = None,
+        secrets: Mapping[str, str] | None = None,
         connection: Any = None,
     ) -> UUID:
         """Start an action or workflow; returns the id of its execution once it is durably stored.
 
         `key`: the same key again gives the same execution (Conflict if the parameters differ). `delay` (seconds) or
         `at` put the start off; an execution that has not started by `expires_at` ends as timeout. `by`: who starts it, kept
-        as its origin. `connection`: an open asyncpg transaction of yours to submit in; it is published when a relay finds it
-        after your commit.
+        as its origin. `secrets`: parameters that are secrets of the store, each with the secret's name. `connection`: an open
+        asyncpg transaction of yours to submit in; it is published when a relay finds it after your commit.
         Raises NotFound, InvalidInput, Conflict."""
-        request = Request(ref, params, key, tenant, priority, delay, at, expires_at, options, by)
+        request = Request(ref, params, key, tenant, priority, delay, at, expires_at, options, by, secrets)
         submission = await self._starts.prepare(request)
         if connection is not None:
             [answer] = await self._write_in(CallerTransaction(connection), [submission])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from penstock.client import commands
-from penstock.client.bulk import Outcome
+from penstock.client.bulk import Outcome, Part
 from penstock.client.client import Client
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.ids import new_id
@@ -38,14 +38,16 @@ async def count(session: Session, chosen: ExecutionFilter = ExecutionFilter()) -
     return await execution_list.count(session, chosen)
 
 
-async def cancel(client: Client, chosen: ExecutionFilter, *, reason: str, dry_run: bool = False) -> int:
+async def cancel(
+    client: Client, chosen: ExecutionFilter, *, reason: str, dry_run: bool = False, part: Part | None = None
+) -> int:
     """Ask those to end that have not. Returns how many were told, or would be. Broken off and called again, it goes on with
-    what is left; what is started meanwhile is left alone."""
+    what is left; what is started meanwhile is left alone. `part`: only so many of them."""
     still_open = replace(chosen, ended=False)
     if dry_run:
         return await count(client.session, still_open)
     told = 0
-    async for rows in _batches(client.session, still_open, CANCELLED_AT_ONCE):
+    async for rows in _batches(client.session, still_open, CANCELLED_AT_ONCE, part):
         told += await client.cancel(*(row.id for row in rows), reason=reason)
     return told
 
@@ -58,11 +60,12 @@ async def rerun(
     reason: str | None = None,
     from_failed: bool = False,
     dry_run: bool = False,
+    part: Part | None = None,
 ) -> AsyncIterator[Outcome]:
     """Run those once more that have ended, each as `Client.rerun` does, and those not that were run once more already: so,
     broken off and called again, it goes on with what is left. `from_failed`: workflows keep what succeeded. What cannot be
-    run once more has an outcome that says why."""
-    async for rows in _batches(client.session, replace(chosen, ended=True), RERUN_AT_ONCE):
+    run once more has an outcome that says why. `part`: only so many of them."""
+    async for rows in _batches(client.session, replace(chosen, ended=True), RERUN_AT_ONCE, part):
         news: dict[UUID, UUID] = {}
 
         async def step(
@@ -100,10 +103,16 @@ async def _rerun(
 
 
 async def _batches(
-    session: Session, chosen: ExecutionFilter, size: int
+    session: Session, chosen: ExecutionFilter, size: int, part: Part | None = None
 ) -> AsyncIterator[list[ListedExecution]]:
     """The newest first, so that what is made meanwhile, by a re-run for one, is not among them."""
-    before: UUID | None = None
-    while rows := await page(session, chosen, before=before, limit=size):
+    part = part or Part()
+    part.next, seen = part.before, 0
+    while part.most is None or seen < part.most:
+        rows = await page(session, chosen, before=part.next, limit=size)
+        if not rows:
+            part.next = None
+            return
         yield rows
-        before = rows[-1].id
+        seen += len(rows)
+        part.next = rows[-1].id

@@ -14,6 +14,7 @@ from penstock.errors import InvalidInput, NotFound
 from penstock.ids import new_id
 from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
+from penstock.language.secret_references import checked_parameters, referring
 from penstock.store import catalog, clock, namespaces
 from penstock.store.database import Session, retried
 from penstock.store.executions import Submission
@@ -33,6 +34,7 @@ class Request:
     expires_at: datetime | None = None
     options: Mapping[str, Any] | None = None
     by: str | None = None
+    secrets: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class Starts:
             check_name(request.key, "the key")
         target = self._targets.get(ref) or await self._look_up(ref)
         try:
-            body = target.schema.check(dict(request.params or {}), cap=session.settings.payload_cap).decode()
+            params = referring(request.params or {}, request.secrets)
+            body = checked_parameters(target.schema, params, session.settings.payload_cap).decode()
         except InvalidInput as error:
             error.hint = error.hint or target.takes
             raise

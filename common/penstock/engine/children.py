@@ -11,6 +11,7 @@ import orjson
 from penstock.engine.decision import Start
 from penstock.errors import InvalidInput, PenstockError
 from penstock.language.schemas import Schema
+from penstock.language.secret_references import checked_parameters
 from penstock.language.waits import INQUIRY, WAIT_FOR_EVENT
 from penstock.language.workflows.task import Step
 
@@ -51,7 +52,7 @@ def child_parameters(
     try:
         if target.kind == "wait":
             return orjson.dumps(_wait_parameters(start)).decode(), None
-        return schemas[target.definition].check(start.body).decode(), None
+        return checked_parameters(schemas[target.definition], start.body).decode(), None
     except PenstockError as error:
         return "{}", {"type": type(error).__name__, "message": error.message}
 

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.engine.facts import EVERYTHING, WORKFLOW, VariablesRequest
 from penstock.errors import ExpressionError
 from penstock.language.expressions import Condition, Render, compile_template, condition
+from penstock.language.secret_references import with_references
 from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.graph import Graph, Node
 from penstock.language.workflows.model import Workflow
@@ -92,7 +93,7 @@ class Plan:
             for name, schema in properties.items()
             if isinstance(schema, Mapping) and "default" in schema
         }
-        return {**defaults, **given}
+        return {**defaults, **with_references(given)}
 
     @property
     def exit(self) -> int | None:

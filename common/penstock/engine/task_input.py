@@ -10,6 +10,7 @@ from penstock.engine.event_filter import bind_filter
 from penstock.engine.plan import CompiledTask
 from penstock.errors import ExpressionError
 from penstock.language.durations import seconds
+from penstock.language.expressions import SECRETS
 
 
 def make_start(compiled: CompiledTask, item: int | None, names: Mapping[str, Any]) -> Start:
@@ -39,7 +40,7 @@ def make_start(compiled: CompiledTask, item: int | None, names: Mapping[str, Any
 
 def render_input(compiled: CompiledTask, names: Mapping[str, Any]) -> dict[str, Any]:
     """The input of a task. Raises ExpressionError."""
-    found = compiled.render["input"](names) if "input" in compiled.render else {}
+    found = compiled.render["input"]({**names, "secrets": SECRETS}) if "input" in compiled.render else {}
     if not isinstance(found, dict):
         raise ExpressionError(
             f"task `{compiled.node.name}`, input: it gives a {type(found).__name__}, not a mapping",

@@ -12,7 +12,7 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import ExpressionError
-from penstock.language.expressions import compile_template, condition
+from penstock.language.expressions import SECRETS, compile_template, condition
 
 
 class Event(Protocol):
@@ -83,6 +83,6 @@ def evaluate(rule: CompiledRule, event: Event, payload: Any) -> Match:
     try:
         if not rule.when(namespace):
             return Match(False)
-        return Match(True, rule.params(namespace))
+        return Match(True, rule.params({**namespace, "secrets": SECRETS}))
     except ExpressionError as error:
         return Match(True, error=f"{type(error).__name__}: {error.message}")

@@ -12,6 +12,9 @@ TENANT = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 LONGEST = 1000
 """Bytes of UTF-8 of a key or a source. AMQP has room for 255; an index of PostgreSQL holds two of these and their trigger."""
 
+SECRET = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+"""The name of a secret, as expressions write it."""
+
 _TENANT = re.compile(TENANT)
 
 

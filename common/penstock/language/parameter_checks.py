@@ -15,6 +15,11 @@ from penstock.language.sources import Location
 Names = Mapping[str, Any]
 """The names that there are, each with the names below it; or with None where nobody can tell those."""
 
+ONLY_GIVEN = (
+    "Only the worker knows secrets: write {{ secrets.NAME }} in the parameters of a rule or a schedule, or in the input "
+    "of a task that runs an action or a workflow."
+)
+
 
 def misfits(given: Mapping[str, Any], ref: str, schema: Mapping[str, Any] | None) -> Iterator[Problem]:
     """Of parameters for the action or workflow `ref`: names that it does not take, names that it needs, and values that
@@ -51,6 +56,7 @@ def unknown_names(used: NamesUsed, there: Names, prefix: Location = ()) -> Itera
         if name not in there:
             where = f"in `{dotted(prefix)}`" if prefix else "here"
             what = f"there is no `{name}` {where}" if prefix else f"`{name}` is not defined here"
-            yield Problem((*prefix, name), what, did_you_mean(name, there))
+            hint = ONLY_GIVEN if name == "secrets" and not prefix else did_you_mean(name, there)
+            yield Problem((*prefix, name), what, hint)
         elif there[name] is not None:
             yield from unknown_names(used, there[name], (*prefix, name))

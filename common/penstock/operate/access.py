@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.ids import new_id
@@ -29,15 +29,41 @@ PREFIX = "pst_"
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """Scopes for some tenants; None: for all."""
+
+    scopes: frozenset[str]
+    tenants: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks. `tenants` is None where it is all of them."""
+    """Who asks. `tenants` is None where it is all of them. `grants`: where the scopes are not the same for all tenants."""
 
     name: str
     scopes: frozenset[str]
     tenants: frozenset[str] | None = None
+    grants: tuple[Grant, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, grants: tuple[Grant, ...]) -> Caller:
+        scopes = frozenset(scope for grant in grants for scope in grant.scopes)
+        return cls(name, scopes, _tenants(grants), grants)
+
+    def within(self, scope: str) -> Caller:
+        """The same, for the tenants for which it has this scope."""
+        if not self.grants:
+            return self
+        return replace(self, tenants=_tenants([grant for grant in self.grants if scope in grant.scopes]))
 
     def sees(self, tenant: str) -> bool:
         return self.tenants is None or tenant in self.tenants
+
+
+def _tenants(grants: Collection[Grant]) -> frozenset[str] | None:
+    if any(grant.tenants is None for grant in grants):
+        return None
+    return frozenset(tenant for grant in grants for tenant in grant.tenants or ())
 
 
 ANYBODY = Caller("anybody on this machine", frozenset(SCOPES))

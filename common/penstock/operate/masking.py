@@ -13,6 +13,7 @@ import orjson
 
 from penstock.language.schemas import MASK, Schema
 from penstock.language.schemas.secrets import masked_schema
+from penstock.language.secret_references import without_references
 from penstock.language.workflows.diff import Difference
 from penstock.store import catalog
 from penstock.store.database import Session
@@ -38,7 +39,7 @@ class Masking:
 
     def parameters(self, ref: str | None, given: Any) -> Any:
         """What an action or a workflow is given, constants and templates alike."""
-        return _by(self._parameters.get(ref or "", ()), given)
+        return _by(self._parameters.get(ref or "", ()), without_references(given))
 
     def payload(self, trigger: str, payload: Any) -> Any:
         """That of an event."""

@@ -9,6 +9,7 @@ from penstock.errors import InvalidInput
 from penstock.ids import new_id
 from penstock.language.event_rules import CompiledRule, Match, compile_rule
 from penstock.language.schemas import Schema
+from penstock.language.secret_references import checked_parameters
 from penstock.store import catalog, namespaces
 from penstock.store.database import Transaction
 from penstock.store.events import CurrentRule, Event, NewEnforcement
@@ -64,6 +65,6 @@ def _checked(
     if schema is None:
         return None, f"NotFound: action {rule.action} is not registered or is retired"
     try:
-        return schema.check(verdict.params, cap=cap).decode(), None
+        return checked_parameters(schema, verdict.params, cap).decode(), None
     except InvalidInput as error:
         return None, f"InvalidInput: {error.message}"

@@ -8,6 +8,11 @@ begin
     if exists (select from cluster where announced <> '{}') then
         perform announce_moves(array_agg(id), array_agg(status)) from new_rows;
     end if;
+    if exists (select from cluster where subscribed <> '{}') then
+        insert into subscribed_move (execution_id, status, attempt, namespace_id, parent, reason)
+        select id, status, attempt, namespace_id, parent, reason from new_rows
+        where status = any (array(select unnest(subscribed) from cluster));
+    end if;
     return null;
 end $$;
 

@@ -6,6 +6,7 @@ as $$
 declare
     v_illegal text;
     v_announced boolean;
+    v_subscribed text[];
 begin
     with moved as materialized (
         select n.id, o.status as was, n.status as becomes, n.attempt, n.reason,
@@ -17,8 +18,9 @@ begin
         select id, clock_timestamp(), was, becomes, attempt, current_setting('application_name'), reason, ready_at
         from moved
     )
-    select string_agg(format('%s: %s -> %s', id, was, becomes), ', '), (select announced <> '{}' from cluster)
-    into v_illegal, v_announced
+    select string_agg(format('%s: %s -> %s', id, was, becomes), ', '),
+        (select announced <> '{}' from cluster), (select subscribed from cluster)
+    into v_illegal, v_announced, v_subscribed
     from moved m
     where not exists (select from legal_move l where l.old = m.was and l.new = m.becomes);
     if v_illegal is not null then
@@ -27,6 +29,11 @@ begin
     if v_announced then
         perform announce_moves(array_agg(n.id), array_agg(n.status))
         from old_rows o join new_rows n using (id) where o.status <> n.status;
+    end if;
+    if v_subscribed <> '{}' then
+        insert into subscribed_move (execution_id, status, attempt, namespace_id, parent, reason)
+        select n.id, n.status, n.attempt, n.namespace_id, n.parent, n.reason
+        from old_rows o join new_rows n using (id) where o.status <> n.status and n.status = any (v_subscribed);
     end if;
     return null;
 end $$;

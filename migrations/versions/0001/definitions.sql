@@ -21,11 +21,13 @@ create table catalog (
 );
 create index catalog_trigger on catalog (trigger) where trigger is not null;
 
--- One row: what concerns all processes. `announced`: the statuses that whoever listens is told of.
+-- One row: what concerns all processes. `announced`: the statuses that whoever listens is told of; `subscribed`: those
+-- that programs are called for.
 create table cluster (
     id integer primary key default 1 check (id = 1),
     resumed_at timestamptz not null default '-infinity',
-    announced text[] not null default '{}'
+    announced text[] not null default '{}',
+    subscribed text[] not null default '{}'
 );
 
 -- Namespaces in use (tenant::pack::workflow::task). What runs there is an `action`, which a worker runs; a `workflow`, whose

@@ -25,6 +25,11 @@ class Start(Given):
 
     action: str = Field(description="An action or workflow, such as `shop.charge`.", max_length=300)
     parameters: dict[str, Any] = Field(default_factory=dict)
+    secrets: dict[str, str] = Field(
+        default_factory=dict,
+        max_length=100,
+        description="Parameters that are secrets of the store, each with the secret's name. Needs the scope define.",
+    )
     tenant: Tenant = "public"
     priority: int = Field(default=0, ge=-32768, le=32767)
     delay: float | None = Field(default=None, ge=0, le=3e8, description="Seconds to put the start off.")

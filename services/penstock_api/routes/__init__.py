@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from penstock_api.routes import (
     audit,
+    bulk,
     dead_letters,
     definitions,
     events,
@@ -14,8 +15,11 @@ from penstock_api.routes import (
     limits,
     operations,
     schedules,
+    secrets,
     stream,
+    subscriptions,
     tokens,
+    users,
     webhooks,
     work_routes,
     workflow_runs,
@@ -25,6 +29,7 @@ from penstock_api.routes import (
 ROUTERS: tuple[APIRouter, ...] = (
     events.router,
     executions.router,
+    bulk.router,
     workflow_runs.router,
     definitions.router,
     workflows.router,
@@ -36,6 +41,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     dead_letters.router,
     stream.router,
     webhooks.router,
+    subscriptions.router,
+    secrets.router,
     tokens.router,
+    users.router,
     audit.router,
 )

@@ -14,12 +14,14 @@ from penstock_api.access import READ, SUBMIT, Asked, Tenants, own
 from penstock_api.backend import Db, Here
 from penstock_api.models import events as models
 from penstock_api.models.model import Instant, Page
+from penstock_api.quick_submit import quickly
 from penstock_api.routes.router import Router
 
 router = Router("events")
 
 
 @router.post("/events", status_code=201, dependencies=[SUBMIT])
+@quickly(models.Publish)
 async def publish(
     given: models.Publish,
     here: Here,

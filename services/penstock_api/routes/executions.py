@@ -11,14 +11,16 @@ from fastapi.responses import PlainTextResponse
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.moves import STATUSES
 from penstock.language.workflows.diagram import to_dot, to_mermaid
+from penstock.operate.access import DEFINE as DEFINING
 from penstock.operate.executions import described, one, plain
 from penstock.operate.why import why
 from penstock.store import execution_list, executions, log_lines, past_attempts
 from penstock.store.execution_list import ExecutionFilter
-from penstock_api.access import OPERATE, READ, SUBMIT, Asked, ExecutionId, Tenants, own
+from penstock_api.access import OPERATE, READ, SUBMIT, Asked, ExecutionId, Tenants, must_have, own
 from penstock_api.backend import Db, Here
 from penstock_api.models import executions as models
 from penstock_api.models.model import Instant, Page
+from penstock_api.quick_submit import quickly
 from penstock_api.routes.router import Router
 
 router = Router("executions")
@@ -28,6 +30,7 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="How many.")]
 
 
 @router.post("/executions", status_code=201, dependencies=[SUBMIT])
+@quickly(models.Start)
 async def start(
     given: models.Start,
     here: Here,
@@ -39,6 +42,8 @@ async def start(
     ] = None,
 ) -> models.Started:
     """Start an action or workflow. Answered once it is durably stored."""
+    if given.secrets:
+        own(must_have(caller, DEFINING), given.tenant)
     id = await here.client.start(
         given.action,
         given.parameters,
@@ -49,6 +54,7 @@ async def start(
         at=given.at,
         expires_at=given.expires_at,
         by=caller.name,
+        secrets=given.secrets,
     )
     response.headers["location"] = f"/api/v1/executions/{id}"
     return models.Started(id=id)

@@ -10,6 +10,7 @@ from penstock_executor.loop_runner import Loop
 from penstock_executor.loops import (
     announce_moves,
     archive_finished,
+    call_subscribers,
     drop_expired,
     end_overdue,
     end_unclaimed,
@@ -34,6 +35,7 @@ LOOPS: tuple[Loop, ...] = (
     run_polls.LOOP,
     relay_outbox.LOOP,
     announce_moves.LOOP,
+    call_subscribers.LOOP,
     report_rule_failures.LOOP,
     reap_workers.LOOP,
     return_unclaimed.LOOP,

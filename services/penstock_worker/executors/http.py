@@ -33,8 +33,8 @@ from penstock.errors import (
 )
 from penstock.language.definitions.program_actions import HttpOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
+from penstock.service.http_addresses import Addresses, GuardedNetwork
 from penstock_worker.executors import http_answers, http_signature
-from penstock_worker.executors.http_addresses import Addresses, GuardedNetwork
 from penstock_worker.executors.options import program_of
 
 REDIRECTS = frozenset({307, 308})

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.penstock.cli.commands import penstock
+from tests.penstock.service.keys import KEY, OTHER
 
 TRIGGER = "from penstock import Trigger\n\ncalled = Trigger('shop.called')\n"
 
@@ -43,3 +46,69 @@ async def test_webhooks_are_set_listed_and_removed(named: str, tmp_path: Path) -
     assert secret not in made.out + listed.out
     assert (await penstock("webhooks", "rm", "git")).code == 0
     assert (await penstock("webhooks", "rm", "git")).code == 1
+
+
+async def test_secrets_are_set_listed_rotated_and_deleted(
+    named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_VALUE", "of the house")
+    refused = await penstock("secrets", "set", "pin")
+    assert (refused.code, "openssl rand -base64 32" in refused.err) == (1, True)
+    monkeypatch.setenv("PENSTOCK_SECRETS_KEY", KEY)
+    made = await penstock("secrets", "set", "pin", "--tenant", "acme")
+    assert (made.code, "{{ secrets.pin }}" in made.out) == (0, True)
+    monkeypatch.setenv("PENSTOCK_SECRETS_KEY", f"{OTHER},{KEY}")
+    assert (await penstock("secrets", "rotate", "--json")).document == {"rewrapped": 1}
+    listed = await penstock("secrets", "list", "--json")
+    assert (listed.document["tenant"], listed.document["name"]) == ("acme", "pin")
+    assert "of the house" not in made.out + listed.out + (await penstock("secrets", "list")).out
+    assert (await penstock("secrets", "delete", "pin")).code == 1
+    assert (await penstock("secrets", "delete", "pin", "--tenant", "acme")).code == 0
+
+
+async def test_subscriptions_are_set_listed_enabled_and_removed(named: str) -> None:
+    words = ("subscriptions", "set", "billing", "https://example.org/hook")
+    made = await penstock(*words, "--status", "failed", "--action", "shop.*")
+    assert (made.code, made.out.startswith("whsec_")) == (0, True)
+    again = await penstock(*words, "--json")
+    assert (again.document["secret"], "cancelled" in again.document["statuses"]) == (None, True)
+    listed = await penstock("subscriptions", "list")
+    assert "example.org/hook" in listed.out
+    assert made.out.strip() not in listed.out
+    assert (await penstock("subscriptions", "enable", "billing")).code == 0
+    for wrong in (
+        "ftp://example.org",
+        "https://user:pass@example.org",
+        "https://exa mple",
+        "https://a:b",
+        "x",
+    ):
+        refused = await penstock("subscriptions", "set", "odd", wrong)
+        assert (refused.code, "hint" in refused.err) == (1, True), refused
+    assert "did you mean" in (await penstock(*words, "--status", "fail")).err.lower()
+    assert "base64" in (await penstock(*words, "--secret", "short")).err
+    assert (await penstock("subscriptions", "rm", "billing")).code == 0
+    assert (await penstock("subscriptions", "rm", "billing")).code == 1
+
+
+async def test_users_are_made_listed_given_roles_and_deleted(named: str) -> None:
+    password = ("--password", "correct horse battery")
+    made = await penstock("users", "create", "ada", "--role", "operator", "--tenant", "acme", *password)
+    assert (made.code, "operator of acme" in made.out) == (0, True)
+    assert (await penstock("users", "create", "ada", *password)).code == 1
+    assert "12 characters" in (await penstock("users", "create", "bob", "--password", "short")).err
+    wider = await penstock("users", "roles", "ada", "--role", "viewer")
+    assert "viewer, operator of acme" in wider.out
+    listed = await penstock("users", "list", "--json")
+    assert (listed.document["roles"], listed.document["tenants"]) == (["viewer", "operator"], ["", "acme"])
+    assert "argon2" not in listed.out
+    assert (await penstock("users", "password", "ada", *password)).code == 0
+    assert (await penstock("users", "logout", "ada", "--json")).document["ended"] == 0
+    assert (await penstock("users", "delete", "ada")).code == 0
+    for gone in (
+        ("logout", "ada"),
+        ("delete", "ada"),
+        ("roles", "ada", "--role", "viewer"),
+        ("password", "ada", *password),
+    ):
+        assert (await penstock("users", *gone)).code == 1, gone

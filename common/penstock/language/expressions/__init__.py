@@ -13,11 +13,13 @@ from penstock.language.expressions.comparison import ABSENT, OPERATORS, holds, l
 from penstock.language.expressions.equality import Equality, equality, key_of, value_at
 from penstock.language.expressions.expression import Condition, Expression, condition, expression
 from penstock.language.expressions.names import NamesUsed, Path
+from penstock.language.expressions.secret_text import SECRETS, SecretName, SecretText
 from penstock.language.expressions.template import Render, compile_template, names_used, render
 
 __all__ = [
     "ABSENT",
     "OPERATORS",
+    "SECRETS",
     "Condition",
     "Equality",
     "Expression",
@@ -25,6 +27,8 @@ __all__ = [
     "NamesUsed",
     "Path",
     "Render",
+    "SecretName",
+    "SecretText",
     "compile_template",
     "condition",
     "equality",

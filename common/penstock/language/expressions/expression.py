@@ -18,6 +18,7 @@ from penstock.language.expressions.functions import GLOBALS
 from penstock.language.expressions.grammar import Guards, check
 from penstock.language.expressions.missing import MissingName
 from penstock.language.expressions.names import NamesUsed, names_in
+from penstock.language.expressions.secret_text import check_secrets
 from penstock.language.expressions.text import concatenate
 
 _SHOWN = 200
@@ -137,6 +138,7 @@ def _parse(source: str, parse: Callable[[str], nodes.Template]) -> nodes.Templat
     try:
         tree = parse(source)
         check(tree)
+        check_secrets(tree)
     except TemplateSyntaxError as error:
         line, column = int(error.lineno or 1), getattr(error.lineno, "column", 1)
         hint = getattr(error, "hint", None) or _habit(source, line, column)

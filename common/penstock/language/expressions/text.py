@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Undefined
 
 from penstock.language.expressions.budget import Refused, fits, spend, spend_on
+from penstock.language.expressions.secret_text import SecretText
 
 
 def as_text(value: Any) -> str:
@@ -22,7 +23,7 @@ def as_text(value: Any) -> str:
 
 
 def concatenate(parts: Iterable[Any]) -> str:
-    """The parts as one text. Stops as soon as it is too long, so `parts` may be endless."""
+    """The parts as one text, in which secrets stay references. Stops as soon as it is too long, so `parts` may be endless."""
     texts: list[str] = []
     length = 0
     for part in parts:
@@ -30,6 +31,8 @@ def concatenate(parts: Iterable[Any]) -> str:
         spend(1 + (len(made) >> 6))
         length = fits(length + len(made))
         texts.append(made)
+    if any(type(text) is SecretText for text in texts):
+        return SecretText.joined(texts)
     return "".join(texts)
 
 

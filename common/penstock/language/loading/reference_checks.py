@@ -113,7 +113,7 @@ def _of_rule(rule: Rule, targets: _ReferenceTargets) -> Iterator[Problem]:
     there = {"event": {**dict.fromkeys(EVENT), "payload": payload}, "payload": payload}
     if rule.when is not None:
         yield from _undefined(("when",), condition(rule.when).names, there)
-    yield from _undefined(("params",), names_used(rule.params), there)
+    yield from _undefined(("params",), names_used(rule.params), there | {"secrets": None})
 
 
 def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Problem]:
@@ -122,7 +122,8 @@ def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Pro
         hint = "Set it on the tasks of the workflow."
         yield Problem(("retry",), "retry: a workflow is not tried again as a whole", hint)
     context = dict.fromkeys([*schedule.context, *RESERVED])
-    yield from _undefined(("params",), names_used(schedule.params), {**context, "context": context})
+    there = {**context, "context": context, "secrets": None}
+    yield from _undefined(("params",), names_used(schedule.params), there)
 
 
 def _of_limit(limit: Limit, targets: _ReferenceTargets) -> Iterator[Problem]:

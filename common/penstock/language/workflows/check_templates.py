@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from penstock.errors import ExpressionError
 from penstock.language.expressions import NamesUsed
 from penstock.language.options import Problem, did_you_mean
-from penstock.language.parameter_checks import names_of, unknown_names
+from penstock.language.parameter_checks import ONLY_GIVEN, names_of, unknown_names
 from penstock.language.schedules.reserved_context import RESERVED
 from penstock.language.sources import Location
 from penstock.language.workflows import task_trigger_rules
@@ -141,6 +141,8 @@ _COMMON = {"params": "parameters", "ctx": "context", "variables": "vars", "task"
 
 
 def _instead(root: str, roots: frozenset[str]) -> str:
+    if root == "secrets":
+        return ONLY_GIVEN
     if root in ("item", "index"):
         return "It is there in a task that has `with_items`."
     if root in ("result", "error", "status", "succeeded", "failed"):

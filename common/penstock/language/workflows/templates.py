@@ -50,8 +50,9 @@ def slots(step: Step) -> Iterator[Slot]:
                 yield Slot(path, "decide", part, is_condition=True)
     yield Slot(("with_items",), "fan", step.with_items)
     yield Slot(("concurrency",), "fan", step.concurrency)
-    for field in ("delay", "route", "input"):
+    for field in ("delay", "route"):
         yield Slot((field,), "start", getattr(step, field), each)
+    yield Slot(("input",), "start", step.input, each | {"secrets"})
     if step.inquiry:
         for field in ("prompt", "assignee", "default"):
             yield Slot(("inquiry", field), "start", getattr(step.inquiry, field), each)

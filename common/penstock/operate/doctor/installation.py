@@ -13,7 +13,16 @@ from penstock.operate import routes
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
-from penstock.store import dead_letters, migrate, outbox, partitions, presence, queues, rule_errors
+from penstock.store import (
+    dead_letters,
+    migrate,
+    outbox,
+    partitions,
+    presence,
+    queues,
+    rule_errors,
+    subscriptions,
+)
 from penstock.store.database import Session
 from penstock.store.schedules import health
 
@@ -38,6 +47,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         await _dead_letters(session),
         await _rules(session),
         await _schedules(session),
+        await _subscriptions(session),
     ]
 
 
@@ -203,6 +213,25 @@ async def _schedules(session: Session) -> Finding:
     named = ", ".join(dict.fromkeys(f"{one.schedule or 'all'} {one.kind}" for one in found[:5]))
     more = f" and {len(found) - 5} more" if len(found) > 5 else ""
     return warning("schedules", f"{named}{more}", "`penstock schedule health` says what to do.")
+
+
+async def _subscriptions(session: Session) -> Finding:
+    amiss = []
+    for one in await subscriptions.listed(session):
+        if one.disabled_at is not None:
+            amiss.append(f"{one.name} is disabled: {one.disabled_because}")
+        elif one.failing_since is not None:
+            amiss.append(f"{one.name} fails ({one.error}), {one.waiting} calls wait")
+        elif one.dropped:
+            amiss.append(f"{one.dropped} calls of {one.name} were given up")
+    if not amiss:
+        return ok("subscriptions", "all that there are can be reached")
+    more = f"; and {len(amiss) - 5} more" if len(amiss) > 5 else ""
+    return warning(
+        "subscriptions",
+        "; ".join(amiss[:5]) + more,
+        "`penstock subscriptions list` shows them. Mend the receiver, then `penstock subscriptions enable NAME`.",
+    )
 
 
 async def _dead_letters(session: Session) -> Finding:

@@ -13,9 +13,11 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import DefinitionError, ExpressionError, InvalidInput
+from penstock.language.expressions import SECRETS
 from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule
 from penstock.language.schedules.fire_statuses import BACKFILL, CREATED, DUE, FAILED, MISSED, SKIPPED
 from penstock.language.schemas import Schema
+from penstock.language.secret_references import checked_parameters
 from penstock.store import catalog
 from penstock.store.database import Transaction
 from penstock.store.schedules import statements
@@ -171,8 +173,8 @@ class FireBuilder:
             known: tuple[str | None, str | None] = self._cache[key]
             return known
         try:
-            params = compiled.params({**context, "context": context})
-            answer = self._schemas[action].check(params).decode(), None
+            params = compiled.params({**context, "context": context, "secrets": SECRETS})
+            answer = checked_parameters(self._schemas[action], params).decode(), None
         except (ExpressionError, InvalidInput, DefinitionError) as error:
             return None, f"{type(error).__name__}: {error.message}"
         if compiled.constant:

@@ -13,9 +13,11 @@ from tests.penstock.store.tables import (
     executions,
     figures,
     messages,
+    people,
     polls,
     processes,
     schedules,
+    subscriptions,
     workflows,
 )
 from tests.penstock.store.tables.metadata import METADATA
@@ -29,8 +31,10 @@ __all__ = [
     "executions",
     "figures",
     "messages",
+    "people",
     "polls",
     "processes",
     "schedules",
+    "subscriptions",
     "workflows",
 ]

@@ -20,6 +20,18 @@ api_token = Table(
     Column("expires_at", INSTANT),
 )
 
+secret = Table(
+    "secret",
+    METADATA,
+    Column("tenant", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("data_key", LargeBinary, nullable=False),
+    Column("master_key", Text, nullable=False),
+    Column("set_by", Text, nullable=False),
+    Column("set_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+)
+
 webhook = Table(
     "webhook",
     METADATA,

@@ -55,6 +55,7 @@ cluster = Table(
         "resumed_at", INSTANT, nullable=False, server_default=text("'-infinity'::timestamp with time zone")
     ),
     Column("announced", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
+    Column("subscribed", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
 )
 
 

@@ -9,7 +9,7 @@ import httpcore
 import pytest
 
 from penstock.errors import AddressRefused, ConfigurationError
-from penstock_worker.executors.http_addresses import Addresses, GuardedNetwork
+from penstock.service.http_addresses import Addresses, GuardedNetwork
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Which addresses an HTTP action may reach: the public ones, and those that the operator allows.
+"""Which addresses an HTTP action, or a call of a subscriber, may reach: the public ones, and those that the operator allows.
 
-An action's definition must not make a worker talk to what only the worker can reach: its own
+What somebody defines must not make a service talk to what only the service can reach: its own
 machine, the private network, the metadata service of the cloud (server-side request forgery). A name is
 resolved once, every address it has is judged, and the connection goes to exactly an address that was judged,
 so that a name that resolves differently the second time gains nothing.
@@ -54,9 +54,10 @@ NAT64 = ip_network("64:ff9b::/96")
 
 class Addresses:
     """`allowed`: host names (exactly, or `*.example.org`), addresses and networks that may be reached though
-    they are private. Raises ConfigurationError if one of them is none of that."""
+    they are private; `named`: where the operator says so. Raises ConfigurationError if one of them is none of that."""
 
-    def __init__(self, allowed: Iterable[str] = ()) -> None:
+    def __init__(self, allowed: Iterable[str] = (), named: str = "the http executor's allow-list") -> None:
+        self._named_list = named
         self._networks: list[Network] = []
         self._names: set[str] = set()
         for each in allowed:
@@ -65,7 +66,7 @@ class Addresses:
             except ValueError:
                 if not each or "/" in each or ":" in each:
                     raise ConfigurationError(
-                        f"{each!r} on the http executor's allow-list is no host, address or network",
+                        f"{each!r} on {named} is no host, address or network",
                         hint="Write it like internal.example.org, *.example.org, 10.1.2.3 or 10.0.0.0/8.",
                     ) from None
                 self._names.add(each.lower())
@@ -92,7 +93,7 @@ class Addresses:
         if refused:
             raise AddressRefused(
                 f"{host} is {address}, which is not a public address",
-                hint="If actions are to reach it, put it or its network on the http executor's allow-list.",
+                hint=f"If it is to be reached, put it or its network on {self._named_list}.",
             )
 
     def _named(self, host: str) -> bool:

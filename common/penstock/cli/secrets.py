@@ -1,0 +1,85 @@
+"""`penstock secrets`: what actions are given and nobody can read again."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from penstock.cli.command_runner import ME, with_session
+from penstock.cli.output import Json, json_line, out, table
+from penstock.operate import secrets as operate
+from penstock.store import secrets as store
+
+secrets = typer.Typer(help="Secrets, for parameters: {{ secrets.NAME }}.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Parameters refer to it as {{ secrets.NAME }}.")]
+Tenant = Annotated[str, typer.Option(help="Whose it is: only executions of this tenant are given it.")]
+
+
+@secrets.command("set")
+def set_(
+    name: Name,
+    value: Annotated[
+        str | None,
+        typer.Option(envvar="SECRET_VALUE", help="Not given: asked for, or read from a pipe to its end."),
+    ] = None,
+    tenant: Tenant = "public",
+    json: Json = False,
+) -> None:
+    """Set a secret, or set it anew. What runs already keeps what it was given."""
+    if value is None:
+        value = _typed() if sys.stdin.isatty() else sys.stdin.read().removesuffix("\n")
+    made = with_session(lambda session: operate.put(session, tenant, name, value, by=ME))
+    if json:
+        json_line(asdict(made))
+    else:
+        out.print(f"Parameters of tenant {tenant} may say {{{{ secrets.{name} }}}}.")
+
+
+def _typed() -> str:
+    typed: str = typer.prompt("Its value", hide_input=True, confirmation_prompt=True, err=True)
+    return typed
+
+
+@secrets.command("list")
+def list_(
+    tenant: Annotated[str | None, typer.Option(help="Only those of this tenant.")] = None, json: Json = False
+) -> None:
+    """List them. Nobody can find out what they are."""
+    rows = with_session(lambda session: store.listed(session, None if tenant is None else [tenant]))
+    if json:
+        for row in rows:
+            json_line(asdict(row))
+        return
+    table(
+        ["tenant", "name", "master key", "set by", "at"],
+        [(r.tenant, r.name, r.master_key, r.set_by, r.set_at) for r in rows],
+        empty="None. Set one with: penstock secrets set NAME",
+    )
+
+
+@secrets.command()
+def delete(name: Name, tenant: Tenant = "public", json: Json = False) -> None:
+    """Delete a secret. What needs it fails from now on, and says so."""
+    with_session(lambda session: operate.delete(session, tenant, name))
+    if json:
+        json_line({"deleted": name, "tenant": tenant})
+    else:
+        out.print(f"Secret {name} of tenant {tenant} is gone.")
+
+
+@secrets.command()
+def rotate(json: Json = False) -> None:
+    """Wrap all secrets under the newest master key: the first of PENSTOCK_SECRETS_KEY. The others can go then."""
+    done = with_session(operate.rotate)
+    if json:
+        json_line({"rewrapped": done})
+    else:
+        out.print(f"{done:,} secrets are under the newest master key now; all others were already.")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(secrets, name="secrets")

@@ -1,0 +1,109 @@
+"""`penstock subscriptions`: programs that are called when executions move."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from penstock.cli.command_runner import ME, with_session
+from penstock.cli.output import Json, err, json_line, out, table
+from penstock.operate import subscriptions as operate
+from penstock.store import subscriptions as store
+from penstock.store.subscriptions import Subscription
+
+subscriptions = typer.Typer(help="Programs that are called when executions move.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="What it is called.")]
+
+
+@subscriptions.command("set")
+def set_(
+    name: Name,
+    url: Annotated[str, typer.Argument(help="Where calls go: https://example.org/hook")],
+    status: Annotated[
+        list[str] | None, typer.Option(help="A status that it is called for; all final ones if not given.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Only executions of this tenant.")] = None,
+    action: Annotated[str | None, typer.Option(help="Only of this action, such as 'shop.*'.")] = None,
+    workflow: Annotated[str | None, typer.Option(help="Only runs of this workflow.")] = None,
+    tasks: Annotated[bool, typer.Option("--tasks", help="With the tasks of workflows.")] = False,
+    secret: Annotated[
+        str | None,
+        typer.Option(envvar="SUBSCRIPTION_SECRET", help="Signs calls. Not given: one is made and printed."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Have a program called, or change how. One that was disabled is called again from now on."""
+    made, fresh = with_session(
+        lambda session: operate.put(
+            session,
+            name,
+            url=url,
+            statuses=status or (),
+            tenant=tenant,
+            action=action,
+            workflow=workflow,
+            tasks=tasks,
+            secret=secret,
+            by=ME,
+        )
+    )
+    if json:
+        json_line({**asdict(made), "secret": fresh})
+        return
+    if fresh is not None:
+        err.print("[dim]Calls are signed with this secret, which is shown once:[/dim]")
+        out.print(fresh)
+    err.print(f"{made.url} is called when an execution becomes {', '.join(made.statuses)}.")
+
+
+@subscriptions.command("list")
+def list_(json: Json = False) -> None:
+    """List them, and how their calls go."""
+    rows = with_session(store.listed)
+    if json:
+        for row in rows:
+            json_line(asdict(row))
+        return
+    table(
+        ["name", "address", "statuses", "of", "waiting", "dropped", "reached", "state"],
+        [(r.name, r.url, r.statuses, _of(r), r.waiting, r.dropped, r.delivered_at, _state(r)) for r in rows],
+        empty="None. Make one with: penstock subscriptions set NAME URL",
+    )
+
+
+@subscriptions.command()
+def enable(name: Name, json: Json = False) -> None:
+    """Call one again that was disabled. What happened meanwhile is not told."""
+    made = with_session(lambda session: operate.enable(session, name))
+    if json:
+        json_line(asdict(made))
+    else:
+        out.print(f"Subscription {name} is enabled.")
+
+
+@subscriptions.command()
+def rm(name: Name, json: Json = False) -> None:
+    """Remove one, with the calls that wait."""
+    with_session(lambda session: operate.remove(session, name))
+    if json:
+        json_line({"removed": name})
+    else:
+        out.print(f"Subscription {name} is gone.")
+
+
+def _of(row: Subscription) -> str:
+    parts = {"tenant": row.tenant, "action": row.action, "workflow": row.workflow}
+    return ", ".join(f"{name} {value}" for name, value in parts.items() if value) or "all"
+
+
+def _state(row: Subscription) -> str:
+    if row.disabled_at is not None:
+        return f"disabled: {row.disabled_because}"
+    return f"fails: {row.error}" if row.failing_since is not None else "ok"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(subscriptions, name="subscriptions")

@@ -1,0 +1,117 @@
+"""`penstock users`: people who use the API with a password."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.command_runner import ME, with_session
+from penstock.cli.output import Json, json_line, out, table
+from penstock.store import people as store
+from penstock.store.people import Person
+
+if TYPE_CHECKING:
+    from penstock.store.database import Session
+
+users = typer.Typer(help="People who log in to the API and its pages.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="What they log in with.")]
+Role = Annotated[
+    list[str] | None, typer.Option(help="viewer, operator, developer or administrator; may be repeated.")
+]
+Tenant = Annotated[list[str] | None, typer.Option(help="Only for this tenant; may be repeated.")]
+Password = Annotated[
+    str | None,
+    typer.Option(envvar="USER_PASSWORD", help="Not given: asked for, or read from a pipe to its end."),
+]
+
+
+@users.command()
+def create(
+    name: Name, role: Role = None, tenant: Tenant = None, password: Password = None, json: Json = False
+) -> None:
+    """Let somebody log in."""
+    given = password or _typed()
+    _show(
+        _done(lambda people, s: people.create(s, name, given, role or ["viewer"], tenant or (), by=ME)), json
+    )
+
+
+@users.command("list")
+def list_(json: Json = False) -> None:
+    """List them, with their roles."""
+    rows = with_session(store.listed)
+    if json:
+        for row in rows:
+            json_line(asdict(row))
+        return
+    table(
+        ["name", "roles", "sessions", "made by", "at"],
+        [(r.name, _roles(r), r.sessions, r.created_by, r.created_at) for r in rows],
+        empty="Nobody has a password. Let somebody in with: penstock users create NAME --role operator",
+    )
+
+
+@users.command()
+def roles(name: Name, role: Role = None, tenant: Tenant = None, json: Json = False) -> None:
+    """Give somebody these roles: for these tenants, or for all, in place of those that they have for these."""
+    _show(_done(lambda people, s: people.set_roles(s, name, role or (), tenant or ())), json)
+
+
+@users.command()
+def password(name: Name, password: Password = None, json: Json = False) -> None:
+    """Set another password. All sessions of theirs end."""
+    given = password or _typed()
+    _done(lambda people, s: people.set_password(s, name, given))
+    _say(json, {"changed": name}, f"{name} has another password, and is logged out everywhere.")
+
+
+@users.command()
+def logout(name: Name, json: Json = False) -> None:
+    """Log somebody out everywhere."""
+    ended = _done(lambda people, s: people.end_sessions(s, name))
+    _say(json, {"name": name, "ended": ended}, f"{ended} sessions of {name} are over.")
+
+
+@users.command()
+def delete(name: Name, json: Json = False) -> None:
+    """Let nobody of this name log in any more."""
+    _done(lambda people, s: people.delete(s, name))
+    _say(json, {"deleted": name}, f"User {name} is gone.")
+
+
+def _done(work: Callable[[Any, Session], Awaitable[Any]]) -> Any:
+    from penstock.operate import people  # what hashes passwords is loaded for them alone
+
+    return with_session(lambda session: work(people, session))
+
+
+def _typed() -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.read().removesuffix("\n")
+    typed: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    return typed
+
+
+def _show(row: Person, json: bool) -> None:
+    _say(json, asdict(row), f"{row.name} is {_roles(row)}.")
+
+
+def _say(json: bool, document: Any, sentence: str) -> None:
+    if json:
+        json_line(document)
+    else:
+        out.print(sentence)
+
+
+def _roles(row: Person) -> str:
+    pairs = zip(row.roles, row.tenants, strict=True)
+    return ", ".join(f"{role} of {tenant}" if tenant else role for role, tenant in pairs)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(users, name="users")

@@ -1,0 +1,82 @@
+"""What `{{ secrets.x }}` gives: a text that names secrets and holds none. The worker alone puts in what they are.
+
+It reads as it was written, `{{ secrets.x }}`; whatever is computed of it is that text, and no reference any more. What came
+from outside and only looks like a reference is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from jinja2 import nodes
+from jinja2.exceptions import TemplateSyntaxError
+
+from penstock.language.expressions.budget import Refused
+from penstock.language.outside_names import SECRET
+
+ROOT = "secrets"
+"""The name that expressions use."""
+
+
+class SecretName(str):
+    """A part of a text: the secret of this name."""
+
+    __slots__ = ()
+
+
+class SecretText(str):
+    """`parts`: plain texts and names of secrets, in order."""
+
+    parts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, parts: Iterable[str]) -> SecretText:
+        kept = tuple(parts)
+        made = cls(
+            "".join(f"{{{{ {ROOT}.{p} }}}}" if isinstance(p, SecretName) else str.__str__(p) for p in kept)
+        )
+        made.parts = kept
+        return made
+
+    @classmethod
+    def joined(cls, texts: Iterable[str]) -> SecretText:
+        """These one after another; references among them stay references."""
+        return cls.of(p for text in texts for p in (text.parts if isinstance(text, SecretText) else (text,)))
+
+
+class SecretNames(Mapping[str, SecretText]):
+    """`secrets` as expressions see it: any name that a secret may have."""
+
+    def __getitem__(self, name: str) -> SecretText:
+        if not isinstance(name, str) or not SECRET.fullmatch(name):
+            raise Refused("that is no name of a secret", "Use a-z, A-Z, 0-9 and _.")
+        return SecretText.of((SecretName(name),))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and SECRET.fullmatch(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+SECRETS = SecretNames()
+
+
+def check_secrets(tree: nodes.Template) -> None:
+    """Raise TemplateSyntaxError where `secrets` is used otherwise than as `{{ secrets.name }}`."""
+    alone = {
+        id(shown.node)
+        for output in tree.body
+        if isinstance(output, nodes.Output)
+        for shown in output.nodes
+        if isinstance(shown, nodes.Getattr)
+    }
+    for name in tree.find_all(nodes.Name):
+        if name.name == ROOT and id(name) not in alone:
+            error = TemplateSyntaxError("nothing can be computed of secrets here", name.lineno)
+            error.hint = (  # type: ignore[attr-defined]
+                "Write {{ secrets.NAME }}, alone or within a text, as a parameter: only the worker knows what it is."
+            )
+            raise error

@@ -1,0 +1,88 @@
+"""Parameters that refer to secrets: how they are kept, and how they are read again. What is kept holds no secret: at the place
+of each stands what was written, and below `$secrets`, which nobody outside may give, which places are references, part by part.
+Only what a definition (or a caller of `start`, expressly) wrote is ever one: a payload that says `{{ secrets.x }}` is text."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from penstock.errors import InvalidInput
+from penstock.language.expressions import SecretName, SecretText
+from penstock.language.outside_names import SECRET
+from penstock.language.schemas import PAYLOAD_CAP, Schema
+
+KEY = "$secrets"
+Place = tuple[str | int, ...]
+
+
+def checked_parameters(schema: Schema, given: Any, cap: int = PAYLOAD_CAP) -> bytes:
+    """Parameters as they are kept, once they are found to fit. Raises InvalidInput."""
+    encoded = schema.check(given, cap=cap)
+    if KEY.encode() in encoded and isinstance(given, Mapping) and KEY in given:
+        raise InvalidInput(f"no parameter may be called {KEY}", hint="Choose another name.")
+    if b"{{ secrets." not in encoded:
+        return encoded
+    found = [[list(place), _written(text)] for place, text in _references(given)]
+    if not found:
+        return encoded
+    return orjson.dumps({**orjson.loads(encoded), KEY: found}, option=orjson.OPT_SORT_KEYS)
+
+
+def referring(given: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:
+    """Parameters, of which some (by name) are secrets (by name). Raises InvalidInput."""
+    for parameter, name in (names or {}).items():
+        if not SECRET.fullmatch(name):
+            raise InvalidInput(f"{name!r} is no name of a secret", hint="Use a-z, A-Z, 0-9 and _.")
+        if parameter in given:
+            raise InvalidInput(
+                f"{parameter} is given, and as a secret, too", hint="Give it in one of the two ways."
+            )
+    return {**given, **{p: SecretText.of((SecretName(n),)) for p, n in (names or {}).items()}}
+
+
+def without_references(given: Any) -> Any:
+    """What may be shown of kept parameters."""
+    if isinstance(given, Mapping) and KEY in given:
+        return {name: value for name, value in given.items() if name != KEY}
+    return given
+
+
+def with_references(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Kept parameters as expressions see them: what is passed on stays a reference."""
+    return replaced(given, SecretText.of) if KEY in given else given
+
+
+def names_in(given: Mapping[str, Any]) -> set[str]:
+    """The secrets that kept parameters refer to."""
+    return {part["secret"] for _, parts in given.get(KEY, ()) for part in parts if isinstance(part, dict)}
+
+
+def replaced(given: Mapping[str, Any], value: Callable[[list[str]], str]) -> dict[str, Any]:
+    """Kept parameters with the `value` of its parts in place of each reference."""
+    made: dict[str, Any] = copy.deepcopy(without_references(given))
+    for place, parts in given.get(KEY, ()):
+        *path, last = place
+        inner: Any = made
+        for step in path:
+            inner = inner[step]
+        inner[last] = value([SecretName(p["secret"]) if isinstance(p, dict) else p for p in parts])
+    return made
+
+
+def _written(text: SecretText) -> list[Any]:
+    return [{"secret": str(part)} if isinstance(part, SecretName) else part for part in text.parts]
+
+
+def _references(value: Any, place: Place = ()) -> Iterator[tuple[Place, SecretText]]:
+    if isinstance(value, SecretText):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _references(inner, (*place, name))
+    elif isinstance(value, list | tuple):
+        for n, inner in enumerate(value):
+            yield from _references(inner, (*place, n))

@@ -1,0 +1,228 @@
+"""People: who they are, what they may do for which tenants, and their log-ins."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import TypeVar
+from uuid import UUID
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from penstock.errors import Conflict, InvalidInput, NotAuthenticated, NotFound, TooManyAttempts
+from penstock.ids import new_id
+from penstock.language.options import did_you_mean
+from penstock.language.outside_names import check_tenant
+from penstock.operate.access import ROLES, Caller, Grant
+from penstock.store import people
+from penstock.store.database import Session
+from penstock.store.people import Person
+
+T = TypeVar("T")
+
+SHORTEST, LONGEST = 12, 256
+"""Characters of a password."""
+SESSION, IDLE = 7 * 86400.0, 12 * 3600.0
+"""Seconds until a session ends; and seconds without a request after which it does."""
+WINDOW = 900.0
+"""Seconds for which a log-in that failed counts."""
+MOST_OF_BOTH, MOST_OF_NAME, MOST_OF_ADDRESS = 10, 100, 500
+"""Failures after which nobody is let in: of a name from an address, of a name, from an address (a proxy's, perhaps)."""
+HASHED_AT_ONCE = 2
+"""A hash takes 64 MB and a core: more at a time would let anybody use up the machine."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A session: the secret for the cookie, and when it ends."""
+
+    secret: str
+    name: str
+    expires_at: datetime
+
+
+async def create(
+    session: Session, name: str, password: str, roles: Sequence[str], tenants: Sequence[str] = (), *, by: str
+) -> Person:
+    """Somebody with these roles for these tenants; none: for all. Raises InvalidInput, Conflict."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(f"{name!r} is no name of a user", hint="Use letters, digits, . _ @ + and -.")
+    pairs = _pairs(roles, tenants)
+    hashed = await _hash(_checked(password))
+    async with session.transaction() as tx:
+        if not await people.create(tx, new_id(), name, hashed, by):
+            raise Conflict(f"there is a user {name!r}", hint="Change roles with `penstock users roles`.")
+        await people.set_roles(tx, name, *pairs)
+        made = await people.named(tx, name)
+    assert made is not None
+    return made
+
+
+async def set_roles(session: Session, name: str, roles: Sequence[str], tenants: Sequence[str] = ()) -> Person:
+    """Give somebody these roles for these tenants (none: for all). What they had for these tenants is replaced, and what they
+    have for others stays. Raises InvalidInput, NotFound."""
+    new_roles, new_tenants = _pairs(roles, tenants)
+    async with session.transaction() as tx:
+        found = await people.named(tx, name)
+        if found is not None:
+            kept = [
+                (r, t) for r, t in zip(found.roles, found.tenants, strict=True) if t not in set(new_tenants)
+            ]
+            await people.set_roles(
+                tx, name, [*(r for r, _ in kept), *new_roles], [*(t for _, t in kept), *new_tenants]
+            )
+            found = await people.named(tx, name)
+    if found is None:
+        raise await _nobody(session, name)
+    return found
+
+
+async def set_password(session: Session, name: str, password: str) -> None:
+    """All sessions of theirs end. Raises InvalidInput, NotFound."""
+    hashed = await _hash(_checked(password))
+    async with session.transaction() as tx:
+        found = await people.set_password(tx, name, hashed)
+    if not found:
+        raise await _nobody(session, name)
+
+
+async def delete(session: Session, name: str) -> None:
+    """All sessions of theirs end. Raises NotFound."""
+    if not await people.delete(session, name):
+        raise await _nobody(session, name)
+
+
+async def end_sessions(session: Session, name: str) -> int:
+    """How many there were. Raises NotFound."""
+    async with session.transaction() as tx:
+        found, ended = await people.named(tx, name), await people.end_sessions(tx, name)
+    if found is None:
+        raise await _nobody(session, name)
+    return ended
+
+
+async def log_in(
+    session: Session, name: str, password: str, *, address: str, before: str | None = None
+) -> Begun:
+    """A new session, and the end of the one whose secret came `before`. Raises NotAuthenticated, TooManyAttempts."""
+    name, password = name[:LONGEST].replace("\0", ""), password[: LONGEST + 1]
+    attempt = new_id()
+    await _wait_in_line(session, attempt, name, address)
+    hashed = await people.password_of(session, name)
+    # Somebody who is not there takes as long as somebody with another password.
+    if not await _in_thread(_matches, hashed, password) or hashed is None:
+        raise NotAuthenticated(
+            "no user has this name and this password", hint="`penstock users password NAME` sets another one."
+        )
+    await people.forget_failure(session, attempt)
+    if _hasher().check_needs_rehash(hashed):
+        await people.improve_password(session, name, hashed, await _hash(password))
+    secret = secrets.token_urlsafe(32)
+    async with session.transaction() as tx:
+        if before is not None:
+            await people.end_session(tx, _digest(before))
+        expires_at = await people.begin_session(tx, name, _digest(secret), SESSION, IDLE)
+    if expires_at is None:
+        raise NotAuthenticated("this user was deleted a moment ago", hint="Ask who did it.")
+    return Begun(secret, name, expires_at)
+
+
+async def _wait_in_line(session: Session, attempt: UUID, name: str, address: str) -> None:
+    """Count it as one that failed, until it is known that it has not. Raises TooManyAttempts."""
+    failed = await people.note_failure(session, attempt, name, address, WINDOW)
+    if failed.both > MOST_OF_BOTH or failed.name > MOST_OF_NAME or failed.address > MOST_OF_ADDRESS:
+        await people.forget_failure(session, attempt)
+        raise TooManyAttempts(
+            "too many log-ins have failed of late", hint=f"Try again in {WINDOW / 60:.0f} minutes."
+        )
+
+
+async def log_out(session: Session, secret: str) -> None:
+    """The session of this secret is over, if there is one."""
+    await people.end_session(session, _digest(secret))
+
+
+async def find_session_caller(session: Session, secret: str) -> Caller | None:
+    """Whose session this is; None where it is nobody's, or over."""
+    found = await people.session_owner(session, _digest(secret), IDLE)
+    if found is None:
+        return None
+    grants = tuple(
+        Grant(frozenset(ROLES[role]), frozenset((tenant,)) if tenant else None)
+        for role, tenant in zip(found.roles, found.tenants, strict=True)
+        if role in ROLES
+    )
+    return Caller.of(f"user:{found.name}", grants)
+
+
+def _pairs(roles: Sequence[str], tenants: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Each of the roles for each of the tenants."""
+    if not roles:
+        raise InvalidInput("a user needs a role", hint=f"There are: {', '.join(ROLES)}.")
+    for role in roles:
+        if role not in ROLES:
+            raise InvalidInput(f"there is no role {role!r}", hint=did_you_mean(role, ROLES))
+    for tenant in tenants:
+        check_tenant(tenant)
+    pairs = sorted({(role, tenant) for role in roles for tenant in tenants or ("",)})
+    return [role for role, _ in pairs], [tenant for _, tenant in pairs]
+
+
+def _checked(password: str) -> str:
+    if not SHORTEST <= len(password) <= LONGEST or "\0" in password:
+        raise InvalidInput(
+            f"a password has {SHORTEST} characters at least, and {LONGEST} at most",
+            hint="Three or four words that have nothing to do with one another are a good one.",
+        )
+    return password
+
+
+@cache
+def _hasher() -> PasswordHasher:
+    """Argon2id with the second recommendation of RFC 9106: 64 MiB, 3 passes, 4 lanes."""
+    return PasswordHasher()
+
+
+@cache
+def _nobodys() -> str:
+    return _hasher().hash(secrets.token_urlsafe(16))
+
+
+def _matches(hashed: str | None, password: str) -> bool:
+    try:
+        return _hasher().verify(hashed or _nobodys(), password)
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+async def _hash(password: str) -> str:
+    return await _in_thread(_hasher().hash, password)
+
+
+async def _in_thread(work: Callable[..., T], *given: object) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_threads(), work, *given)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(HASHED_AT_ONCE, "passwords")
+
+
+def _digest(secret: str) -> bytes:
+    """Plain SHA-256: the secret has 256 random bits."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
+
+
+async def _nobody(session: Session, name: str) -> NotFound:
+    known = [one.name for one in await people.listed(session)]
+    return NotFound(f"no user {name!r}", hint=did_you_mean(name, known))

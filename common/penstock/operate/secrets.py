@@ -1,0 +1,103 @@
+"""The secrets store: texts that actions are given and that nobody can read again. Each is encrypted under a data key of its
+own, and that under the master key; tenant and name are part of what is authenticated, so that none passes for another."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Collection, Mapping
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from penstock.errors import ConfigurationError, InvalidInput, NotFound
+from penstock.language.options import did_you_mean
+from penstock.language.outside_names import SECRET, check_tenant
+from penstock.language.redaction import SHORTEST
+from penstock.service.master_keys import MasterKeys, master_keys, seal, unseal
+from penstock.store import secrets as store
+from penstock.store.database import Session, retried
+from penstock.store.secrets import Sealed, SecretSummary
+
+LONGEST = 64 * 1024
+"""Bytes of a secret."""
+AT_ONCE = 100
+
+
+async def put(session: Session, tenant: str, name: str, value: str, *, by: str) -> SecretSummary:
+    """Set it, or set it anew: what runs already keeps what it was given. Raises InvalidInput, ConfigurationError."""
+    check_tenant(tenant)
+    if not SECRET.fullmatch(name):
+        raise InvalidInput(
+            f"{name!r} is no name of a secret", hint="Use a-z, A-Z, 0-9 and _, such as db_password."
+        )
+    raw = value.encode()
+    if len(value) < SHORTEST or len(raw) > LONGEST or "\0" in value:
+        raise InvalidInput(
+            f"a secret has {SHORTEST} characters at least, {LONGEST:,} bytes at most, and no NUL",
+            hint="What is shorter could not be told from ordinary text, and so not be hidden in logs.",
+        )
+    context = _context(tenant, name)
+    data_key = AESGCM.generate_key(256)
+    key_id, wrapped = await _wrap(master_keys(session.settings), data_key, context)
+    return await store.put(
+        session, Sealed(tenant, name, seal(AESGCM(data_key), raw, context), wrapped, key_id), by
+    )
+
+
+async def delete(session: Session, tenant: str, name: str) -> None:
+    """What needs it fails from now on. Raises NotFound."""
+    if not await store.delete(session, tenant, name):
+        known = [one.name for one in await store.listed(session, [tenant])]
+        raise NotFound(f"tenant {tenant} has no secret {name!r}", hint=did_you_mean(name, known))
+
+
+async def rotate(session: Session) -> int:
+    """Wrap every data key under the newest master key; how many were under another one. The secrets stay as they are, and it
+    may be done while all is running. Raises ConfigurationError."""
+    keys = master_keys(session.settings)
+    newest, _ = await _wrap(keys, os.urandom(32), b"")
+    done, after = 0, ("", "")
+    while found := await store.under_other_keys(session, newest, after, AT_ONCE):
+        for one in found:
+            context = _context(one.tenant, one.name)
+            key_id, wrapped = await _wrap(keys, await _unwrap(keys, one, context), context)
+            done += await store.rewrap(session, one, wrapped, key_id)
+        after = (found[-1].tenant, found[-1].name)
+    return done
+
+
+async def reveal(session: Session, tenant: str, names: Collection[str]) -> Mapping[str, str]:
+    """What they are: for the worker, just before it runs what needs them. Raises NotFound, ConfigurationError."""
+    keys = master_keys(session.settings)
+    found = {one.name: one for one in await retried(lambda: store.find(session, tenant, names), deadline=30)}
+    if missing := sorted(set(names) - set(found)):
+        raise NotFound(
+            f"tenant {tenant} has no secret {', '.join(missing)}",
+            hint=f"Set it: penstock secrets set {missing[0]} --tenant {tenant}",
+        )
+    revealed = {}
+    for name, one in found.items():
+        context = _context(tenant, name)
+        data_key = await _unwrap(keys, one, context)
+        revealed[name] = unseal(AESGCM(data_key), one.sealed, context).decode()
+    return revealed
+
+
+async def _wrap(keys: MasterKeys, data_key: bytes, context: bytes) -> tuple[str, bytes]:
+    return await asyncio.to_thread(keys.wrap, data_key, context)
+
+
+async def _unwrap(keys: MasterKeys, one: Sealed, context: bytes) -> bytes:
+    try:
+        return await asyncio.to_thread(keys.unwrap, one.master_key, one.data_key, context)
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"the key service does not open secret {one.name}: {type(error).__name__}: {error}",
+            hint="Look at the service, and at what this process may do there.",
+        ) from error
+
+
+def _context(tenant: str, name: str) -> bytes:
+    return f"penstock secret\0{tenant}\0{name}".encode()

@@ -1,0 +1,117 @@
+"""Subscriptions: programs that are called when executions move to certain statuses."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from penstock.errors import InvalidInput, NotFound
+from penstock.language.moves import FINAL, STATUSES
+from penstock.language.options import did_you_mean
+from penstock.language.outside_names import check_tenant
+from penstock.service.standard_webhooks import PREFIX, new_secret
+from penstock.store import subscriptions as store
+from penstock.store.database import Session
+from penstock.store.subscriptions import NewSubscription, Subscription
+
+SHORTEST = 16
+"""Bytes of a secret."""
+LONGEST_URL = 2000
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_ACTION = re.compile(r"[A-Za-z0-9_.*-]{1,300}")
+
+
+async def put(
+    session: Session,
+    name: str,
+    *,
+    url: str,
+    statuses: Sequence[str] = (),
+    tenant: str | None = None,
+    action: str | None = None,
+    workflow: str | None = None,
+    tasks: bool = False,
+    secret: str | None = None,
+    by: str,
+) -> tuple[Subscription, str | None]:
+    """Make one, or change and enable it; and the secret that its calls are signed with, where it is a new one of ours, which
+    nobody can find out later. No `statuses`: the final ones. `action`: such as `shop.*`; `workflow`: its runs, and with `tasks`
+    those of its tasks. Raises InvalidInput."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(f"{name!r} is no name of a subscription", hint="Use a-z, 0-9, _ and -.")
+    if tenant is not None:
+        check_tenant(tenant)
+    for ref in (action, workflow):
+        if ref is not None and not _ACTION.fullmatch(ref):
+            raise InvalidInput(f"{ref!r} is no name of an action", hint="Such as shop.charge, or shop.*")
+    _check_url(url)
+    _check_secret(secret)
+    given = NewSubscription(name, url, _statuses(statuses), tenant, action, workflow, tasks)
+    fresh = new_secret()
+    async with session.transaction() as tx:
+        made, is_new = await store.put(tx, given, secret or fresh, secret, by)
+    return made, fresh if is_new and secret is None else None
+
+
+def _statuses(given: Sequence[str]) -> list[str]:
+    for status in given:
+        if status not in STATUSES:
+            raise InvalidInput(f"there is no status {status!r}", hint=did_you_mean(status, STATUSES))
+    return [status for status in STATUSES if status in (given or FINAL)]
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 443
+    except ValueError:
+        raise InvalidInput(f"{url[:100]!r} is no address", hint="Such as https://example.org/hook.") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not 0 < port < 65536:
+        raise InvalidInput(f"{url[:100]!r} is no web address", hint="Such as https://example.org/hook.")
+    if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
+        raise InvalidInput("the address is too long, or not plain ASCII", hint="Percent-encode it.")
+    if parts.username is not None or parts.password is not None:
+        raise InvalidInput(
+            "an address with a password in it would be shown to whoever may read",
+            hint="Calls are signed: let the receiver check that instead.",
+        )
+
+
+def _check_secret(secret: str | None) -> None:
+    if secret is None:
+        return
+    try:
+        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) < SHORTEST:
+        raise InvalidInput(
+            f"the secret is not base64 of {SHORTEST} bytes or more, after {PREFIX}",
+            hint="Leave it out: one is made.",
+        )
+
+
+async def remove(session: Session, name: str) -> None:
+    """With the calls that wait. Raises NotFound."""
+    async with session.transaction() as tx:
+        deleted = await store.delete(tx, name)
+    if not deleted:
+        raise await _unknown(session, name)
+
+
+async def enable(session: Session, name: str) -> Subscription:
+    """Call it again, from now on: what happened meanwhile is not told. Raises NotFound."""
+    async with session.transaction() as tx:
+        found = await store.enable(tx, name)
+    if found is None:
+        raise await _unknown(session, name)
+    return found
+
+
+async def _unknown(session: Session, name: str) -> NotFound:
+    known = [one.name for one in await store.listed(session)]
+    return NotFound(f"no subscription {name!r}", hint=did_you_mean(name, known))

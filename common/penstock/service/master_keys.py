@@ -1,0 +1,129 @@
+"""Master keys of the secrets store: from the environment, from a file, or of a key service. They wrap the data key of each
+secret, and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import importlib
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Protocol
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from penstock.errors import ConfigurationError
+from penstock.settings import Settings
+
+NONCE = 12
+"""Bytes: NIST SP 800-38D."""
+
+
+class MasterKeys(Protocol):
+    """What `PENSTOCK_SECRETS_KMS` names, called once without arguments. Its functions may block: they are called in a thread."""
+
+    def wrap(self, data_key: bytes, context: bytes) -> tuple[str, bytes]:
+        """The id of the key that was used, and `data_key` encrypted, bound to `context`."""
+
+    def unwrap(self, key_id: str, wrapped: bytes, context: bytes) -> bytes:
+        """The data key. Raises whatever it likes where it cannot."""
+
+
+class LocalKeys:
+    """Keys of AES-256-GCM; the first is the one that is used, the others are still known."""
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self._keys = {hashlib.sha256(key).hexdigest()[:12]: AESGCM(key) for key in keys}
+        self._newest = next(iter(self._keys))
+
+    def wrap(self, data_key: bytes, context: bytes) -> tuple[str, bytes]:
+        return self._newest, seal(self._keys[self._newest], data_key, context)
+
+    def unwrap(self, key_id: str, wrapped: bytes, context: bytes) -> bytes:
+        if key_id not in self._keys:
+            raise ConfigurationError(
+                f"a secret is under the master key {key_id}, which this process does not have",
+                hint="Add it after the newest, or set the secret anew.",
+            )
+        return unseal(self._keys[key_id], wrapped, context)
+
+
+def seal(key: AESGCM, text: bytes, context: bytes) -> bytes:
+    """Encrypted under a nonce of its own, which stands in front."""
+    nonce = os.urandom(NONCE)
+    return nonce + key.encrypt(nonce, text, context)
+
+
+def unseal(key: AESGCM, sealed: bytes, context: bytes) -> bytes:
+    """Raises ConfigurationError where it is not what was sealed under this key for this context."""
+    try:
+        return key.decrypt(sealed[:NONCE], sealed[NONCE:], context)
+    except (InvalidTag, ValueError):
+        raise ConfigurationError(
+            "a secret in the database is not what was stored there", hint="Set it anew."
+        ) from None
+
+
+def master_keys(settings: Settings) -> MasterKeys:
+    """Raises ConfigurationError where none is configured, or more than one way is."""
+    key = settings.secrets_key.get_secret_value() if settings.secrets_key else None
+    file = str(settings.secrets_key_file) if settings.secrets_key_file else None
+    if sum(each is not None for each in (key, file, settings.secrets_kms)) > 1:
+        raise ConfigurationError(
+            "master keys of secrets are configured in more ways than one",
+            hint="Leave one of PENSTOCK_SECRETS_KEY, PENSTOCK_SECRETS_KEY_FILE, PENSTOCK_SECRETS_KMS.",
+        )
+    return _opened(key, file, settings.secrets_kms)
+
+
+@lru_cache(maxsize=8)
+def _opened(key: str | None, file: str | None, kms: str | None) -> MasterKeys:
+    if kms is not None:
+        return _named(kms)
+    if file is not None:
+        try:
+            with open(file, encoding="ascii") as lines:
+                return LocalKeys(_decoded(lines.read().split()))
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"PENSTOCK_SECRETS_KEY_FILE cannot be read: {error}",
+                hint="It holds keys in base64, one a line, the newest first.",
+            ) from None
+    if key is not None:
+        return LocalKeys(_decoded(key.replace(",", " ").split()))
+    raise ConfigurationError(
+        "there is no master key for secrets",
+        hint="Make one with `openssl rand -base64 32`, and set PENSTOCK_SECRETS_KEY (or PENSTOCK_SECRETS_KEY_FILE) for "
+        "workers, API and command line alike.",
+    )
+
+
+def _decoded(words: Sequence[str]) -> list[bytes]:
+    keys = []
+    for word in words:
+        try:
+            keys.append(base64.b64decode(word, validate=True))
+        except binascii.Error:
+            keys.append(b"")
+    if not keys or any(len(key) != 32 for key in keys):
+        raise ConfigurationError(
+            "a master key for secrets is not 32 bytes in base64", hint="Make one: openssl rand -base64 32"
+        )
+    return keys
+
+
+def _named(name: str) -> MasterKeys:
+    module, _, attribute = name.partition(":")
+    try:
+        made: Any = getattr(importlib.import_module(module), attribute)()
+    except Exception as error:
+        raise ConfigurationError(
+            f"PENSTOCK_SECRETS_KMS={name} cannot be used: {type(error).__name__}: {error}",
+            hint="Name a class (or a function that makes one) as module:name, with `wrap` and `unwrap`: docs/secrets.md.",
+        ) from None
+    if not callable(getattr(made, "wrap", None)) or not callable(getattr(made, "unwrap", None)):
+        raise ConfigurationError(f"{name} has no `wrap` and `unwrap`", hint="See docs/secrets.md.")
+    return made  # type: ignore[no-any-return]

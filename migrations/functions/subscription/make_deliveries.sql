@@ -1,0 +1,37 @@
+-- Turns moves into calls of those who subscribed to them, oldest first; returns how many moves it took. Who has so many calls
+-- waiting already gets no more: they are counted as dropped.
+-- planner: lookups
+create or replace function make_deliveries(p_moves integer, p_waiting integer) returns integer
+language plpgsql
+as $$
+declare
+    v_moves integer;
+begin
+    with taken as (
+        delete from subscribed_move where id in (
+            select id from subscribed_move order by id limit p_moves for update skip locked)
+        returning *
+    ), wanted as (
+        select m.*, s.name, n.action, n.name as namespace,
+            (select count(*) from (select from delivery d where d.subscription = s.name limit p_waiting) w) >= p_waiting as is_full
+        from taken m join namespace n on n.id = m.namespace_id
+        join subscription s on s.disabled_at is null and m.status = any (s.statuses)
+            and (s.tasks or m.parent is null)
+            and (s.tenant is null or s.tenant = split_part(n.name, '::', 1))
+            and (s.action is null or n.action like replace(replace(s.action, '_', '\_'), '*', '%'))
+            and (s.workflow is null or s.workflow = split_part(n.name, '::', 2) || '.' || split_part(n.name, '::', 3))
+    ), made as (
+        insert into delivery (id, subscription, body)
+        select gen_random_uuid(), name, json_build_object(
+            'type', 'execution.' || status,
+            'timestamp', to_char(at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+            'data', json_build_object('id', execution_id, 'status', status, 'action', action, 'namespace', namespace,
+                'attempt', attempt, 'parent', parent, 'reason', reason))::text
+        from wanted where not is_full order by id
+    ), counted as (
+        update subscription s set dropped = s.dropped + lost.count
+        from (select name, count(*) as count from wanted where is_full group by name) lost where s.name = lost.name
+    )
+    select count(*) into v_moves from taken;
+    return v_moves;
+end $$;

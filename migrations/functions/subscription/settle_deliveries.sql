@@ -1,0 +1,42 @@
+-- What became of calls: answered ones (`p_errors` is null) are gone; others are tried again in `p_delays` seconds, or given up
+-- where that is null. A subscriber whom no call has reached for `p_patience` seconds, or who says that it is gone, is disabled.
+-- planner: lookups
+create or replace function settle_deliveries(
+    p_ids uuid[], p_subscriptions text[], p_errors text[], p_delays double precision[], p_gone boolean[],
+    p_patience double precision) returns text[]
+language plpgsql
+as $$
+declare
+    v_disabled text[];
+begin
+    -- In order of their names: two replicas settle calls of the same subscribers.
+    perform from subscription where name = any (p_subscriptions) order by name for update;
+    delete from delivery where id in (
+        select id from unnest(p_ids, p_errors, p_delays) as u (id, error, delay) where error is null or delay is null);
+    update delivery d set due_at = clock_timestamp() + make_interval(secs => u.delay)
+    from unnest(p_ids, p_delays) as u (id, delay) where d.id = u.id and u.delay is not null;
+    with told as (
+        select subscription, bool_or(error is null) as reached, bool_or(gone) as gone, max(error) as error,
+            count(*) filter (where error is not null and delay is null) as dropped
+        from unnest(p_subscriptions, p_errors, p_delays, p_gone) as u (subscription, error, delay, gone)
+        group by subscription
+    ), noted as (
+        update subscription s set dropped = s.dropped + told.dropped,
+            delivered_at = case when reached then clock_timestamp() else s.delivered_at end,
+            failing_since = case when not reached then coalesce(s.failing_since, clock_timestamp()) end,
+            error = case when reached then null else told.error end,
+            disabled_at = case when gone or not reached
+                and s.failing_since < clock_timestamp() - make_interval(secs => p_patience) then clock_timestamp() end,
+            disabled_because = case when gone then 'it answered 410: it is gone'
+                when not reached and s.failing_since < clock_timestamp() - make_interval(secs => p_patience)
+                then 'no call has reached it for too long: ' || told.error end
+        from told where s.name = told.subscription and s.disabled_at is null
+        returning s.name, s.disabled_at
+    )
+    select array_agg(name) filter (where disabled_at is not null) into v_disabled from noted;
+    delete from delivery where subscription = any (v_disabled);
+    if v_disabled is not null then
+        perform subscribe_cluster();
+    end if;
+    return v_disabled;
+end $$;

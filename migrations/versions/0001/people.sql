@@ -1,0 +1,35 @@
+-- People who use the API with a password (argon2id) and a session. A role holds for a tenant, or (an empty one) for all.
+create table person (
+    id uuid primary key,
+    name text not null unique,
+    password text not null,
+    created_by text not null,
+    created_at timestamptz not null default clock_timestamp()
+);
+
+create table person_role (
+    person uuid not null references person (id) on delete cascade,
+    role text not null,
+    tenant text not null default '',
+    primary key (person, role, tenant)
+);
+
+-- Of the secret in a person's cookie only its SHA-256 is kept.
+create table person_session (
+    digest bytea primary key,
+    person uuid not null references person (id) on delete cascade,
+    created_at timestamptz not null default clock_timestamp(),
+    seen_at timestamptz not null default clock_timestamp(),
+    expires_at timestamptz not null
+);
+create index person_session_person on person_session (person);
+
+-- Log-ins that failed of late, or are under way: so many of a name or an address, and the next one has to wait.
+create table login_failure (
+    id uuid primary key,
+    at timestamptz not null default clock_timestamp(),
+    name text not null,
+    address text not null
+);
+create index login_failure_name on login_failure (name, at);
+create index login_failure_address on login_failure (address, at);

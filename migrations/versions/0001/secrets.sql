@@ -1,0 +1,12 @@
+-- The secrets store. `sealed` is the secret, encrypted under a key of its own; `data_key` is that key, encrypted under the
+-- master key of this id, which is never here.
+create table secret (
+    tenant text not null,
+    name text not null,
+    sealed bytea not null,
+    data_key bytea not null,
+    master_key text not null,
+    set_by text not null,
+    set_at timestamptz not null default clock_timestamp(),
+    primary key (tenant, name)
+);

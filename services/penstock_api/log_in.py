@@ -1,0 +1,56 @@
+"""Logging in and out: what needs no token. What is the caller's is a cookie."""
+
+from __future__ import annotations
+
+import structlog
+from fastapi import APIRouter, Request, Response
+
+from penstock.errors import NotAuthenticated, TooManyAttempts
+from penstock.operate import people
+from penstock.store import audit
+from penstock_api import session_cookie
+from penstock_api.backend import Here
+from penstock_api.models import users as models
+from penstock_api.problems import ANSWERS, Problem
+from penstock_api.routes.router import operation_id
+
+log = structlog.get_logger()
+
+router = APIRouter(
+    tags=["users"],
+    responses={**ANSWERS, 429: {"model": Problem, "description": "Too Many Requests"}},
+    generate_unique_id_function=operation_id,
+)
+
+
+@router.post("/session")
+async def log_in(given: models.LogIn, request: Request, response: Response, here: Here) -> models.LoggedIn:
+    """Begin a session: a cookie, always a new one. The one that came with this ends."""
+    address = request.client.host if request.client else ""
+    try:
+        # Not one of the pool: those who wait for a password to be hashed would have all of them.
+        session = here.client.session
+        begun = await people.log_in(
+            session,
+            given.name,
+            given.password.get_secret_value(),
+            address=address,
+            before=session_cookie.secret_of(request),
+        )
+        await audit.note(session, f"user:{begun.name}", "users_log_in", request.url.path, None)
+    except (NotAuthenticated, TooManyAttempts) as refused:
+        log.warning("api.log_in_refused", name=given.name[:100], address=address, why=refused.message)
+        raise
+    session_cookie.put(request, response, begun.secret, begun.expires_at)
+    return models.LoggedIn(name=begun.name, expires_at=begun.expires_at)
+
+
+@router.delete("/session", status_code=204)
+async def log_out(request: Request, response: Response, here: Here) -> None:
+    """End the session of the cookie that came with this, if there is one."""
+    secret = session_cookie.secret_of(request)
+    if secret is not None:
+        async with here.pool.session() as session:
+            await people.log_out(session, secret)
+        here.forget_callers()
+    session_cookie.take_back(request, response)

@@ -1,0 +1,84 @@
+"""Commands on many things at once: which, and what became of them."""
+
+from __future__ import annotations
+
+from typing import Self
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from penstock.client.bulk import Tally
+from penstock_api.models.model import Answer, Given, Instant, Tenant, Text
+
+
+class ChosenExecutions(Given):
+    """Those that are like everything that is given."""
+
+    status: list[str] | None = Field(default=None, max_length=50)
+    action: Text | None = None
+    tenant: Tenant | None = None
+    since: Instant | None = Field(default=None, description="Made at this instant or later.")
+    until: Instant | None = Field(default=None, description="Made before this instant.")
+    event: UUID | None = Field(default=None, description="Started by this event.")
+    parent: UUID | None = Field(default=None, description="The tasks of this workflow's run.")
+    children: bool = Field(default=False, description="With the tasks of workflows.")
+
+
+class Bulk(Given):
+    """Which executions, and why."""
+
+    chosen: ChosenExecutions = Field(default_factory=ChosenExecutions)
+    all: bool = Field(default=False, description="Said where nothing else says which.")
+    dry_run: bool = Field(default=False, description="Only count.")
+    before: UUID | None = Field(default=None, description="`next` of the answer before.")
+    reason: Text | None = Field(default=None, description="Kept with each.")
+
+    @model_validator(mode="after")
+    def _says_which(self) -> Self:
+        if not self.all and self.chosen == ChosenExecutions():
+            raise ValueError("it is not said which: choose some, or say `all`")
+        return self
+
+
+class BulkRerun(Bulk):
+    from_failed: bool = Field(default=False, description="Of workflows: keep what succeeded.")
+
+
+class BulkLetters(Given):
+    """Which dead letters."""
+
+    queue: Text | None = None
+    reason: Text | None = Field(default=None, description="With this in their reason.")
+    all: bool = Field(default=False, description="Said where nothing else says which.")
+    dry_run: bool = Field(default=False, description="Only count.")
+
+    @model_validator(mode="after")
+    def _says_which(self) -> Self:
+        if not self.all and self.queue is None and self.reason is None:
+            raise ValueError("it is not said which: name a queue or a reason, or say `all`")
+        return self
+
+
+class Refused(Answer):
+    """Some that were left alone, and why."""
+
+    count: int
+    says: str
+    hint: str | None
+    example: UUID
+
+
+class BulkDone(Answer):
+    count: int = Field(description="How many it was done to; of a dry run, how many were chosen.")
+    refused: list[Refused] = Field(default_factory=list)
+    next: UUID | None = Field(
+        default=None, description="Some are left: ask again, with this as `before`. null: all is done."
+    )
+
+    @classmethod
+    def of(cls, tally: Tally, next: UUID | None = None) -> BulkDone:
+        refused = [
+            Refused(count=one.count, says=why, hint=one.error.hint, example=one.example)
+            for why, one in sorted(tally.refused.items(), key=lambda each: -each[1].count)
+        ]
+        return cls(count=tally.done, refused=refused, next=next)

@@ -1,0 +1,40 @@
+"""Secrets: whose they are, and since when. What they are can be set, and never read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query
+
+from penstock.language.outside_names import SECRET
+from penstock.operate import secrets
+from penstock.store import secrets as store
+from penstock_api.access import DEFINE, READ, Asked, Tenants, own
+from penstock_api.backend import Db
+from penstock_api.models import secrets as models
+from penstock_api.models.model import Tenant
+from penstock_api.routes.router import Router
+
+router = Router("secrets")
+
+Name = Annotated[str, Path(pattern=f"^{SECRET.pattern}$", description="As `{{ secrets.NAME }}` says it.")]
+Whose = Annotated[Tenant, Query(description="Whose it is.")]
+
+
+@router.get("/secrets", dependencies=[READ])
+async def list_secrets(session: Db, tenants: Tenants) -> list[models.Secret]:
+    """Their names. Nobody can find out what they are."""
+    return [models.Secret.model_validate(row) for row in await store.listed(session, tenants)]
+
+
+@router.put("/secrets/{name}", dependencies=[DEFINE])
+async def set_secret(name: Name, given: models.SetSecret, session: Db, caller: Asked) -> models.Secret:
+    """Set it, or set it anew. What runs already keeps what it was given."""
+    tenant, value = own(caller, given.tenant), given.value.get_secret_value()
+    return models.Secret.model_validate(await secrets.put(session, tenant, name, value, by=caller.name))
+
+
+@router.delete("/secrets/{name}", status_code=204, dependencies=[DEFINE])
+async def delete_secret(name: Name, session: Db, caller: Asked, tenant: Whose = "public") -> None:
+    """Forget it. What needs it fails from now on, and says so."""
+    await secrets.delete(session, own(caller, tenant), name)

@@ -1,0 +1,39 @@
+"""Subscriptions: programs that are called when executions move."""
+
+from __future__ import annotations
+
+from penstock.operate import subscriptions
+from penstock.store import subscriptions as store
+from penstock_api.access import DEFINE_ALL, READ_ALL, Asked
+from penstock_api.backend import Db
+from penstock_api.models import subscriptions as models
+from penstock_api.routes.router import Router
+
+router = Router("subscriptions")
+
+
+@router.get("/subscriptions", dependencies=[READ_ALL])
+async def list_subscriptions(session: Db) -> list[models.Subscription]:
+    """All of them, and how their calls go."""
+    return [models.Subscription.model_validate(row) for row in await store.listed(session)]
+
+
+@router.put("/subscriptions/{name}", dependencies=[DEFINE_ALL])
+async def put(
+    name: str, given: models.PutSubscription, session: Db, caller: Asked
+) -> models.MadeSubscription:
+    """Make one, or change and enable it."""
+    made, secret = await subscriptions.put(session, name, **given.model_dump(), by=caller.name)
+    return models.MadeSubscription(subscription=models.Subscription.model_validate(made), secret=secret)
+
+
+@router.post("/subscriptions/{name}/enable", dependencies=[DEFINE_ALL])
+async def enable(name: str, session: Db) -> models.Subscription:
+    """Call it again, from now on: what happened meanwhile is not told."""
+    return models.Subscription.model_validate(await subscriptions.enable(session, name))
+
+
+@router.delete("/subscriptions/{name}", status_code=204, dependencies=[DEFINE_ALL])
+async def remove(name: str, session: Db) -> None:
+    """With the calls that wait."""
+    await subscriptions.remove(session, name)

@@ -1,0 +1,53 @@
+"""The cookie of a person's session: no script reads it, no other site makes a browser send it with anything that changes
+something, and it goes over TLS alone, save on this machine."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from fastapi import Request, Response
+
+from penstock.errors import NotAllowed
+from penstock.settings import LOOPBACK, Settings
+from penstock_api.backend import backend_of
+from penstock_api.same_origin import SAFE, says_same_origin
+
+NAME = "penstock_session"
+SECURE = "__Host-penstock_session"
+"""Browsers take a cookie of such a name only over TLS, for this host, from this host (RFC 6265bis)."""
+
+
+def secret_of(request: Request) -> str | None:
+    """The session's secret that came with it; None where none did. Raises NotAllowed where something is to be changed, and
+    the browser does not say that a page of ours asks."""
+    secret = request.cookies.get(_name(backend_of(request).settings))
+    if secret and request.method not in SAFE and not says_same_origin(request.headers):
+        raise NotAllowed(
+            "a session changes something only where the browser says that a page of this host asks",
+            hint="Programs use a token: penstock tokens create NAME.",
+        )
+    return secret or None
+
+
+def put(request: Request, response: Response, secret: str, until: datetime) -> None:
+    settings = backend_of(request).settings
+    seconds = int((until - datetime.now(UTC)).total_seconds())
+    response.set_cookie(
+        _name(settings), secret, max_age=max(1, seconds), path="/", secure=_secure(settings), httponly=True,
+        samesite="lax",
+    )  # fmt: skip
+
+
+def take_back(request: Request, response: Response) -> None:
+    settings = backend_of(request).settings
+    response.delete_cookie(_name(settings), path="/", secure=_secure(settings), httponly=True, samesite="lax")
+
+
+def _name(settings: Settings) -> str:
+    return SECURE if _secure(settings) else NAME
+
+
+def _secure(settings: Settings) -> bool:
+    if settings.api_address is not None:
+        return settings.api_address.startswith("https://")
+    return settings.api_host not in LOOPBACK

@@ -1,0 +1,85 @@
+"""One call of a subscriber: signed, to a public address alone, without redirects, and what is made of the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from functools import cache
+
+import httpcore
+import httpx
+
+from penstock.errors import AddressRefused
+from penstock.service.http_addresses import Addresses, GuardedNetwork
+from penstock.service.standard_webhooks import signature
+from penstock.settings import Settings
+from penstock.store.subscriptions import Called, Delivery
+
+TIMEOUT = 10.0
+"""Seconds that a subscriber has to connect, and then to answer."""
+GONE = 410
+DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, *((14400.0,) * 17))
+"""Seconds until a call is tried again, by how often it was tried: three days in all."""
+SHOWN = 300
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
+def addresses(settings: Settings) -> Addresses:
+    """Those that may be called. Raises ConfigurationError."""
+    words = settings.private_subscribers.replace(",", " ").split()
+    return Addresses(words, named="PENSTOCK_PRIVATE_SUBSCRIBERS")
+
+
+def connections(settings: Settings, most: int) -> httpcore.AsyncConnectionPool:
+    """Reaches public addresses, and those that the operator allows; proxies of the environment are not used."""
+    return httpcore.AsyncConnectionPool(
+        ssl_context=_tls(), max_connections=most, network_backend=GuardedNetwork(addresses(settings))
+    )
+
+
+async def call(pool: httpcore.AsyncConnectionPool, delivery: Delivery) -> Called:
+    """Make one call. Raises nothing that it can tell of a subscriber."""
+    body, at = delivery.body.encode(), str(int(delivery.now.timestamp()))
+    id = f"msg_{delivery.id.hex}"
+    headers = {
+        "content-type": "application/json",
+        "user-agent": "penstock",
+        "webhook-id": id,
+        "webhook-timestamp": at,
+        "webhook-signature": f"v1,{signature(delivery.secret, id, at, body)}",
+    }
+    limits = dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT)
+    url = httpx.URL(delivery.url)
+    try:
+        async with (
+            asyncio.timeout(2 * TIMEOUT),
+            pool.stream(
+                "POST",
+                httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+                headers=list(headers.items()),
+                content=body,
+                extensions={"timeout": limits},
+            ) as answer,
+        ):
+            status = answer.status
+    except AddressRefused as refused:
+        return _failed(delivery, f"{refused.message}. {refused.hint}")
+    except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
+        return _failed(delivery, f"{type(error).__name__}: {error}".rstrip(": "))
+    if 200 <= status < 300:
+        return Called(delivery)
+    if status == GONE:
+        return Called(delivery, f"it answered {status}", None, gone=True)
+    return _failed(delivery, f"it answered {status}")
+
+
+def _failed(delivery: Delivery, error: str) -> Called:
+    delay = None
+    if delivery.tries <= len(DELAYS):
+        delay = DELAYS[delivery.tries - 1] * random.uniform(0.8, 1.2)
+    return Called(delivery, error[:SHOWN], delay)

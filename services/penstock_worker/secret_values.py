@@ -1,0 +1,31 @@
+"""Puts secrets in the place of their references, just before a run: nothing that is stored, sent or shown has them."""
+
+from __future__ import annotations
+
+import orjson
+
+from penstock.language import secret_references
+from penstock.language.expressions import SecretName
+from penstock.language.redaction import worth_hiding
+from penstock.operate import secrets
+from penstock.store.database import Session
+from penstock_worker.claims import OwnedAttempt
+
+
+async def reveal(session: Session, owned: OwnedAttempt) -> None:
+    """Give the attempt its secrets, and say what its log, error and result must not show. Raises NotFound,
+    ConfigurationError."""
+    tenant = owned.event.namespace.partition("::")[0]
+    values = await secrets.reveal(session, tenant, secret_references.names_in(owned.params))
+
+    def value(parts: list[str]) -> str:
+        return "".join(values[part] if isinstance(part, SecretName) else part for part in parts)
+
+    owned.params = secret_references.replaced(owned.params, value)
+    owned.of_store = worth_hiding(text for one in values.values() for text in _written(one))
+    owned.secrets = worth_hiding((*owned.secrets, *owned.of_store))
+
+
+def _written(value: str) -> tuple[str, ...]:
+    """As it is, and as it looks inside JSON."""
+    return value, orjson.dumps(value).decode()[1:-1]

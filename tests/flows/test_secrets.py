@@ -1,0 +1,168 @@
+"""Secrets of the store reach the code that needs them, on the worker, and are told to nobody else."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from penstock import Rule, Schedule, Trigger, action
+from penstock.errors import ExecutionFailed, InvalidInput
+from penstock.language.workflows import from_yaml
+from penstock.operate import secrets
+from penstock.operate.executions import described
+from tests.flows.installation import Installation
+from tests.penstock.service.keys import KEY
+
+PASSWORD = 'pass"word\\é of the shop'
+SEEN: list[dict[str, Any]] = []
+
+
+@action(pack="safe")
+async def use(password: str, note: str = "") -> dict[str, str]:
+    SEEN.append({"password": password, "note": note})
+    logging.getLogger("safe").warning("logs in with %s", password)
+    return {"said": f"with {password}", password: "as a key"}
+
+
+@action(pack="safe")
+async def break_(password: str) -> None:
+    raise RuntimeError(f"{password} does not fit")
+
+
+called = Trigger("safe.called")
+rule = Rule(
+    "safe.on_call",
+    trigger=called,
+    action=use,
+    params={
+        "password": "{{ payload.user }}:{{ secrets.password }}",
+        "note": "{{ payload.note }}",
+    },
+)
+nightly = Schedule(
+    "safe.nightly", action=use, every=1, params={"password": "{{ secrets.password }}", "note": "nightly"}
+)
+flow = from_yaml("""
+workflow: safe.flow
+parameters: {password: {type: string}, note: {type: string}}
+tasks:
+  own: {action: safe.use, input: {password: "{{ secrets.password }}", note: own}}
+  passed: {action: safe.use, input: {password: "{{ parameters.password }}", note: "{{ parameters.note }}"}, needs: [own]}
+output: {password: "{{ parameters.password }}", own: "{{ tasks.own.result.said }}"}
+""")
+ALL = (use, break_, called, rule, flow)
+
+
+@pytest.fixture
+async def house(database: str) -> AsyncIterator[Installation]:
+    SEEN.clear()
+    async with Installation(database, None, secrets_key=KEY) as house:
+        await house.start(*ALL)
+        await secrets.put(house.session, "public", "password", PASSWORD, by="ada")
+        yield house
+
+
+async def told(house: Installation) -> str:
+    """All that the database knows, and what people are shown."""
+    tables = (
+        "execution",
+        "payload",
+        "result",
+        "attempt",
+        "log_line",
+        "history",
+        "enforcement",
+        "workflow_variable",
+    )
+    rows: list[Any] = []
+    for table in tables:
+        rows += await house.rows(f"select row_to_json(t)::text from {table} t")
+    ids = await house.rows("select id from execution")
+    shown = [await described(house.session, row[0]) for row in ids]
+    assert "$secrets" not in str(shown)
+    return "\n".join(str(row[0]) for row in rows) + str(shown)
+
+
+def is_in(text: str) -> bool:
+    return any(one in text for one in (PASSWORD, PASSWORD.replace("\\", "\\\\"), "of the shop"))
+
+
+async def test_an_event_cannot_name_a_secret_and_its_rule_can(house: Installation) -> None:
+    payload = {"user": "{{ secrets.password }}", "note": "{{ secrets.password }}"}
+    await house.client.publish("safe.called", payload)
+    await house.until("select 1 from execution where finished_at is not null")
+    [seen] = SEEN
+    assert seen == {"password": "{{ secrets.password }}:" + PASSWORD, "note": "{{ secrets.password }}"}
+    assert not is_in(await told(house))
+
+
+async def test_a_workflow_gives_its_own_and_passes_on_what_it_was_given(house: Installation) -> None:
+    note = "{{ secrets.password }}"
+    id = await house.client.start("safe.flow", {"note": note}, secrets={"password": "password"})
+    result = await house.client.result(id, timeout=20)
+    assert result == {"password": "{{ secrets.password }}", "own": "with ***"}
+    assert [{"password": PASSWORD, "note": "own"}, {"password": PASSWORD, "note": note}] == SEEN
+    again = await house.client.rerun(id, by="ada")
+    await house.client.result(again, timeout=20)
+    assert SEEN[2:] == SEEN[:2]
+    assert not is_in(await told(house))
+
+
+async def test_it_stands_where_it_was_written_however_deep(house: Installation) -> None:
+    deep = from_yaml("""
+workflow: safe.deep
+tasks:
+  only: {action: safe.keep, input: {deep: {list: [a, "{{ secrets.password }}"]}}}
+""")
+
+    @action(pack="safe")
+    async def keep(deep: dict[str, Any]) -> None:
+        SEEN.append(deep)
+
+    await house.apply(keep, deep)
+    await house.worker(keep)
+    await house.client.result(await house.client.start("safe.deep"), timeout=20)
+    assert SEEN == [{"list": ["a", PASSWORD]}]
+
+
+async def test_a_schedule_gives_one(house: Installation) -> None:
+    await house.apply(nightly)
+    await house.until("select 1 from execution where finished_at is not null")
+    assert SEEN[0] == {"password": PASSWORD, "note": "nightly"}
+
+
+async def test_a_failure_shows_none(house: Installation) -> None:
+    id = await house.client.start("safe.break_", {}, secrets={"password": "password"})
+    with pytest.raises(ExecutionFailed, match=r"\*\*\* does not fit"):
+        await house.client.result(id, timeout=20)
+    assert not is_in(await told(house))
+
+
+@pytest.mark.parametrize("tenant", ["public", "acme"])
+async def test_what_is_not_there_is_said_and_others_tenants_have_theirs(
+    house: Installation, tenant: str
+) -> None:
+    name = "password" if tenant == "acme" else "absent"
+    id = await house.client.start("safe.use", {}, secrets={"password": name}, tenant=tenant)
+    with pytest.raises(ExecutionFailed, match=f"tenant {tenant} has no secret {name}"):
+        await house.client.result(id, timeout=20)
+    assert SEEN == []
+
+
+async def test_nobody_gives_references_by_another_way(house: Installation) -> None:
+    forged = {"password": "x", "$secrets": [[["password"], [{"secret": "password"}]]]}
+    with pytest.raises(InvalidInput):
+        await house.client.start("safe.use", forged)
+    with pytest.raises(InvalidInput, match="as a secret, too"):
+        await house.client.start("safe.use", {"password": "x"}, secrets={"password": "password"})
+
+
+async def test_a_worker_without_the_key_says_so(database: str) -> None:
+    async with Installation(database, None) as house:
+        await house.start(use)
+        id = await house.client.start("safe.use", {}, secrets={"password": "password"})
+        with pytest.raises(ExecutionFailed, match="no master key"):
+            await house.client.result(id, timeout=20)

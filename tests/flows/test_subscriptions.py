@@ -1,0 +1,215 @@
+"""Programs that subscribed are called once an execution has moved: signed, at least once, and only where they may be."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from penstock.language.workflows import from_yaml
+from penstock.operate import subscriptions
+from penstock.operate.doctor import installation
+from penstock.operate.doctor.finding import Finding
+from penstock.store import subscriptions as store
+from penstock.store.subscriptions import Subscription
+from penstock_executor import subscriber_calls
+from penstock_executor.loops import call_subscribers
+from tests.flows import shop
+from tests.flows.installation import Installation
+from tests.penstock_worker.executors.web import Answer, Web, serving
+
+SECRET = "whsec_" + base64.b64encode(b"a secret of twenty-four b").decode()
+WAITS = "select 1 from delivery where tries > 0"
+flow = from_yaml("""
+workflow: shop.flow
+tasks:
+  one: {action: shop.count, input: {words: "a b"}}
+  two: {action: shop.count, input: {words: "a"}, needs: [one]}
+""")
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks and tries that follow one another soon."""
+    monkeypatch.setattr(call_subscribers, "RECHECK", 0.1)
+    monkeypatch.setattr(call_subscribers, "PAUSE", 0.05)
+    monkeypatch.setattr(subscriber_calls, "DELAYS", (0.05, 0.05, 0.05))
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[Web]:
+    async with serving() as web:
+        yield web
+
+
+@pytest.fixture
+async def house(database: str) -> AsyncIterator[Installation]:
+    async with Installation(database, None, private_subscribers="127.0.0.1") as house:
+        await house.start(*shop.ALL, flow)
+        yield house
+
+
+async def put(house: Installation, url: str, name: str = "theirs", **more: Any) -> Subscription:
+    made, _ = await subscriptions.put(house.session, name, url=url, secret=SECRET, by="ada", **more)
+    return made
+
+
+async def listed(house: Installation) -> Subscription:
+    [found] = await store.listed(house.session)
+    return found
+
+
+async def arrived(house: Installation, web: Web, count: int = 1) -> list[Any]:
+    await house.until(
+        "select 1 where not exists (select from delivery) and not exists (select from subscribed_move) "
+        "and not exists (select from execution where finished_at is null)"
+    )
+    assert len(web.requests) == count, [request.json for request in web.requests]
+    return web.requests
+
+
+async def test_a_call_is_signed_and_says_what_moved(house: Installation, web: Web) -> None:
+    web.answer("/hook", Answer(204))
+    await put(house, web.url("/hook?of=us"))
+    web.routes["/hook?of=us"] = web.routes["/hook"]
+    id = await house.client.start("shop.count", {"words": "a b"})
+    [request] = await arrived(house, web)
+    headers = request.headers
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + request.body
+    wanted = hmac.new(base64.b64decode(SECRET[6:]), signed, hashlib.sha256).digest()
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(wanted).decode()
+    said = request.json
+    assert said["type"] == "execution.completed"
+    assert said["data"] == {
+        "id": str(id),
+        "status": "completed",
+        "action": "shop.count",
+        "namespace": "public::shop::count",
+        "attempt": 1,
+        "parent": None,
+        "reason": None,
+    }
+    assert (await listed(house)).delivered_at is not None
+
+
+async def test_it_is_tried_until_it_is_answered_and_has_one_id(house: Installation, web: Web) -> None:
+    web.answer(
+        "/hook", Answer(500), Answer(hang_up=True), Answer(302, headers={"location": "/other"}), Answer(200)
+    )
+    await put(house, web.url("/hook"))
+    await house.client.start("shop.count", {"words": "a"})
+    requests = await arrived(house, web, 4)
+    assert len({request.headers["webhook-id"] for request in requests}) == 1
+    assert len({request.body for request in requests}) == 1
+    assert {request.path for request in requests} == {"/hook"}
+    found = await listed(house)
+    assert (found.failing_since, found.dropped, found.waiting) == (None, 0, 0)
+
+
+async def test_what_is_never_answered_is_given_up_and_said(house: Installation, web: Web) -> None:
+    web.answer("/hook", Answer(503))
+    await put(house, web.url("/hook"))
+    await house.client.start("shop.count", {"words": "a"})
+    await arrived(house, web, 4)
+    assert ((await listed(house)).dropped, (await doctored(house)).state) == (1, "warning")
+    await house.rows("update subscription set failing_since = now() - interval '4 days'")
+    await house.client.start("shop.count", {"words": "a"})
+    await house.until("select 1 from subscription where disabled_at is not null")
+    told = await doctored(house)
+    assert "theirs is disabled: no call has reached it for too long: it answered 503" in told.says
+    assert await house.rows("select 1 from cluster where subscribed <> '{}'") == []
+    web.answer("/hook", Answer(200))
+    web.requests.clear()
+    await subscriptions.enable(house.session, "theirs")
+    await house.client.start("shop.count", {"words": "a"})
+    await arrived(house, web)
+
+
+async def doctored(house: Installation) -> Finding:
+    return await installation._subscriptions(house.session)
+
+
+async def test_who_says_that_it_is_gone_is_called_no_more(house: Installation, web: Web) -> None:
+    web.answer("/hook", Answer(410))
+    await put(house, web.url("/hook"))
+    await house.client.start("shop.count", {"words": "a"})
+    [row] = await house.until("select disabled_because from subscription where disabled_at is not null")
+    assert "gone" in row[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "calls"),
+    [
+        ({}, {"shop::flow", "shop::count"}),
+        ({"tasks": True}, {"shop::flow", "shop::flow::one", "shop::flow::two", "shop::count"}),
+        ({"workflow": "shop.flow", "tasks": True}, {"shop::flow", "shop::flow::one", "shop::flow::two"}),
+        ({"action": "shop.c*"}, {"shop::count"}),
+        ({"action": "shop_count"}, set()),
+        ({"tenant": "acme"}, set()),
+        ({"statuses": ["failed"]}, set()),
+    ],
+)
+async def test_only_what_was_subscribed_to_is_told(
+    house: Installation, web: Web, given: dict[str, Any], calls: set[str]
+) -> None:
+    web.answer("/hook", Answer(200))
+    await put(house, web.url("/hook"), **given)
+    await house.client.start("shop.flow")
+    await house.client.start("shop.count", {"words": "a"})
+    await house.until("select 1 where (select count(*) from execution where finished_at is not null) = 4")
+    requests = await arrived(house, web, len(calls))
+    assert {request.json["data"]["namespace"] for request in requests} == {
+        f"public::{name}" for name in calls
+    }
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0.0.0.0"]
+)
+async def test_no_address_inside_is_called(database: str, web: Web, host: str) -> None:
+    async with Installation(database, None) as house:
+        await house.start(*shop.ALL)
+        await put(house, web.url("/hook", host))
+        await house.client.start("shop.count", {"words": "a"})
+        await house.until(
+            "select 1 from subscription where error like '%not a public address%' or error like '%resolve%'"
+        )
+        assert web.requests == []
+
+
+async def test_a_call_whose_maker_died_is_made_by_another(house: Installation, web: Web) -> None:
+    web.answer("/hook", Answer(200))
+    await put(house, web.url("/hook"), statuses=["queued"])
+    await house.rows(
+        "insert into delivery (id, subscription, body, tries, due_at) values "
+        "(gen_random_uuid(), 'theirs', '{}', 1, now() - interval '1 second')"
+    )
+    await arrived(house, web)
+
+
+async def test_one_that_does_not_answer_keeps_no_other_waiting_and_is_bounded(
+    house: Installation, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_subscribers, "WAITING", 3)
+    monkeypatch.setattr(subscriber_calls, "DELAYS", (300.0,))
+    web.answer("/dead", Answer(500))
+    web.answer("/well", Answer(200))
+    await put(house, web.url("/dead"), "dead")
+    await put(house, web.url("/well"), "well")
+    await house.client.start("shop.count", {"words": "a"})
+    await house.until("select 1 from subscription where failing_since is not null")
+    for _ in range(4):
+        await house.client.start("shop.count", {"words": "a"})
+        await house.until(
+            "select 1 where not exists (select from subscribed_move) and not exists (select from delivery "
+            "where subscription = 'well') and not exists (select from execution where finished_at is null)"
+        )
+    [dead, well] = await store.listed(house.session)
+    assert (dead.waiting, dead.dropped, well.waiting, well.dropped) == (3, 2, 0, 0)
+    assert len([request for request in web.requests if request.path == "/well"]) == 5
+    await subscriptions.remove(house.session, "dead")
+    assert await house.rows("select 1 from delivery") == []

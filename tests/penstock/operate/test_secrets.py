@@ -1,0 +1,122 @@
+"""The secrets store: sealed under keys of their own, which are under a master key."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from penstock.errors import ConfigurationError, InvalidInput, NotFound
+from penstock.operate import secrets
+from penstock.service.master_keys import LocalKeys, master_keys
+from penstock.settings import Settings
+from penstock.store.database import Database, Session
+from tests.penstock.service.keys import KEY, OTHER
+
+VALUE = "a secret of the shop: é"
+
+
+def session_with(database: str, **given: str) -> Database:
+    return Database(Settings(database_url=SecretStr(database), **given), role="test")  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def session(database: str) -> AsyncIterator[Session]:
+    made = session_with(database, secrets_key=KEY)
+    yield made.session()
+    await made.close()
+
+
+class Service:
+    """A key service that anybody could write."""
+
+    def wrap(self, data_key: bytes, context: bytes) -> tuple[str, bytes]:
+        return "remote-1", data_key[::-1] + context
+
+    def unwrap(self, key_id: str, wrapped: bytes, context: bytes) -> bytes:
+        if not wrapped.endswith(context):
+            raise PermissionError("another secret's key")
+        return wrapped.removesuffix(context)[::-1]
+
+
+async def test_it_is_read_again_and_nothing_in_the_database_has_it(session: Session) -> None:
+    for _ in range(2):
+        await secrets.put(session, "public", "pin", VALUE, by="ada")
+    assert await secrets.reveal(session, "public", ["pin"]) == {"pin": VALUE}
+    [row] = await session.fetch("select sealed || data_key as kept from secret")
+    assert b"secret of the shop" not in row["kept"]
+    await secrets.delete(session, "public", "pin")
+    with pytest.raises(NotFound):
+        await secrets.reveal(session, "public", ["pin"])
+    with pytest.raises(NotFound):
+        await secrets.delete(session, "public", "pin")
+
+
+@pytest.mark.parametrize("column", ["sealed", "data_key"])
+async def test_one_that_was_put_in_anothers_place_is_refused(session: Session, column: str) -> None:
+    await secrets.put(session, "acme", "pin", VALUE, by="ada")
+    await secrets.put(session, "public", "pin", "something else", by="eve")
+    await session.fetch(
+        f"update secret set {column} = (select {column} from secret where tenant = 'acme') where tenant = 'public'"
+    )
+    with pytest.raises(ConfigurationError, match="not what was stored"):
+        await secrets.reveal(session, "public", ["pin"])
+
+
+async def test_rotation_leaves_the_old_key_without_use(database: str, session: Session) -> None:
+    for n in range(3):
+        await secrets.put(session, "public", f"s{n}", f"{VALUE} {n}", by="ada")
+    both, newest = (session_with(database, secrets_key=keys) for keys in (f"{OTHER},{KEY}", OTHER))
+    with pytest.raises(ConfigurationError, match="does not have"):
+        await secrets.reveal(newest.session(), "public", ["s1"])
+    assert [await secrets.rotate(both.session()) for _ in range(2)] == [3, 0]
+    assert await secrets.reveal(newest.session(), "public", ["s1"]) == {"s1": f"{VALUE} 1"}
+    await both.close()
+    await newest.close()
+
+
+async def test_a_key_service_may_hold_the_master_key(database: str) -> None:
+    made = session_with(database, secrets_kms=f"{__name__}:Service")
+    await secrets.put(made.session(), "public", "pin", VALUE, by="ada")
+    await secrets.put(made.session(), "public", "other", VALUE, by="ada")
+    assert await secrets.reveal(made.session(), "public", ["pin"]) == {"pin": VALUE}
+    await made.session().fetch(
+        "update secret set data_key = (select data_key from secret where name = 'other')"
+    )
+    with pytest.raises(ConfigurationError, match="another secret's key"):
+        await secrets.reveal(made.session(), "public", ["pin"])
+    await made.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "no master key"),
+        ({"secrets_key": "c2hvcnQ="}, "not 32 bytes"),
+        ({"secrets_key": "!"}, "not 32 bytes"),
+        ({"secrets_key_file": "absent"}, "cannot be read"),
+        ({"secrets_kms": "nowhere.at:all"}, "cannot be used"),
+        ({"secrets_kms": "builtins:object"}, "no `wrap`"),
+        ({"secrets_key": KEY, "secrets_kms": "a:b"}, "more ways than one"),
+    ],
+)
+def test_what_is_no_master_key_is_said(given: dict[str, str], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        master_keys(Settings(**given))  # type: ignore[arg-type]
+
+
+def test_a_file_may_hold_the_keys(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"{OTHER}\n{KEY}\n")
+    keys = master_keys(Settings(secrets_key_file=file))
+    assert isinstance(keys, LocalKeys)
+    old = master_keys(Settings(secrets_key=SecretStr(KEY)))
+    assert keys.unwrap(*old.wrap(b"x" * 32, b"c"), b"c") == b"x" * 32
+
+
+@pytest.mark.parametrize(("name", "value"), [("a b", VALUE), ("pin", "abc"), ("pin", "\0" * 9), ("", VALUE)])
+async def test_what_cannot_be_a_secret_is_refused(session: Session, name: str, value: str) -> None:
+    with pytest.raises(InvalidInput):
+        await secrets.put(session, "public", name, value, by="ada")

@@ -1,0 +1,85 @@
+"""Many at once over HTTP: chosen by a filter, counted first, in parts, and only one's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+
+from penstock_api.routes import bulk
+from tests.penstock_api.conftest import Api
+
+V1 = "/api/v1"
+MINE = "bulk"
+
+
+async def done(caller: AsyncClient, path: str, **body: Any) -> dict[str, Any]:
+    answer = await caller.post(f"{V1}{path}", json=body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_many_are_cancelled_in_parts_and_run_once_more(
+    api: Api, call: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "CANCELLED", 2)
+    monkeypatch.setattr("penstock.client.executions.CANCELLED_AT_ONCE", 2)
+    monkeypatch.setattr(bulk, "RERUN", 2)
+    monkeypatch.setattr("penstock.client.executions.RERUN_AT_ONCE", 2)
+    start = api.house.client.start
+    for n in range(5):
+        await start("shop.charge", {"order": n}, delay=3600, tenant=MINE)
+    foreign = await start("shop.charge", {"order": 9}, delay=3600)
+    await api.token(MINE, "operator", tenants=(MINE,))
+    chosen = {"action": "shop.charge", "status": ["requested"]}
+    async with api.caller(MINE) as mine:
+        counted = await done(mine, "/bulk/executions/cancel", chosen=chosen, dry_run=True)
+        assert (counted["count"], counted["next"]) == (5, None)
+        counts, before = [], None
+        while True:
+            part = await done(mine, "/bulk/executions/cancel", chosen=chosen, before=before, reason="a flood")
+            counts.append(part["count"])
+            if (before := part["next"]) is None:
+                break
+        assert counts == [2, 2, 1]
+        where = {"chosen": {"status": ["cancelled"]}, "reason": "the flood is over"}
+        assert (await done(mine, "/bulk/executions/rerun", **where, dry_run=True))["count"] == 2
+        first = await done(mine, "/bulk/executions/rerun", **where)
+        rest = await done(mine, "/bulk/executions/rerun", **where, before=first["next"])
+        last = await done(mine, "/bulk/executions/rerun", **where, before=rest["next"])
+        assert [one["count"] for one in (first, rest, last)] == [2, 2, 1]
+        assert (await done(mine, "/bulk/executions/rerun", **where))["count"] == 0
+        other = await mine.post(f"{V1}/bulk/executions/cancel", json={"chosen": {"tenant": "public"}})
+        assert other.status_code == 403
+    [row] = await api.house.rows("select status from execution where id = $1", foreign)
+    assert row["status"] == "requested"
+    reasons = await api.house.rows("select distinct reason from history where reason like 'a flood%'")
+    assert [row["reason"] for row in reasons] == ["a flood (token:bulk)"]
+    await api.house.client.cancel(foreign)
+
+
+async def test_it_has_to_be_said_which(call: AsyncClient) -> None:
+    for path in (
+        "bulk/executions/cancel",
+        "bulk/executions/rerun",
+        "bulk/dead-letters/drop",
+        "bulk/dead-letters/replay",
+    ):
+        refused = await call.post(f"{V1}/{path}", json={})
+        assert (refused.status_code, "not said which" in refused.text) == (422, True), path
+    unknown = await call.post(f"{V1}/bulk/executions/cancel", json={"chosen": {"status": ["gone"]}})
+    assert (unknown.status_code, "there is no status" in unknown.text) == (422, True)
+
+
+async def test_dead_letters_are_dropped_by_their_reason(api: Api, call: AsyncClient) -> None:
+    insert = """insert into dead_letter (id, queue, reason, body, headers, fingerprint)
+        select gen_random_uuid(), 'event.received', $1, '{}', '{}', gen_random_uuid()::text from generate_series(1, 3)"""
+    for reason in ("bulk: one", "bulk: two"):
+        await api.house.rows(insert, reason)
+    assert (await done(call, "/bulk/dead-letters/drop", reason="bulk: one", dry_run=True))["count"] == 3
+    assert (await done(call, "/bulk/dead-letters/drop", reason="bulk: one"))["count"] == 3
+    replayed = await done(call, "/bulk/dead-letters/replay", reason="bulk: two")
+    assert (replayed["count"], sum(one["count"] for one in replayed["refused"])) == (0, 3)
+    assert (await done(call, "/bulk/dead-letters/drop", reason="bulk: two"))["count"] == 3

@@ -1,0 +1,80 @@
+"""A submit that is plainly right takes the quick way, any other FastAPI's: both answer alike."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from penstock_api import quick_submit
+from tests.penstock_api.conftest import Api
+from tests.penstock_api.test_access import routes
+
+V1 = "/api/v1"
+START: dict[str, Any] = {"action": "shop.count", "parameters": {"words": "x"}}
+EVENT: dict[str, Any] = {"trigger": "shop.order_placed", "payload": {"id": 1}}
+
+
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each request so far, whether it took the quick way."""
+    taken: list[bool] = []
+    real = quick_submit.answer
+
+    async def noted(*given: Any) -> Any:
+        said = await real(*given)
+        taken.append(said is not None)
+        return said
+
+    monkeypatch.setattr(quick_submit, "answer", noted)
+    return taken
+
+
+@pytest.mark.parametrize(("path", "body"), [("executions", START), ("events", EVENT)])
+async def test_both_ways_answer_alike(
+    call: httpx.AsyncClient, ways: list[bool], path: str, body: dict[str, Any]
+) -> None:
+    key = {"Idempotency-Key": f"both-{path}"}
+    quick = await call.post(f"{V1}/{path}", json=body, headers=key)
+    slow = await call.post(
+        f"{V1}/{path}",
+        content=json.dumps(body),
+        headers={**key, "content-type": "application/json; charset=utf-8"},
+    )
+    assert ways == [True, False]
+    assert (quick.status_code, quick.json(), quick.headers["location"]) == (
+        slow.status_code,
+        slow.json(),
+        slow.headers["location"],
+    )
+    assert quick.headers["content-type"] == slow.headers["content-type"] == "application/json"
+    assert quick.headers["content-security-policy"] == slow.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"null", b'{"action": 1}', b'{"action": "shop.count", "x": 1}', b'"\\ud800"', b"\xff"],
+)  # fmt: skip
+async def test_what_is_not_plainly_right_is_explained(
+    call: httpx.AsyncClient, ways: list[bool], content: bytes
+) -> None:
+    said = await call.post(f"{V1}/executions", content=content, headers={"content-type": "application/json"})
+    assert ways == [False]
+    assert said.status_code in (400, 422)
+    assert said.headers["content-type"] == "application/problem+json"
+
+
+async def test_what_is_too_large_or_too_long_is_refused(call: httpx.AsyncClient, ways: list[bool]) -> None:
+    large = {**START, "parameters": {"words": "x" * 400_000}}
+    assert (await call.post(f"{V1}/executions", json=large)).status_code == 413
+    long = await call.post(f"{V1}/executions", json=START, headers={"Idempotency-Key": "k" * 1001})
+    assert (long.status_code, ways[-1:]) == (422, [False])
+
+
+def test_every_submit_has_the_quick_way(api: Api) -> None:
+    paths = {f"{V1}/executions", f"{V1}/events"}
+    found = {path: route for method, path, route in routes(api.app) if method == "POST" and path in paths}
+    assert set(found) == paths
+    assert all(hasattr(route.endpoint, "given") for route in found.values())
