@@ -28,6 +28,8 @@ otherwise. The verdict says how many of the tests that call the function that we
 PATIENCE = 60.0
 RACES = ("tests/interleavings/", "race")
 """Which tests can see what a lock is for; they come first there."""
+INSTALLATIONS = ("tests/flows/", "tests/security/", "tests/penstock/cli/")
+"""Tests of these wait for long for what a mutant does not do: they come last."""
 
 
 @dataclass
@@ -51,12 +53,19 @@ class Killers:
         words = [word[:5] for word in mutant.function.split("_") if word != "executions"]
         of_file: Counter[str] = Counter()
 
-        def place(one: Measured) -> tuple[bool, bool, int, int]:
+        def place(one: Measured) -> tuple[bool, bool, bool, int, int]:
             file = one.test.partition("::")[0]
             of_file[file] += 1
             named = sum(word in one.test for word in words)
             race = races and any(word in one.test for word in RACES)
-            return (one.test != before, not race, -self.found[one.test], of_file[file] - 2 * named)
+            whole = one.test.startswith(INSTALLATIONS)
+            return (
+                one.test != before,
+                not race,
+                whole,
+                -self.found[one.test],
+                of_file[file] - 2 * named,
+            )
 
         chosen: list[Measured] = []
         left = self.seconds
@@ -101,7 +110,7 @@ def fork(mutant: Mutant, source: str, tests: Sequence[Measured], home: Migrated)
         return Fork(mutant, pid, reading, until, len(tests))
     try:
         os.setsid()
-        verdict = trial.tried(home, mutant.function, mutant.applied(source), [one.test for one in tests])
+        verdict = trial.tried(home, mutant.function, mutant.applied(source), tests)
         os.write(writing, pickle.dumps(verdict))
     except BaseException as error:
         print(f"{mutant.name}: {error}", file=sys.stderr, flush=True)

@@ -13,8 +13,9 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import DefinitionError, ExpressionError, InvalidInput
+from penstock.language.moves.fires import CREATED, FAILED, SKIPPED
 from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule
-from penstock.language.schedules.fire_statuses import BACKFILL, CREATED, DUE, FAILED, MISSED, SKIPPED
+from penstock.language.schedules.fire_kinds import BACKFILL, DUE, MISSED
 from penstock.language.schemas import Schema
 from penstock.store import catalog
 from penstock.store.database import Transaction
