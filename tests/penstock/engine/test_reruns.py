@@ -79,7 +79,9 @@ def test_what_was_skipped_by_its_rule_is_decided_anew_and_what_comes_after_it_is
 
 
 def test_a_result_that_was_given_is_kept_with_the_task() -> None:
-    world = run("a: {action: noop, input: {n: 7}}\nb: {action: t.b, needs: a, input: {n: '{{ tasks.a.result.n }}'}}")
+    world = run(
+        "a: {action: noop, input: {n: 7}}\nb: {action: t.b, needs: a, input: {n: '{{ tasks.a.result.n }}'}}"
+    )
     world.finish(("b", "failed", None))
     kept = from_failed(world.plan, world.tasks, {})
     assert kept[0].given

@@ -54,6 +54,9 @@ def matches(pattern: str, namespace: str) -> bool:
         ("a*b*c", "acb", False),
         ("ab*ba", "aba", False),
         ("ab*ba", "abba", True),
+        ("a*b*b", "ab", False),
+        ("*a*a*", "xxxa", False),
+        ("*a*a*", "xxaa", True),
         ("*", "public::anything::at::all", True),
         ("**", "public::anything::at::all", True),
         ("a::**::b", "a::b", True),
@@ -89,6 +92,40 @@ def test_first_match_wins_and_the_default_takes_the_rest() -> None:
 
 def test_no_rules_means_the_default() -> None:
     assert Router([], "default").route("public::shop::ship") == "default"
+
+
+def test_a_pattern_that_does_not_match_is_named_as_it_was_written() -> None:
+    router = Router([RoutingRule("a*b::c", "r"), RoutingRule("**::x*::**", "r")], "default")
+    [first, second] = router.explain("z::c").passed_over
+    assert first.reason == "'a*b' does not match segment 1, 'z'"
+    assert "'x*' is nowhere" in second.reason
+
+
+def test_a_pattern_may_be_as_long_as_the_bound() -> None:
+    assert matches("a" * 512, "a" * 512)
+    with pytest.raises(DefinitionError, match="longer than 512"):
+        RoutingRule("a" * 513, "r")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "character"), [("ab::cd::", 9), ("::a", 1), ("ab::c:d", 6), ("ab::cd::e**", 10)]
+)
+def test_the_error_of_a_pattern_says_at_which_character(pattern: str, character: int) -> None:
+    with pytest.raises(DefinitionError, match=f"wrong at character {character}:"):
+        RoutingRule(pattern, "r")
+
+
+@pytest.mark.parametrize(
+    ("route", "hint"),
+    [
+        ("gppu", "Did you mean 'gpu'? PENSTOCK_KNOWN_ROUTES names default, gpu."),
+        ("elsewhere", "PENSTOCK_KNOWN_ROUTES names default, gpu."),
+    ],
+)
+def test_a_route_that_is_not_known_is_refused_and_the_nearest_is_named(route: str, hint: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        refuse_unknown([(route, "t.a")], ["gpu", "default"])
+    assert refused.value.hint == hint
 
 
 # --- against a naive oracle
