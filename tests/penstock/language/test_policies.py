@@ -146,4 +146,4 @@ def test_options_do_not_change_once_made() -> None:
 
 @pytest.mark.parametrize("given", ["TimeoutError", ["TimeoutError"], TimeoutError])
 def test_one_type_of_errors_need_not_be_a_list(given: object) -> None:
-    assert RetryPolicy(retry_on=given).retry_on == ("TimeoutError",)  # type: ignore[arg-type]
+    assert RetryPolicy(retry_on=given).retry_on == ("TimeoutError",)
