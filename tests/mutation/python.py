@@ -27,12 +27,15 @@ STATES = {0: SURVIVED, 33: SURVIVED, None: ""}
 
 def run(only: Sequence[str]) -> list[str]:
     """Judge the mutants of these modules (`engine`, `engine.joins`), or of all that `mutmut.toml` names, or again those that
-    lived (`survivors`); and write the verdicts. Returns the parts of which there are verdicts now."""
-    names = survivors() if only == ("survivors",) else [f"penstock.{name}*" for name in only]
+    lived (`survivors`); `lanes=1`: so many at a time; and write the verdicts. Returns the parts of which there are verdicts
+    now."""
+    lanes = next((one.partition("=")[2] for one in only if one.startswith("lanes=")), LANES)
+    named = [one for one in only if "=" not in one]
+    names = survivors() if named == ["survivors"] else [f"penstock.{name}*" for name in named]
     stage()
     with migrated():
         subprocess.run(
-            [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", LANES, *names],
+            [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", lanes, *names],
             cwd=COPY,
             env={**os.environ, "PYTHONPATH": str(COPY / "services")},
             check=False,
