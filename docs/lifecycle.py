@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 
 from penstock.language import moves
+from penstock.language.moves import enforcements, executions, fires, inquiries, processes, workflows
 
 PAGE = Path(__file__).with_suffix(".md")
 
 HEAD = """\
 # The life of an execution
 
-This page is written by `docs/lifecycle.py` from `common/penstock/language/moves.py`. The database holds the same moves in the
+This page is written by `docs/lifecycle.py` from `common/penstock/language/moves/`. The database holds the same moves in the
 table `legal_move` and refuses any other: an `UPDATE` that makes one fails with the error code `PN001`, whoever sends it.
-Each move is written to the history with its instant, the attempt, who made it and why: `penstock history ID`.
+Each move of an execution is written to the history with its instant, the attempt, who made it and why: `penstock history ID`.
+What else has a status [moves as strictly](#what-else-moves), and has no history.
 """
 
 DRAWN = "Not drawn: every open status may also end in one of the other final ones, as the table says."
@@ -29,22 +33,25 @@ An attempt is counted when a worker claims it, so a crash uses one up. `max_atte
 `max_recoveries` bounds losses (3, unless the action says otherwise).
 
 [Contributing](../CONTRIBUTING.md#adding) says how a move or a status is added.
+
+# What else moves
 """
 
-MEANING = {
-    moves.COMPLETED: "Its result is stored.",
-    moves.FAILED: "Its last attempt raised an error, or it could not be started.",
-    moves.TIMEOUT: "An attempt, or all of it, took longer than it may; or it did not start in time.",
-    moves.CANCELLED: "Somebody asked, or a limit refused it.",
-    moves.SKIPPED: "A task of a workflow that had no reason to run, or that an operator skipped.",
+OTHERS: Mapping[str, tuple[str, ModuleType]] = {
+    "enforcement": ("An enforcement: a rule matched an event", enforcements),
+    "fire": ("A fire of a schedule", fires),
+    "inquiry": ("An inquiry", inquiries),
+    "process": ("A worker or an executor", processes),
+    "workflow": ("The run of a workflow", workflows),
 }
+"""By subject: the title of its part, and the module that says what its statuses mean."""
 
 
-def documented() -> dict[str, str]:
-    """Each status and what is said below it in penstock.language.moves, or here."""
-    found = dict(MEANING)
-    assert moves.__file__ is not None
-    body = ast.parse(Path(moves.__file__).read_text()).body
+def documented(module: ModuleType) -> dict[str, str]:
+    """Each status and what is said below it in this module."""
+    found = {}
+    assert module.__file__ is not None
+    body = ast.parse(Path(module.__file__).read_text()).body
     for statement, after in itertools.pairwise(body):
         if (
             isinstance(statement, ast.Assign)
@@ -57,32 +64,47 @@ def documented() -> dict[str, str]:
 
 
 def page() -> str:
-    """The whole page. Raises KeyError for a status that nobody has described."""
-    meaning = documented()
-    lines = [HEAD, "```mermaid", "stateDiagram-v2", "    [*] --> requested"]
+    """The whole page. Raises KeyError for a status that nobody has described, and for a subject that has no part."""
     drawn = {*moves.MOVES, moves.COMPLETED}
-    lines += [
-        f"    {old} --> {new}" for old in moves.MOVES for new in ordered(moves.MOVES[old]) if new in drawn
-    ]
-    lines += [
-        "    completed --> [*]",
-        "```",
-        "",
-        DRAWN,
-        "",
-        "| status | means | may become |",
-        "|---|---|---|",
-    ]
-    for status in moves.STATUSES:
-        becomes = (
-            ", ".join(f"`{new}`" for new in ordered(moves.MOVES.get(status, ()))) or "nothing: it is final"
-        )
-        lines.append(f"| `{status}` | {meaning[status]} | {becomes} |")
-    return "\n".join([*lines, "", FOOT])
+    arrows = [(old, new) for old, new in arrows_of("execution") if new in drawn]
+    lines = [HEAD, *diagram([moves.REQUESTED], arrows, [moves.COMPLETED]), "", DRAWN, ""]
+    lines += [*table("execution", executions), "", FOOT]
+    for subject in moves.SUBJECTS:
+        if subject != "execution":
+            lines += part(subject)
+    return "\n".join(lines)
 
 
-def ordered(statuses: frozenset[str] | tuple[str, ...]) -> list[str]:
-    return [status for status in moves.STATUSES if status in statuses]
+def part(subject: str) -> Iterator[str]:
+    title, module = OTHERS[subject]
+    arrows = list(arrows_of(subject))
+    yield from (f"## {title}", "")
+    yield from diagram([], arrows, [])
+    yield ""
+    yield from table(subject, module)
+    yield ""
+
+
+def diagram(first: list[str], arrows: list[tuple[str, str]], last: list[str]) -> Iterator[str]:
+    yield from ("```mermaid", "stateDiagram-v2")
+    yield from (f"    [*] --> {status}" for status in first)
+    yield from (f"    {old} --> {new}" for old, new in arrows)
+    yield from (f"    {status} --> [*]" for status in last)
+    yield "```"
+
+
+def table(subject: str, module: ModuleType) -> Iterator[str]:
+    meaning = documented(module)
+    yield from ("| status | means | may become |", "|---|---|---|")
+    for status in moves.statuses(subject):
+        becomes = ", ".join(f"`{new}`" for old, new in arrows_of(subject) if old == status)
+        yield f"| `{status}` | {meaning[status]} | {becomes or 'nothing: it is final'} |"
+
+
+def arrows_of(subject: str) -> Iterator[tuple[str, str]]:
+    declared = moves.SUBJECTS[subject]
+    for old in declared:
+        yield from ((old, new) for new in moves.statuses(subject) if new in declared[old])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from penstock.errors import ConfigurationError
 from penstock.language import labels
 from penstock.language.executor_names import refuse_unknown_executors
 from penstock.language.loading import Definitions, load_all
+from penstock.language.moves.processes import DRAINING
 from penstock.operate import routes
 from penstock.run.run import executor_name
 from penstock.service.assembly import Parts, Stop
@@ -109,7 +110,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         try:
             await parts.supervisor.until(stop.asked)
             parts.supervisor.release(*consuming)
-            heartbeat.say("draining")
+            heartbeat.say(DRAINING)
             runner.stop()
             await asyncio.wait(consuming, timeout=settings.grace)
             await runner.drain(settings.grace, stop.at_once)

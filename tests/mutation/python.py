@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 
 from tests.chaos.mutations import LEFT_OUT
@@ -26,28 +28,45 @@ STATES = {0: SURVIVED, 33: SURVIVED, None: ""}
 
 
 def run(only: Sequence[str]) -> list[str]:
-    """Judge the mutants of these modules (`engine`, `engine.joins`), or of all that `mutmut.toml` names, or again those that
-    lived (`survivors`); and write the verdicts. Returns the parts of which there are verdicts now."""
-    names = survivors() if only == ("survivors",) else [f"penstock.{name}*" for name in only]
+    """Judge the mutants of these modules (`engine`, `engine.joins`), or of all that `mutmut.toml` names; `survivors`: only those
+    that lived, or were not judged yet; `lanes=1`: so many at a time; and write the verdicts. Returns the parts of which there
+    are verdicts now."""
+    lanes = next((one.partition("=")[2] for one in only if one.startswith("lanes=")), LANES)
+    names = [f"penstock.{name}*" for name in only if "=" not in name and name != "survivors"]
     stage()
     with migrated():
-        subprocess.run(
-            [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", LANES, *names],
-            cwd=COPY,
-            env={**os.environ, "PYTHONPATH": str(COPY / "services")},
-            check=False,
-        )
+        if "survivors" in only:
+            mutmut(lanes, "penstock.none_of_them")  # makes them, if a source has changed
+            names = [name for name in survivors() if not names or any(map(partial(fnmatch, name), names))]
+        mutmut(lanes, *names)
     return collect()
 
 
+def mutmut(lanes: str, *names: str) -> None:
+    subprocess.run(
+        [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", lanes, *names],
+        cwd=COPY,
+        env={**os.environ, "PYTHONPATH": str(COPY / "services")},
+        check=False,
+    )
+
+
 def survivors() -> list[str]:
-    """By mutmut's names."""
-    return [
-        name
-        for meta in sorted(COPY.glob(METAS))
-        for name, code in json.loads(meta.read_text())["exit_code_by_key"].items()
-        if STATES.get(code) == SURVIVED
-    ]
+    """Those of which no verdict says that a test found them, by mutmut's names."""
+    found = []
+    for meta in sorted(COPY.glob(METAS)):
+        known = read(_part(meta))
+        names = list(json.loads(meta.read_text())["exit_code_by_key"])
+        found += [
+            name for name, said in _said(meta, names) if said not in known or known[said].verdict == SURVIVED
+        ]
+    return found
+
+
+def _part(meta: Path) -> str:
+    return (
+        f"python.{meta.relative_to(COPY / 'mutants/src/penstock').with_suffix('').with_suffix('').parts[0]}"
+    )
 
 
 def stage() -> None:
@@ -63,25 +82,18 @@ def stage() -> None:
 
 
 def collect() -> list[str]:
-    """Write down what mutmut found so far, by the rooms of the modules."""
+    """Write down what mutmut found so far, by the rooms of the modules. What was judged before, and is still made, stays."""
     found: dict[str, dict[str, Verdict]] = {}
     for meta in sorted(COPY.glob(METAS)):
-        module = meta.relative_to(COPY / "mutants/src/penstock").with_suffix("").with_suffix("")
-        judged = {
-            name: STATES.get(code, KILLED)
-            for name, code in json.loads(meta.read_text())["exit_code_by_key"].items()
-        }
-        if any(judged.values()):
-            part = found.setdefault(f"python.{module.parts[0]}", {})
-            part |= {said: Verdict(judged[name]) for name, said in _said(meta, list(judged)) if judged[name]}
-    for name, verdicts in found.items():
-        modules = {said.partition(":")[0].rpartition(".")[0] for said in verdicts}
-        others = {
-            said: one
-            for said, one in read(name).items()
-            if said.partition(":")[0].rpartition(".")[0] not in modules
-        }
-        write(name, others | verdicts)
+        part, codes = _part(meta), json.loads(meta.read_text())["exit_code_by_key"]
+        known = read(part)
+        for name, said in _said(meta, list(codes)):
+            if judged := STATES.get(codes[name], KILLED):
+                found.setdefault(part, {})[said] = Verdict(judged)
+            elif said in known:
+                found.setdefault(part, {})[said] = known[said]
+    for part, verdicts in found.items():
+        write(part, verdicts)
     return sorted(found)
 
 

@@ -12,7 +12,7 @@ from penstock.engine.facts import Asking, Facts, Needed
 from penstock.engine.fan_out import end_idle_fan_out
 from penstock.engine.plan import Plan
 from penstock.engine.starts import start_due
-from penstock.engine.state import DUE, OPEN, WorkflowState
+from penstock.engine.state import OPEN, WorkflowState
 from penstock.engine.task_end import end_if_all_tasks_ended, end_task, end_workflow
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED, SKIPPED
@@ -136,8 +136,8 @@ def _end_by_hand(
         )
     if task_state.status == OPEN:
         draft.decision.cancel.add(task)
-    if task_state.status == DUE or task_state.fan is not None:
-        state.due = type(state.due)(due for due in state.due if due != task)
+    if task in state.due:
+        state.due.remove(task)
     task_state.given, task_state.result, task_state.error = True, result, None
     yield from end_task(draft, task, status)
     yield from start_due(draft)

@@ -131,7 +131,7 @@ def _end_if_idle(draft: Draft, compiled: CompiledTask, task_state: TaskState) ->
 
 def end_idle_fan_out(draft: Draft, task: int, task_state: TaskState) -> Asking[None]:
     """The workflow stops: end a fan-out of which nothing runs, as no end of an item will come."""
-    if task_state.fan is not None and task_state.status == OPEN:
+    if task_state.fan is not None:
         yield from _end_if_idle(draft, draft.plan[task], task_state)
 
 

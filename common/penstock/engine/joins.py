@@ -134,5 +134,4 @@ def _mark_handled(draft: Draft, source: int) -> Asking[None]:
     task_state = yield from draft.to_change(source)
     if not task_state.handled:
         task_state.handled = True
-        if outcome_of(task_state.status, draft.plan.graph[source].step.allow_failure) == FAILURE:
-            draft.state.unhandled -= 1
+        draft.state.unhandled -= 1

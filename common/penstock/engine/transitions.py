@@ -92,7 +92,7 @@ def _taken_after_success_too(transition: CompiledTransition, names: dict[str, An
     if transition.always:
         return True
     try:
-        return transition.when(names | end_names(COMPLETED, TaskResult(names["result"])))
+        return transition.when(names | end_names(COMPLETED, TaskResult()))
     except ExpressionError:
         return False
 

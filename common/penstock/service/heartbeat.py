@@ -19,6 +19,7 @@ import asyncpg
 import orjson
 import structlog
 
+from penstock.language.moves.processes import ACTIVE
 from penstock.messaging.supervision import Supervisor
 from penstock.settings import Settings
 from penstock.store import heartbeats
@@ -61,7 +62,7 @@ class Heartbeat:
         # What it logs, and what is logged by those whom it calls, names this process too.
         beating = partial(contextvars.copy_context().run, self._run)
         self._thread = threading.Thread(target=beating, name="heartbeat", daemon=True)
-        self._state = "active"
+        self._state = ACTIVE
         self._executors: str | None = None
         self._lock: int | None = None
 
@@ -79,7 +80,7 @@ class Heartbeat:
         await asyncio.to_thread(self._thread.join, 5)
 
     def say(self, state: str) -> None:
-        """Tell others with the next beat that this process is `active`, `cordoned` or `draining`."""
+        """Tell others with the next beat that this process is in this state (`penstock.language.moves.processes`)."""
         self._state = state
 
     def tell(self, executors: Mapping[str, Mapping[str, float]]) -> None:
@@ -104,7 +105,7 @@ class Heartbeat:
         database = Database(settings, role=me.kind)
         session = database.session_of_its_own(None if settings.database_pooler else self._hold_lock)
         interval = settings.heartbeat_interval
-        registered, reported, state = False, False, "active"
+        registered, reported, state = False, False, ACTIVE
         through = time.monotonic()
         failing: float | None = None
         while True:
@@ -123,6 +124,7 @@ class Heartbeat:
                 async with asyncio.timeout(patience):
                     if not registered:
                         registered = await self._register(session)
+                        state = ACTIVE
                     pulse = await heartbeats.beat(
                         session, me.id, self._holding(), settings.silence, self._executors
                     )

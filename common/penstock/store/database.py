@@ -62,7 +62,7 @@ def in_our_words(error: BaseException) -> PenstockError | None:
             "a text holds a NUL character, which PostgreSQL refuses", hint="Remove it, or send it as base64."
         )
     match getattr(error, "sqlstate", None):
-        case "PN001":  # of the triggers on executions and fires
+        case "PN001":  # of the triggers execution_moved and row_moved
             return IllegalMove(str(error))
         case "PN002":  # of check_ids
             return WrongClock(

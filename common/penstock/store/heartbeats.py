@@ -49,13 +49,15 @@ async def note_silence(session: Session, silence: float) -> None:
 REGISTER = """
 insert into process (id, kind, name, routes, actions, labels, concurrency, lock_key, locked_at)
 values ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, case when $8::bigint is not null then clock_timestamp() end)
-on conflict (id) do update set beat_at = clock_timestamp(), state = 'active', holding = '{}', missing = '{}',
+on conflict (id) do update set beat_at = clock_timestamp(), holding = '{}', missing = '{}',
+    state = case process.state when 'dead' then 'active' else process.state end,
     lock_key = excluded.lock_key, locked_at = excluded.locked_at, unlocked_at = null
 """
 
 
 async def register(session: Session, me: Identity, lock: int | None) -> None:
-    """From now on the others know this process, and that it holds this lock, if any."""
+    """From now on the others know this process, and that it holds this lock, if any. One that was taken for dead is active
+    again; a cordon stays."""
     labels = orjson.dumps(dict(me.labels)).decode()
     await session.fetch(
         REGISTER, me.id, me.kind, me.name, list(me.routes), list(me.actions), labels, me.concurrency, lock
@@ -99,7 +101,7 @@ SET_STATE = "update process set state = $2 where id = $1 and state <> 'dead'"
 
 
 async def set_state(session: Session, id: UUID, state: str) -> None:
-    """It is `active`, `cordoned` or `draining`."""
+    """It is in this state (`penstock.language.moves.processes`) from now on, unless it was taken for dead."""
     await session.fetch(SET_STATE, id, state)
 
 

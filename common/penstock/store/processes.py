@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from penstock.language.moves.processes import ACTIVE, CORDONED
 from penstock.store.database import Session, Transaction
 from penstock.store.rows import rows_as
 
@@ -49,12 +50,12 @@ CORDON = "update process set state = $2 where name = any($1::text[]) and kind = 
 
 async def cordon(session: Session, names: Sequence[str]) -> list[str]:
     """These workers take no new work. Returns the names found active."""
-    return [row["name"] for row in await session.fetch(CORDON, list(names), "cordoned", "active")]
+    return [row["name"] for row in await session.fetch(CORDON, list(names), CORDONED, ACTIVE)]
 
 
 async def uncordon(session: Session, names: Sequence[str]) -> list[str]:
     """These workers take work again. Returns the names found cordoned."""
-    return [row["name"] for row in await session.fetch(CORDON, list(names), "active", "cordoned")]
+    return [row["name"] for row in await session.fetch(CORDON, list(names), ACTIVE, CORDONED)]
 
 
 @dataclass(slots=True)

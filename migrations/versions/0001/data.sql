@@ -2,16 +2,32 @@
 insert into cluster default values;
 
 -- The legal moves: from each status to which others.
-insert into legal_move (old, new)
-select m.old, unnest(string_to_array(m.news, ' '))
+insert into legal_move (subject, old, new)
+select m.subject, m.old, unnest(string_to_array(m.news, ' '))
 from (values
-    ('requested', 'queued scheduled running waiting cancelled failed timeout skipped'),
-    ('queued', 'requested scheduled running cancelled failed timeout skipped'),
-    ('scheduled', 'requested running cancelled failed timeout skipped'),
-    ('running', 'requested waiting canceling completed failed timeout cancelled abandoned skipped'),
-    ('waiting', 'requested running completed failed timeout cancelled skipped'),
-    ('canceling', 'cancelled completed failed timeout')
-) m (old, news);
+    ('execution', 'requested', 'queued scheduled running waiting cancelled failed timeout skipped'),
+    ('execution', 'queued', 'requested scheduled running cancelled failed timeout skipped'),
+    ('execution', 'scheduled', 'requested running cancelled failed timeout skipped'),
+    ('execution', 'running', 'requested waiting canceling completed failed timeout cancelled abandoned skipped'),
+    ('execution', 'waiting', 'requested running completed failed timeout cancelled skipped'),
+    ('execution', 'canceling', 'cancelled completed failed timeout'),
+    ('enforcement', 'created', 'executed'),
+    ('enforcement', 'executed', 'created'),
+    ('enforcement', 'failed', 'created'),
+    ('fire', 'queued', 'created skipped'),
+    ('fire', 'created', 'failed'),
+    ('fire', 'skipped', 'created queued'),
+    ('fire', 'failed', 'created queued'),
+    ('inquiry', 'created', 'responded timeout cancelled'),
+    ('inquiry', 'responded', 'created'),
+    ('process', 'active', 'cordoned draining dead'),
+    ('process', 'cordoned', 'active draining dead'),
+    ('process', 'draining', 'dead'),
+    ('process', 'dead', 'active'),
+    ('workflow', 'running', 'stopping exiting ended'),
+    ('workflow', 'stopping', 'exiting ended'),
+    ('workflow', 'exiting', 'ended')
+) m (subject, old, news);
 
 -- What waiting tasks run: nothing that a worker has. Their namespaces have no queue.
 insert into definition (kind, ref, digest, body) values ('wait', 'wait_for_event', '', '{}'), ('wait', 'inquiry', '', '{}');

@@ -135,9 +135,10 @@ create table timer (
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index timer_execution on timer (execution_id);
 
--- Statuses and the legal moves between them, as penstock.language.moves declares them.
+-- Statuses and the legal moves between them of each subject (execution, fire, ...), as penstock.language.moves declares them.
 create table legal_move (
+    subject text not null,
     old text not null,
     new text not null,
-    primary key (old, new)
+    primary key (subject, old, new)
 );

@@ -28,6 +28,8 @@ otherwise. The verdict says how many of the tests that call the function that we
 PATIENCE = 60.0
 RACES = ("tests/interleavings/", "race")
 """Which tests can see what a lock is for; they come first there."""
+INSTALLATIONS = ("tests/flows/", "tests/security/", "tests/penstock/cli/")
+"""Tests of these wait for long for what a mutant does not do: they come last."""
 
 
 @dataclass
@@ -36,24 +38,34 @@ class Killers:
 
     tests: Sequence[Measured]
     seconds: float
+    lanes: int
     found: Counter[str] = field(default_factory=Counter)
 
     def of(self, mutant: Mutant, before: str) -> list[Measured]:
         """As many as there is time for: the one that found this mutant before, those that found others of the function, those
-        that are named after what it does, and then the quickest of each file in turn, since tests of a file are alike."""
+        that are named after what it does, and then of each file in turn, since tests of a file are alike, the one that is quick
+        and calls little else."""
         calling = sorted(
-            (one for one in self.tests if mutant.function in one.calls), key=lambda one: one.seconds
+            (one for one in self.tests if mutant.function in one.calls),
+            key=lambda one: one.seconds * len(one.calls),
         )
         races = mutant.kind in ("lock", "swap", "order")
         words = [word[:5] for word in mutant.function.split("_") if word != "executions"]
         of_file: Counter[str] = Counter()
 
-        def place(one: Measured) -> tuple[bool, bool, int, int]:
+        def place(one: Measured) -> tuple[bool, bool, bool, int, int]:
             file = one.test.partition("::")[0]
             of_file[file] += 1
             named = sum(word in one.test for word in words)
             race = races and any(word in one.test for word in RACES)
-            return (one.test != before, not race, -self.found[one.test], of_file[file] - 2 * named)
+            whole = one.test.startswith(INSTALLATIONS)
+            return (
+                one.test != before,
+                not race,
+                whole,
+                -self.found[one.test],
+                of_file[file] - 2 * named,
+            )
 
         chosen: list[Measured] = []
         left = self.seconds
@@ -98,7 +110,7 @@ def fork(mutant: Mutant, source: str, tests: Sequence[Measured], home: Migrated)
         return Fork(mutant, pid, reading, until, len(tests))
     try:
         os.setsid()
-        verdict = trial.tried(home, mutant.function, mutant.applied(source), [one.test for one in tests])
+        verdict = trial.tried(home, mutant.function, mutant.applied(source), tests)
         os.write(writing, pickle.dumps(verdict))
     except BaseException as error:
         print(f"{mutant.name}: {error}", file=sys.stderr, flush=True)
@@ -112,7 +124,7 @@ def judged(
     """A verdict on each, as they come. What no test calls survives."""
     waiting, running = list(todo), list[Fork]()
     while waiting or running:
-        while waiting and len(running) < LANES:
+        while waiting and len(running) < killers.lanes:
             mutant, source = waiting.pop(0)
             tests = killers.of(mutant, before.get(mutant.name, ""))
             if not tests:
@@ -130,33 +142,47 @@ def judged(
         time.sleep(0.02)
 
 
-def warm(tests: Sequence[str]) -> None:
-    """Import every test here, so that no fork has to."""
-    files = sorted({test.partition("::")[0] for test in tests})
+class Collected:
+    """A plugin of pytest: which tests there are."""
+
+    def __init__(self) -> None:
+        self.tests: set[str] = set()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.tests.update(item.nodeid for item in session.items)
+
+
+def warm(tests: Sequence[Measured]) -> list[Measured]:
+    """Import every test here, so that no fork has to. Returns those that are still there."""
+    files = sorted({one.test.partition("::")[0] for one in tests})
+    found = Collected()
     devnull = os.open(os.devnull, os.O_WRONLY)
     saved = os.dup(1)
     os.dup2(devnull, 1)
     try:
-        pytest.main(["--collect-only", "-qqq", *trial.OPTIONS, *files])
+        there = [file for file in files if Path(file).exists()]
+        pytest.main(["--collect-only", "-qqq", *trial.OPTIONS, *there], plugins=[found])
     finally:
         os.dup2(saved, 1)
+    return [one for one in tests if one.test in found.tests]
 
 
 def run(given: Sequence[str]) -> list[str]:
     """Judge the mutants of these subjects or functions, or of all, and write the verdicts as they come. `survivors`: only those
-    that lived, or were not judged yet; `seconds=60`: of tests for each. Returns the parts of which there are verdicts now."""
-    only = [one for one in given if one != "survivors" and not one.startswith("seconds=")]
-    [seconds] = [float(one.partition("=")[2]) for one in given if one.startswith("seconds=")] or [SECONDS]
+    that lived, or were not judged yet; `seconds=60`: of tests for each; `lanes=1`: so many at a time. Returns the parts of which
+    there are verdicts now."""
+    options = dict(one.split("=") for one in given if "=" in one)
+    only = [one for one in given if one != "survivors" and "=" not in one]
     paths = [
         path
         for path in sorted((functions.folder() / "functions").rglob("*.sql"))
         if not only or path.stem in only or path.parent.name in only
     ]
-    tests = measure.read()
-    warm([one.test for one in tests])
+    tests = warm(measure.read())
+    seconds, lanes = float(options.get("seconds", SECONDS)), int(options.get("lanes", LANES))
     with migrated() as home:
         for path in paths:
-            one_function(path, Killers(tests, seconds), home, again="survivors" not in given)
+            one_function(path, Killers(tests, seconds, lanes), home, again="survivors" not in given)
     return sorted({part_of(path) for path in paths})
 
 

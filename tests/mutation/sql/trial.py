@@ -12,14 +12,17 @@ import asyncpg
 import pytest
 
 from tests.mutation.postgres import Migrated
+from tests.mutation.sql.measure import Measured
 from tests.mutation.verdicts import KILLED, REFUSED, SURVIVED, Verdict
 from tests.servers import databases
 from tests.servers.postgres import NativePostgres, Postgres
 
 OPTIONS = (
-    *("-x", "-q", "--tb=no", "--timeout=90", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"),
+    *("-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
+PATIENCE = 8.0
+"""Seconds that a test gets beside four times what it takes: one that waits for what never comes has found the mutant."""
 VALID = """
 select case when l.lanname = 'sql' then fmgr_sql_validator(p.oid) else plpgsql_validator(p.oid) end
 from pg_proc p join pg_language l on l.oid = p.prolang
@@ -31,8 +34,9 @@ KEPT = "select proconfig from pg_proc where pronamespace = current_schema()::reg
 class Trial:
     """What pytest is told, and what it tells: tests run in the order given, and in a database that has the mutant."""
 
-    def __init__(self, tests: Sequence[str]) -> None:
-        self._order = {test: n for n, test in enumerate(tests)}
+    def __init__(self, tests: Sequence[Measured]) -> None:
+        self._order = {one.test: n for n, one in enumerate(tests)}
+        self._seconds = {one.test: one.seconds for one in tests}
         self.databases: set[str] = set()
         self.failed = ""
         self.passed: list[str] = []
@@ -47,6 +51,8 @@ class Trial:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
         yield
         items.sort(key=lambda item: self._order[item.nodeid])
+        for item in items:
+            item.add_marker(pytest.mark.timeout(PATIENCE + 4 * self._seconds[item.nodeid]))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and not self.failed:
@@ -55,13 +61,13 @@ class Trial:
             self.passed.append(report.nodeid)
 
 
-def run(tests: Sequence[str], template: str, *, options: Sequence[str] = OPTIONS) -> Trial:
+def run(tests: Sequence[Measured], template: str) -> Trial:
     """Run these tests in this process, in databases that are copies of `template`."""
     os.environ["PENSTOCK_TEST_TEMPLATE"] = template
     trial = Trial(tests)
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
-        code = pytest.main([*options, *tests], plugins=[trial])
+        code = pytest.main([*OPTIONS, *(one.test for one in tests)], plugins=[trial])
     if code not in (0, 1):
         raise RuntimeError(f"the tests did not run ({code}):\n{said.getvalue()[-3000:]}")
     return trial
@@ -83,7 +89,7 @@ async def planted(home: Migrated, name: str, function: str, source: str) -> bool
     return True
 
 
-def tried(home: Migrated, function: str, source: str, tests: Sequence[str]) -> Verdict:
+def tried(home: Migrated, function: str, source: str, tests: Sequence[Measured]) -> Verdict:
     """What becomes of a mutant."""
     name = databases.new_name()
     try:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from penstock.engine import begin
+from penstock.engine import fan_out as engine_fan_out
 from penstock.engine.decision import ChildEnded
 from penstock.engine.facts import Facts
 from tests.penstock.engine.world import World
@@ -169,3 +171,89 @@ def test_a_change_of_an_item_that_never_was_is_ignored() -> None:
     assert names(world) == ["f0"]
     assert world.tasks[0].fan is not None
     assert world.tasks[0].fan.ended == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "stored"), [("delay: 1", False), ("concurrency: 2", True), ("concurrency: 5", False)]
+)
+def test_items_are_stored_only_where_some_start_later(options: str, stored: bool) -> None:
+    assert bool(fan(options).items) is stored
+
+
+def test_items_of_which_none_starts_any_more_are_not_stored() -> None:
+    world = run(
+        "f: {action: t.f, with_items: [0, 1, 2], concurrency: 1, input: {n: '{{ 4 // item }}'}, item_failures: {then: stop}}"
+    )
+    assert world.statuses["f"] == "failed"
+    assert world.items == {}
+
+
+def test_the_list_may_come_from_what_a_task_before_it_published_and_items_see_that_too() -> None:
+    world = run(
+        """
+        a: {action: t.a, publish: {some: "{{ result }}"}}
+        f: {action: t.f, needs: a, with_items: "{{ vars.some }}", input: {of: "{{ vars.some | length }}"}}
+        """
+    ).finish(("a", [7, 8]))
+    assert [world.input("f", n) for n in (0, 1)] == [{"of": 2}, {"of": 2}]
+
+
+def test_an_item_sees_what_was_published_by_an_end_of_the_same_batch() -> None:
+    world = run(
+        """
+        a: {action: t.a}
+        b: {action: t.b, publish: {x: "{{ result }}"}}
+        f:
+          action: t.f
+          needs: [a, b]
+          when: one_success
+          with_items: [1, 2, 3]
+          concurrency: 1
+          input: {x: "{{ vars.x | default(0) }}"}
+        """
+    ).finish(("a", 1))
+    world.finish((("f", 0), 1), ("b", 5), (("f", 1), 1))
+    assert [world.input("f", n)["x"] for n in range(3)] == [0, 0, 5]
+
+
+def test_the_last_item_of_a_budget_is_not_forgotten() -> None:
+    world = World(fan().plan.workflow, {"items": list(range(5))}, budget=4).begin()
+    assert len(world.open) == 5
+
+
+def test_an_item_that_has_not_begun_cannot_end() -> None:
+    world = fan("concurrency: 1").advance([ChildEnded(0, "completed", 1)])
+    assert world.tasks[0].fan is not None
+    assert world.tasks[0].fan.ended == 0
+
+
+def test_as_many_failures_as_are_tolerated_stop_nothing() -> None:
+    world = fan("concurrency: 1\n      item_failures: {then: stop, tolerate: 1}")
+    assert names(world.finish((("f", 0), "failed", None))) == ["f1"]
+    world.finish((("f", 1), "failed", None))
+    assert world.statuses["f"] == "failed"
+
+
+@pytest.mark.parametrize("window", ["{{ true }}", "{{ false }}", "{{ 'two' }}", "{{ 1.5 }}", "{{ 0 }}"])
+def test_a_window_is_a_number_from_one_on(window: str) -> None:
+    world = fan(f'concurrency: "{window}"')
+    assert world.final is not None
+    assert "task `f`, concurrency: it gives" in str(world.final.error)
+
+
+def test_a_list_may_be_as_long_as_the_bound_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_fan_out, "MAX_ITEMS", 5)
+    assert len(fan().open) == 5
+    world = fan(items=list(range(6)))
+    assert "6 items are more than 5" in str(world.tasks[0].error)
+    assert len(fan("batch_size: 2", items=list(range(10))).open) == 5
+
+
+def test_a_fan_out_that_a_budget_cut_short_waits_once() -> None:
+    world = World(fan().plan.workflow, {"items": list(range(5))}, budget=2)
+    facts = Facts()
+    world._decide(begin(world.plan, facts, world.system, budget=2), facts)
+    assert list(world.state.due) == [0]
+    world.pause()
+    world.finish((("f", 0), 1))
+    assert list(world.state.due) == [0]

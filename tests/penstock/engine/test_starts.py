@@ -108,3 +108,11 @@ def test_of_tasks_that_have_not_begun_nothing_is_kept() -> None:
     assert set(world.tasks) == {0}
     world.finish(("a", 1))
     assert {task for task, record in world.tasks.items() if record != TaskState()} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("", "the workflow says so"), (", input: {message: no stock}", "no stock")]
+)
+def test_a_task_that_fails_says_why(given: str, said: str) -> None:
+    world = run(f"a: {{action: fail{given}}}")
+    assert world.tasks[0].error == {"type": "Failed", "message": said}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.engine import ChildEnded, Command, Inbox
+from penstock.engine import ChildEnded, Command, Inbox, KeptTask
 from penstock.language.workflows.serialization import from_yaml
 from tests.penstock.engine.world import World
 from tests.penstock.engine.written import names, run
@@ -69,3 +69,11 @@ def test_an_ordinary_turn_only_starts() -> None:
     assert turn.only_starts
     assert (turn.paused, turn.final, turn.more_due) == (None, None, False)
     assert set(turn.tasks) == {0, 1}
+
+
+def test_a_rerun_begins_with_what_it_keeps_and_its_tasks_see_the_run() -> None:
+    text = "workflow: t.w\ntasks:\n  a: {action: t.a}\n  b: {action: t.b, needs: a, input: {run: '{{ system.id }}'}}"
+    world = World(from_yaml(text), kept={0: KeptTask("completed")})
+    world.take_turn(Inbox())
+    assert names(world) == ["b"]
+    assert world.input("b") == {"run": "run-1"}

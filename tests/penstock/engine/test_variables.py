@@ -139,3 +139,9 @@ def test_parameters_that_were_not_given_have_their_defaults() -> None:
         m=5,
     )
     assert world.input("a") == {"n": 3, "m": 5}
+
+
+def test_what_a_transition_publishes_has_to_be_a_mapping_and_the_error_says_where() -> None:
+    world = run("a: {action: t.a, next: [{publish: '{{ 5 }}', do: b}]}\nb: {action: t.b}").finish(("a", 1))
+    assert world.final is not None
+    assert "task `a`, next.0.publish: it gives a int, not a mapping" in str(world.final.error)

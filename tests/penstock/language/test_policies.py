@@ -142,3 +142,8 @@ def test_policies_are_read_back_from_what_is_stored() -> None:
 def test_options_do_not_change_once_made() -> None:
     with pytest.raises(Exception, match="frozen"):
         RetryPolicy().max_attempts = 3
+
+
+@pytest.mark.parametrize("given", ["TimeoutError", ["TimeoutError"], TimeoutError])
+def test_one_type_of_errors_need_not_be_a_list(given: object) -> None:
+    assert RetryPolicy(retry_on=given).retry_on == ("TimeoutError",)

@@ -54,6 +54,9 @@ def matches(pattern: str, namespace: str) -> bool:
         ("a*b*c", "acb", False),
         ("ab*ba", "aba", False),
         ("ab*ba", "abba", True),
+        ("a*b*b", "ab", False),
+        ("*a*a*", "xxxa", False),
+        ("*a*a*", "xxaa", True),
         ("*", "public::anything::at::all", True),
         ("**", "public::anything::at::all", True),
         ("a::**::b", "a::b", True),
@@ -89,6 +92,19 @@ def test_first_match_wins_and_the_default_takes_the_rest() -> None:
 
 def test_no_rules_means_the_default() -> None:
     assert Router([], "default").route("public::shop::ship") == "default"
+
+
+def test_a_pattern_that_does_not_match_is_named_as_it_was_written() -> None:
+    router = Router([RoutingRule("a*b::c", "r"), RoutingRule("**::x*::**", "r")], "default")
+    [first, second] = router.explain("z::c").passed_over
+    assert first.reason == "'a*b' does not match segment 1, 'z'"
+    assert "'x*' is nowhere" in second.reason
+
+
+def test_a_pattern_may_be_as_long_as_the_bound() -> None:
+    assert matches("a" * 512, "a" * 512)
+    with pytest.raises(DefinitionError, match="longer than 512"):
+        RoutingRule("a" * 513, "r")
 
 
 # --- against a naive oracle

@@ -231,9 +231,12 @@ async def test_several_may_migrate_at_once_and_again(empty_database: str) -> Non
 
 async def test_the_database_holds_the_declared_moves(database: str) -> None:
     home = Database(settings(database), role="test")
-    rows = await home.session().fetch("select old, new from legal_move")
-    assert {(row["old"], row["new"]) for row in rows} == {
-        (old, new) for old, news in moves.MOVES.items() for new in news
+    rows = await home.session().fetch("select subject, old, new from legal_move")
+    assert {(row["subject"], row["old"], row["new"]) for row in rows} == {
+        (subject, old, new)
+        for subject, of in moves.SUBJECTS.items()
+        for old, news in of.items()
+        for new in news
     }
     await home.close()
 

@@ -9,8 +9,9 @@ from datetime import datetime
 import orjson
 
 from penstock.errors import InvalidInput
+from penstock.language.moves.fires import FAILED, SKIPPED
 from penstock.language.schedules.compiled_schedule import TICK, CompiledSchedule, compile_schedule
-from penstock.language.schedules.fire_statuses import BACKFILL, FAILED, MANUAL, SKIPPED
+from penstock.language.schedules.fire_kinds import BACKFILL, MANUAL
 from penstock.store.database import Session, Transaction
 from penstock.store.schedules import reading, statements
 from penstock.store.schedules.changes import missing

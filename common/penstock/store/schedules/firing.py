@@ -14,8 +14,9 @@ import orjson
 
 from penstock.errors import DefinitionError, ExpressionError, InvalidInput
 from penstock.language.expressions import SECRETS
+from penstock.language.moves.fires import CREATED, FAILED, SKIPPED
 from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule
-from penstock.language.schedules.fire_statuses import BACKFILL, CREATED, DUE, FAILED, MISSED, SKIPPED
+from penstock.language.schedules.fire_kinds import BACKFILL, DUE, MISSED
 from penstock.language.schemas import Schema
 from penstock.language.secret_references import checked_parameters
 from penstock.store import catalog

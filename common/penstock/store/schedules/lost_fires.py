@@ -4,7 +4,7 @@ started again, a bounded number of times."""
 from __future__ import annotations
 
 from penstock.errors import DefinitionError
-from penstock.language.schedules.fire_statuses import FAILED
+from penstock.language.moves.fires import FAILED
 from penstock.store.database import Transaction
 from penstock.store.schedules import statements
 from penstock.store.schedules.firing import FireBuilder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,8 +11,6 @@ import orjson
 import pytest
 
 from penstock import RetryPolicy, Schedule, action
-from penstock.errors import IllegalMove
-from penstock.language.schedules import fire_statuses
 from penstock.store.database import Session
 from penstock.store.schedules import firing
 from tests.flows import shop
@@ -225,18 +222,3 @@ async def test_nothing_fires_outside_of_the_start_and_end_dates(house: House) ->
     await house.sleep("clock.early", timedelta(minutes=1))
     assert (await house.fire()).counts == {}
     assert (await house.of("clock.early"))["next_due"] == datetime(2100, 1, 1, 0, 1, tzinfo=UTC)
-
-
-async def test_the_database_allows_the_declared_moves_of_fires_and_no_others(house: House) -> None:
-    for old, new in itertools.permutations(fire_statuses.MOVES, 2):
-        await house.rows(
-            "insert into fire (schedule, due_at, status, kind, definition_id) values ('clock.m', now(), $1, 'due', 1)",
-            old,
-        )
-        moved = house.rows("update fire set status = $1", new)
-        if new in fire_statuses.MOVES[old]:
-            await moved
-        else:
-            with pytest.raises(IllegalMove, match=f"{old} -> {new}"):
-                await moved
-        await house.rows("delete from fire")

@@ -95,6 +95,7 @@ concurrency_limit = Table(
 legal_move = Table(
     "legal_move",
     METADATA,
+    Column("subject", Text, primary_key=True),
     Column("old", Text, primary_key=True),
     Column("new", Text, primary_key=True),
 )

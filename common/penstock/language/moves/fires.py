@@ -1,5 +1,4 @@
-"""The statuses of a fire and the legal moves between them. The database (migrations/functions/schedule/fire_moved.sql) refuses
-others."""
+"""The statuses of a fire, and its legal moves."""
 
 from __future__ import annotations
 
@@ -18,12 +17,3 @@ MOVES: dict[str, frozenset[str]] = {
     SKIPPED: frozenset({CREATED, QUEUED}),
     FAILED: frozenset({CREATED, QUEUED}),
 }
-
-DUE = "due"
-"""A fire in time."""
-MISSED = "missed"
-"""A fire that came later than its schedule's grace."""
-BACKFILL = "backfill"
-"""Asked for, of a past instant."""
-MANUAL = "manual"
-"""Asked for, at that instant."""

@@ -1,8 +1,4 @@
-"""Statuses and the legal moves between them: declared here once, and nowhere else.
-
-The database holds the same table (`legal_move`) and refuses anything else; `docs/lifecycle.md` is drawn from it;
-a test holds the three together.
-"""
+"""The statuses of an execution, and its legal moves."""
 
 from __future__ import annotations
 
@@ -19,12 +15,17 @@ WAITING = "waiting"
 CANCELING = "canceling"
 """It was asked to end (somebody cancelled it, its time is over) while a worker has it. It still holds its slot."""
 COMPLETED = "completed"
+"""Its result is stored."""
 FAILED = "failed"
+"""Its last attempt raised an error, or it could not be started."""
 TIMEOUT = "timeout"
+"""An attempt, or all of it, took longer than it may; or it did not start in time."""
 CANCELLED = "cancelled"
+"""Somebody asked, or a limit refused it."""
 ABANDONED = "abandoned"
 """Lost by its workers more often than `max_recoveries` allows."""
 SKIPPED = "skipped"
+"""A task of a workflow that had no reason to run, or that an operator skipped."""
 
 FINAL = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, ABANDONED, SKIPPED})
 """No attempt will follow, and no final status ever changes (I9)."""
@@ -42,7 +43,3 @@ MOVES: dict[str, frozenset[str]] = {
     CANCELING: frozenset({CANCELLED, COMPLETED, FAILED, TIMEOUT}),
 }
 STATUSES = (*MOVES, *sorted(FINAL))
-
-
-def is_legal(old: str, new: str) -> bool:
-    return new in MOVES.get(old, ())

@@ -1,0 +1,16 @@
+"""The statuses of an enforcement, and its legal moves. One whose rule is looked at again and matches no more is deleted."""
+
+from __future__ import annotations
+
+CREATED = "created"
+"""Its rule matched its event; its execution is made in the same transaction."""
+EXECUTED = "executed"
+"""It has an execution. `penstock repair` makes one of which there is no trace once more."""
+FAILED = "failed"
+"""Its condition or its parameters raised an error, which it keeps; `penstock rules rerun` takes it up again."""
+
+MOVES: dict[str, frozenset[str]] = {
+    CREATED: frozenset({EXECUTED}),
+    EXECUTED: frozenset({CREATED}),
+    FAILED: frozenset({CREATED}),
+}

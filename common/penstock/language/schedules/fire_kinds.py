@@ -1,0 +1,12 @@
+"""Why a fire is there."""
+
+from __future__ import annotations
+
+DUE = "due"
+"""A fire in time."""
+MISSED = "missed"
+"""A fire that came later than its schedule's grace."""
+BACKFILL = "backfill"
+"""Asked for, of a past instant."""
+MANUAL = "manual"
+"""Asked for, at that instant."""

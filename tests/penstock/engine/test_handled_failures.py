@@ -1,0 +1,51 @@
+"""Which failures count as handled, and by whom."""
+
+from __future__ import annotations
+
+from tests.penstock.engine.written import names, run
+
+
+def test_of_two_that_fail_at_once_the_workflow_names_only_the_one_that_nobody_handled() -> None:
+    world = run(
+        "a: {action: t.a, next: [{when: failed(), publish: {x: 1}}]}\nb: {action: t.b}\nc: {action: t.c}"
+    )
+    world.finish(("c", 1), ("a", "failed", {"type": "A"}), ("b", "failed", {"type": "B"}))
+    assert world.final is not None
+    assert world.final.error is not None
+    assert world.final.error["message"] == "b: B"
+    assert set(world.final.error["tasks"]) == {"b"}
+
+
+def test_a_task_that_runs_for_a_failure_handles_what_failed_and_nothing_else() -> None:
+    world = run(
+        """
+        a: {action: t.a}
+        b: {action: t.b}
+        c: {action: t.c, allow_failure: true}
+        h: {action: t.h, needs: [a, b, c], when: {any: [{failed: a}, {failed: b}, {failed: c}]}}
+        """
+    )
+    world.finish(("c", 1)).finish(("b", 1)).finish(("a", "failed", None)).finish(("h", 1))
+    assert world.final is not None
+    assert world.final.status == "completed"
+    handled = {name: world.tasks[world.plan.index(name)].handled for name in "abc"}
+    assert handled == {"a": True, "b": False, "c": False}
+
+
+def test_what_arrives_late_at_a_task_that_runs_for_a_failure_is_handled_only_if_it_failed() -> None:
+    text = """
+        a: {action: t.a}
+        b: {action: t.b}
+        c: {action: t.c}
+        h: {action: t.h, needs: [a, b, c], when: one_failed}
+        """
+    world = run(text).finish(("a", "failed", None))
+    assert "h" in names(world)
+    world.finish(("b", 1)).finish(("c", "failed", None)).finish(("h", 1))
+    assert {name: world.tasks[world.plan.index(name)].handled for name in "abc"} == {
+        "a": True,
+        "b": False,
+        "c": True,
+    }
+    assert world.final is not None
+    assert world.final.status == "completed"
