@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from penstock.settings import Settings
 from penstock.store.database import Database
-from tests.penstock.store.stand import HELD, Stand
+from tests.penstock.store.stand import AGO, HELD, Stand
 
 NOW = timedelta(0)
 FIRST = UUID(int=0)
@@ -140,8 +140,16 @@ async def woken(stand: Stand, after: UUID = FIRST, limit: int = 100) -> set[str]
     return stand.names([id for message in row["messages"] for id in message["ids"]])
 
 
-async def workflow(stand: Stand, name: str, head: str | None, *, stops: int = 0, **more: timedelta) -> None:
-    await stand.add(name, "running", kind="workflow", **more)
+async def workflow(
+    stand: Stand,
+    name: str,
+    head: str | None,
+    *,
+    stops: int = 0,
+    ready: timedelta = AGO,
+    since: timedelta | None = None,
+) -> None:
+    await stand.add(name, "running", kind="workflow", ready=ready, since=since)
     await stand.sql(
         "insert into workflow (execution_id, definition_id, tenant, head, stops) values ($1, 1, 'public', $2::text::jsonb, $3)",
         *(stand.ids[name], head, stops),
