@@ -117,13 +117,16 @@ async def test_what_holds_a_slot_is_staged_again_whatever_is_on_its_queue(stand:
 
 
 async def test_a_backlog_is_gone_round_in_steps(stand: Stand) -> None:
-    for name in "abcde":
-        await stand.add(name, "requested")
-    found, next = await restaged(stand, limit=2)
-    assert (found, next) == ({"execution.requested": {"a", "b"}}, stand.ids["b"])
-    found, next = await restaged(stand, after=stand.ids["b"], limit=10)
-    assert (found, next) == ({"execution.requested": {"c", "d", "e"}}, stand.ids["e"])
-    assert await restaged(stand, after=stand.ids["e"]) == ({}, None)
+    for name in "abcdefgh":
+        await stand.add(name, "requested" if name in "acfh" else "scheduled")
+    found, next = await restaged(stand, after=stand.ids["c"], limit=3)
+    assert (found, next) == ({"execution.requested": {"f"}, "work.default": {"d", "e"}}, stand.ids["f"])
+    assert await restaged(stand, after=stand.ids["h"]) == ({}, None)
+    found, next = await restaged(stand, limit=100)
+    assert (found, next) == (
+        {"execution.requested": {"a", "c", "h"}, "work.default": {"b", "g"}},
+        stand.ids["h"],
+    )
 
 
 async def test_what_another_replica_has_in_hand_is_left_to_it(stand: Stand) -> None:
