@@ -41,10 +41,14 @@ class Killers:
     lanes: int
     found: Counter[str] = field(default_factory=Counter)
 
+    def note(self, verdict: Verdict) -> None:
+        if verdict.verdict == KILLED:
+            self.found.update((verdict.by, verdict.by.partition("::")[0]))
+
     def of(self, mutant: Mutant, before: str) -> list[Measured]:
-        """As many as there is time for: the one that found this mutant before, those that found others of the function, those
-        that are named after what it does, and then of each file in turn, since tests of a file are alike, the one that is quick
-        and calls little else."""
+        """As many as there is time for: the one that found this mutant before, those that found others of the function, and
+        those beside them, those that are named after what it does, and then of each file in turn, since tests of a file are
+        alike, the one that is quick and calls little else."""
         calling = sorted(
             (one for one in self.tests if mutant.function in one.calls),
             key=lambda one: one.seconds * len(one.calls),
@@ -53,7 +57,7 @@ class Killers:
         words = [word[:5] for word in mutant.function.split("_") if word != "executions"]
         of_file: Counter[str] = Counter()
 
-        def place(one: Measured) -> tuple[bool, bool, bool, int, int]:
+        def place(one: Measured) -> tuple[bool, bool, bool, int, int, int]:
             file = one.test.partition("::")[0]
             of_file[file] += 1
             named = sum(word in one.test for word in words)
@@ -64,6 +68,7 @@ class Killers:
                 not race,
                 whole,
                 -self.found[one.test],
+                -self.found[file],
                 of_file[file] - 2 * named,
             )
 
@@ -137,7 +142,7 @@ def judged(
                 if verdict.verdict == SURVIVED:
                     calling = sum(one.mutant.function in test.calls for test in killers.tests)
                     verdict = Verdict(SURVIVED, f"{one.tests} of {calling} tests were run")
-                killers.found[verdict.by] += verdict.verdict == KILLED
+                killers.note(verdict)
                 yield one.mutant, verdict
         time.sleep(0.02)
 
@@ -201,6 +206,8 @@ def one_function(path: Path, killers: Killers, home: Migrated, *, again: bool) -
     }
     verdicts = {} if again else dead
     todo = [(one, source) for one in made if one.name not in verdicts]
+    for verdict in dead.values():
+        killers.note(verdict)
     begun = time.monotonic()
     for mutant, verdict in judged(todo, killers, {name: one.by for name, one in dead.items()}, home):
         verdicts[mutant.name] = verdict

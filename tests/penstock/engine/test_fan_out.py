@@ -192,9 +192,10 @@ def test_the_list_may_come_from_what_a_task_before_it_published_and_items_see_th
     world = run(
         """
         a: {action: t.a, publish: {some: "{{ result }}"}}
+        z: {action: t.z, publish: {some: "{{ result }}"}}
         f: {action: t.f, needs: a, with_items: "{{ vars.some }}", input: {of: "{{ vars.some | length }}"}}
         """
-    ).finish(("a", [7, 8]))
+    ).finish(("z", [1, 2, 3]), ("a", [7, 8]))
     assert [world.input("f", n) for n in (0, 1)] == [{"of": 2}, {"of": 2}]
 
 

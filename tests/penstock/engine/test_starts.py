@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine.decision import Start
-from penstock.engine.event_filter import matches
+from penstock.engine.event_filter import bind_filter, matches
 from penstock.engine.state import TaskState
 from penstock.errors import ExpressionError
 from tests.penstock.engine.world import World
@@ -116,3 +116,17 @@ def test_of_tasks_that_have_not_begun_nothing_is_kept() -> None:
 def test_a_task_that_fails_says_why(given: str, said: str) -> None:
     world = run(f"a: {{action: fail{given}}}")
     assert world.tasks[0].error == {"type": "Failed", "message": said}
+
+
+def test_an_event_is_compared_by_what_its_filter_asks_it_to_equal() -> None:
+    names = {"parameters": {"id": 7, "other": 8}, "vars": {"n": 1}}
+    bound = bind_filter("event.payload.id == parameters.id", names)
+    assert (bound["path"], bound["key"]) == (["payload", "id"], "n7")
+    assert bound["bound"] == {"parameters": {"id": 7}}
+    assert set(bind_filter("event.payload.n > vars.n", names)) == {"filter", "bound"}
+    assert set(bind_filter("event.payload.id == parameters", names)) == {"filter", "bound"}, (
+        "that is no text or number"
+    )
+    assert bind_filter("vars in event.payload.all", names)["bound"] == {"vars": {"n": 1}}
+    assert bind_filter("parameters.missing is not defined", names)["bound"] == {"parameters": {}}
+    assert bind_filter("item.n == event.n", {"item": 3})["bound"] == {"item": 3}

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
+from penstock.engine import WORKFLOW, VariablesRequest
+from penstock.engine.task_errors import describe_error
+from penstock.errors import InvalidInput
 from tests.penstock.engine.world import World
 from tests.penstock.engine.written import names, run
 
@@ -145,3 +150,43 @@ def test_what_a_transition_publishes_has_to_be_a_mapping_and_the_error_says_wher
     world = run("a: {action: t.a, next: [{publish: '{{ 5 }}', do: b}]}\nb: {action: t.b}").finish(("a", 1))
     assert world.final is not None
     assert "task `a`, next.0.publish: it gives a int, not a mapping" in str(world.final.error)
+
+
+@pytest.mark.parametrize(
+    ("request_", "sees"),
+    [
+        (
+            VariablesRequest(None, None, 2),
+            {(WORKFLOW, "x"), (0, "x"), (1, "x"), (WORKFLOW, "y"), (0, "y"), (1, "y")},
+        ),
+        (VariablesRequest(frozenset("x"), None, 2), {(WORKFLOW, "x"), (0, "x"), (1, "x")}),
+        (VariablesRequest(frozenset("x"), (1, 2), 9), {(WORKFLOW, "x"), (1, "x"), (2, "x")}),
+        (VariablesRequest(frozenset(), (1,), 9), set()),
+    ],
+)
+def test_a_request_says_whose_variables_it_is_for(
+    request_: VariablesRequest, sees: set[tuple[int, str]]
+) -> None:
+    tried = {(writer, name) for writer in (WORKFLOW, 0, 1, 2, 3) for name in "xy"}
+    assert {(writer, name) for writer, name in tried if request_.sees(writer, name)} == sees
+
+
+def test_a_task_that_has_not_begun_is_said_to_be_waiting() -> None:
+    world = run(
+        """
+        a: {action: t.a}
+        c: {action: t.c}
+        b: {action: t.b, needs: c}
+        f: {action: t.f, needs: [a, b], when: one_success, input: {b: "{{ tasks.b.status }}"}}
+        """
+    ).finish(("a", 1))
+    assert world.input("f") == {"b": "waiting"}
+
+
+def test_an_error_that_the_engine_finds_has_a_type_a_message_and_a_hint_if_there_is_one() -> None:
+    assert describe_error(InvalidInput("no", hint="Do.")) == {
+        "type": "InvalidInput",
+        "message": "no",
+        "hint": "Do.",
+    }
+    assert describe_error(InvalidInput("no")) == {"type": "InvalidInput", "message": "no"}

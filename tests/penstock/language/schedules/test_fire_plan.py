@@ -239,3 +239,37 @@ def test_however_often_it_is_looked_at_each_due_instant_is_dealt_with_once(
 def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(DefinitionError):
         replace(FirePolicy(), **wrong)
+
+
+@pytest.mark.parametrize(("due", "next_due"), [(MAX_FIRES, 0), (MAX_FIRES + 1, 1)])
+def test_a_plan_that_is_just_full_goes_on_after_now(due: int, next_due: int) -> None:
+    now = NOON + due * MINUTE
+    result = planned(NOON, now, Spec.parse("* * * * *"), grace=10**9)
+    assert len(result.fires) == MAX_FIRES
+    assert result.next_due == (now if next_due else now + MINUTE)
+
+
+@pytest.mark.parametrize(("due", "more"), [(MAX_SKIPPED, False), (MAX_SKIPPED + 1, True)])
+def test_it_says_whether_more_were_skipped_than_it_names(due: int, more: bool) -> None:
+    result = planned(
+        NOON,
+        NOON + due * MINUTE,
+        Spec.parse("* * * * *"),
+        grace=0,
+        missed="skip",
+        ends_at=NOON + due * MINUTE,
+    )
+    assert len(result.skipped) + len(result.fires) in (due, MAX_SKIPPED + 1)
+    late = planned(NOON, NOON + (due + 1) * MINUTE - SECOND, Spec.parse("* * * * *"), grace=0, missed="skip")
+    assert (len(late.skipped), late.more_skipped) == (MAX_SKIPPED, more)
+
+
+def test_a_schedule_may_end_when_it_starts() -> None:
+    assert FirePolicy(starts_at=NOON, ends_at=NOON).ends_at == NOON
+
+
+def test_without_a_spread_what_was_missed_starts_at_once_whatever_the_schedule() -> None:
+    now = NOON + 3 * HOUR + 10 * MINUTE
+    for schedule_id in ("s1", "s2"):
+        result = plan(HOURLY, FirePolicy(catch_up="all"), schedule_id=schedule_id, since=NOON, now=now)
+        assert {fire.run_at for fire in result.fires} == {now}

@@ -1,0 +1,216 @@
+"""Of which executions messages are staged again, case by case: each is there once as it should be restaged, and once for every
+reason not to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from pydantic import SecretStr
+
+from penstock.settings import Settings
+from penstock.store.database import Database
+from tests.penstock.store.stand import AGO, HELD, Stand
+
+NOW = timedelta(0)
+FIRST = UUID(int=0)
+QUEUES = ["execution.requested", "work.default"]
+
+
+@pytest.fixture
+async def stand(database: str) -> AsyncIterator[Stand]:
+    home = Database(Settings(database_url=SecretStr(database)), role="test")
+    yield await Stand(home).prepare()
+    await home.close()
+
+
+async def restaged(
+    stand: Stand, queues: list[str] = QUEUES, after: UUID = FIRST, limit: int = 100
+) -> tuple[dict[str, set[str]], UUID | None]:
+    """The names of those that were staged again, by queue, and `next`."""
+    [row] = await stand.sql(
+        "select messages, next from restage_lost(interval '1 minute', $1, $2, $3::text[])",
+        after,
+        limit,
+        queues,
+    )
+    found: dict[str, set[str]] = {}
+    for message in row["messages"]:
+        found.setdefault(message["queue"], set()).update(stand.names(message["ids"]))
+    return found, row["next"]
+
+
+async def test_what_is_requested_and_was_forgotten_is_staged_again_and_nothing_else(stand: Stand) -> None:
+    await stand.add("forgotten", "requested")
+    await stand.add("staged long ago", "requested", restaged=timedelta(hours=1))
+    await stand.add("timed", "requested")
+    await stand.timer("timed", "total")
+    await stand.add("told of otherwise", "requested")
+    await stand.message("told of otherwise", "execution.completed")
+    again = set(stand.ids)
+    await stand.add("young", "requested", ready=NOW)
+    await stand.add("young again", "requested", since=NOW)
+    await stand.add("held", "requested", not_before=HELD)
+    await stand.add("later", "requested")
+    await stand.timer("later", "ready")
+    await stand.add("told of", "requested")
+    await stand.message("told of", "execution.requested")
+    await stand.add("staged just now", "requested", restaged=NOW)
+    await stand.add("not open", "requested", live=False)
+    await stand.add("running", "running")
+    await stand.add("in line", "queued")
+    assert await restaged(stand, ["work.default"]) == (
+        {},
+        max(stand.ids[n] for n in stand.ids if n != "not open"),
+    )
+    assert (await restaged(stand))[0] == {"execution.requested": again}
+    assert (await restaged(stand))[0] == {}, "once"
+
+
+async def test_what_is_scheduled_and_was_forgotten_is_staged_again_and_nothing_else(stand: Stand) -> None:
+    await stand.add("forgotten", "scheduled")
+    await stand.add("parked elsewhere", "scheduled")
+    await stand.add("told of otherwise", "scheduled")
+    await stand.message("told of otherwise", "execution.requested")
+    again = set(stand.ids)
+    await stand.add("young", "scheduled", ready=NOW)
+    await stand.add("young again", "scheduled", since=NOW)
+    await stand.add("told of", "scheduled")
+    await stand.message("told of", "work.default")
+    await stand.add("parked", "scheduled")
+    for name, queue in (("parked", "work.default"), ("parked elsewhere", "work.other")):
+        await stand.sql(
+            "insert into parked (execution_id, queue, definition_id, ready_at, worker) values ($1, $2, 1, now(), $1)",
+            *(stand.ids[name], queue),
+        )
+    await stand.add("of a queue that is not empty", "scheduled", queue="work.busy")
+    await stand.add("not open", "scheduled", live=False)
+    await stand.add("running", "running")
+    assert (await restaged(stand))[0] == {"work.default": again}
+
+
+async def test_what_holds_a_slot_is_staged_again_whatever_is_on_its_queue(stand: Stand) -> None:
+    limits = [
+        row["id"]
+        for row in await stand.sql(
+            "insert into concurrency_limit (ref, definition_id, scope, max)"
+            " select 'l' || n, $1, 'a.b', 1 from generate_series(1, 2) n returning id",
+            stand.definition,
+        )
+    ]
+    for name in ("holds", "holds just now", "holds another", "holds of another group", "holds none"):
+        await stand.add(name, "scheduled", queue="work.busy", keys=[(limits[0], "")])
+    for name, limit, group, ago in (
+        ("holds", limits[0], "", timedelta(hours=1)),
+        ("holds just now", limits[0], "", NOW),
+        ("holds another", limits[1], "", timedelta(hours=1)),
+        ("holds of another group", limits[0], "g", timedelta(hours=1)),
+    ):
+        await stand.sql(
+            "insert into slot (limit_id, group_value, execution_id, attempt, admitted_at)"
+            " values ($1, $2, $3, 0, clock_timestamp() - $4::interval)",
+            *(limit, group, stand.ids[name], ago),
+        )
+    assert (await restaged(stand))[0] == {"work.busy": {"holds"}}
+
+
+async def test_a_backlog_is_gone_round_in_steps(stand: Stand) -> None:
+    for name in "abcdefgh":
+        await stand.add(name, "requested" if name in "acfh" else "scheduled")
+    found, next = await restaged(stand, after=stand.ids["c"], limit=3)
+    assert (found, next) == ({"execution.requested": {"f"}, "work.default": {"d", "e"}}, stand.ids["f"])
+    assert await restaged(stand, after=stand.ids["h"]) == ({}, None)
+    found, next = await restaged(stand, limit=100)
+    assert (found, next) == (
+        {"execution.requested": {"a", "c", "h"}, "work.default": {"b", "g"}},
+        stand.ids["h"],
+    )
+
+
+async def test_what_another_replica_has_in_hand_is_left_to_it(stand: Stand) -> None:
+    for name in "ab":
+        await stand.add(name, "requested")
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select from live where execution_id = $1 for update", stand.ids["a"])
+        assert (await restaged(stand))[0] == {"execution.requested": {"b"}}
+
+
+async def woken(stand: Stand, after: UUID = FIRST, limit: int = 100) -> set[str]:
+    [row] = await stand.sql("select restage_workflows(interval '1 minute', $1, $2) as messages", after, limit)
+    assert {message["queue"] for message in row["messages"]} <= {"workflow.started"}
+    return stand.names([id for message in row["messages"] for id in message["ids"]])
+
+
+async def workflow(
+    stand: Stand,
+    name: str,
+    head: str | None,
+    *,
+    stops: int = 0,
+    ready: timedelta = AGO,
+    since: timedelta | None = None,
+) -> None:
+    await stand.add(name, "running", kind="workflow", ready=ready, since=since)
+    await stand.sql(
+        "insert into workflow (execution_id, definition_id, tenant, head, stops) values ($1, 1, 'public', $2::text::jsonb, $3)",
+        *(stand.ids[name], head, stops),
+    )
+
+
+def head(*, due: str = "[]", paused: str = "false", stops: int = 0) -> str:
+    return f'{{"phase": "running", "due": {due}, "paused": {paused}, "stops": {stops}}}'
+
+
+async def command(stand: Stand, name: str, ago: timedelta, *, obeyed: bool = False) -> None:
+    await stand.sql(
+        "insert into workflow_command (execution_id, kind, by, created_at, obeyed_at)"
+        " values ($1, 'pause', 'me', clock_timestamp() - $2::interval, case when $3 then now() end)",
+        *(stand.ids[name], ago, obeyed),
+    )
+
+
+async def test_a_workflow_that_nothing_moves_on_is_woken_and_no_other_is(stand: Stand) -> None:
+    hour = timedelta(hours=1)
+    await workflow(stand, "not begun", None)
+    await stand.add("without a row", "running", kind="workflow")
+    await workflow(stand, "told to stop", head(stops=1), stops=2)
+    await workflow(stand, "told something", head())
+    await command(stand, "told something", hour)
+    await workflow(stand, "with something due", head(due="[1]"))
+    await workflow(stand, "with nothing open", head())
+    await workflow(stand, "told of otherwise", None)
+    await stand.message("told of otherwise", "execution.completed")
+    stuck = set(stand.ids)
+    for name in ("told to stop", "told something", "with something due"):
+        await stand.add(f"child of {name}", "running", parent=name)
+    await stand.add("child that ended", "completed", parent="with nothing open", ready=hour)
+
+    await workflow(stand, "young", None, ready=NOW)
+    await workflow(stand, "young again", None, since=NOW)
+    await workflow(stand, "told of", None)
+    await stand.message("told of", "workflow.started")
+    await workflow(stand, "that stopped", head(stops=2), stops=2)
+    await workflow(stand, "told just now", head())
+    await command(stand, "told just now", NOW)
+    await workflow(stand, "that obeyed", head())
+    await command(stand, "that obeyed", hour, obeyed=True)
+    await workflow(stand, "paused", head(due="[1]", paused="true"))
+    await workflow(stand, "with a child", head())
+    for name in ("that stopped", "told just now", "that obeyed", "with a child"):
+        await stand.add(f"child of {name}", "waiting", parent=name)
+    await workflow(stand, "whose child has just ended", head())
+    await stand.add("child that has just ended", "completed", parent="whose child has just ended", ready=NOW)
+    await stand.add("no workflow", "running")
+    await stand.add("not running", "requested", kind="workflow")
+    await stand.add("not open", "running", kind="workflow", live=False)
+    assert await woken(stand) == stuck
+    assert await woken(stand) == set(), "once"
+
+
+async def test_workflows_are_gone_round_in_steps(stand: Stand) -> None:
+    for name in "abcd":
+        await workflow(stand, name, None)
+    assert await woken(stand, limit=2) == {"a", "b"}
+    assert await woken(stand, after=stand.ids["c"]) == {"d"}
