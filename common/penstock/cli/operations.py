@@ -11,6 +11,7 @@ import typer
 
 from penstock.cli.command_runner import with_parts, with_session
 from penstock.cli.output import Json, err, fields, json_line, out, span, table
+from penstock.cli.server import read
 from penstock.language import labels
 from penstock.operate import check as checks
 from penstock.operate import repair as repairs
@@ -75,7 +76,7 @@ def repair(
 @workers.command("list")
 def list_workers(json: Json = False) -> None:
     """Executors and workers that live, as their heartbeats say."""
-    found = with_session(processes.all)
+    found = read(processes.all, lambda client: client.workers())
     if json:
         for process in found:
             json_line(_document(process))
