@@ -42,7 +42,7 @@ async def test_it_starts_waits_and_reads(client: HttpClient) -> None:
     assert (await client.described(id))["params"] == {"words": "a b c"}
     listed = await client.executions(ExecutionFilter(action="shop.count"), limit=1000)
     assert id in [row.id for row in listed]
-    assert "worker" in {process.kind for process in await client.workers()}
+    assert "worker" in {process.kind for process in await client.workers.all()}
     assert await client.publish("shop.order_placed", {"id": 1})
 
 
@@ -122,13 +122,40 @@ async def test_commands_need_no_database_where_a_server_is_named(server: str) ->
     assert (gone.code, "no execution and no event" in gone.err) == (1, True)
 
 
+async def test_rules_limits_schedules_and_workers_are_looked_after_over_http(server: str, api: Api) -> None:
+    [worker] = await api.house.rows("select name from process where kind = 'worker'")
+    name = worker["name"]
+    for words, said in (
+        (("rules", "list"), "shop.big_orders"),
+        (("rules", "disable", "shop.big_orders"), "is disabled"),
+        (("rules", "enable", "shop.big_orders"), "is enabled"),
+        (("actions",), "shop.count"),
+        (("triggers",), "shop.order_placed"),
+        (("limit", "list"), "shop.door"),
+        (("limit", "set", "shop.door", "3"), "allows 3 at once"),
+        (("limit", "rm", "shop.door"), "as declared again"),
+        (("schedule", "list"), "shop.nightly"),
+        (("schedule", "pause", "shop.nightly", "--for", "1h"), "is paused for 1h"),
+        (("schedule", "disable", "shop.nightly"), "is disabled"),
+        (("schedule", "enable", "shop.nightly"), "It fires next at"),
+        (("workers", "show", name), "task executor"),
+        (("workers", "cordon", name), name),
+        (("workers", "uncordon", name), "Back in service"),
+    ):
+        done = await penstock(*words)
+        assert (done.code, said in done.out) == (0, True), (words, done)
+    for words in (("rules", "enable", "shop.no"), ("workers", "cordon", "no"), ("limit", "rm", "no.such")):
+        refused = await penstock(*words)
+        assert (refused.code, "error" in refused.err) == (1, True), refused
+
+
 async def test_a_command_that_cannot_work_over_http_says_so(server: str) -> None:
     for words in (
         ("tokens", "list"),
         ("repair",),
         ("apply", "x.py"),
-        ("limit", "set", "a.b", "3"),
-        ("schedule", "list"),
+        ("schedule", "preview", "shop.nightly"),
+        ("webhooks", "list"),
     ):
         said = await penstock(*words)
         assert said.code in (1, 2), said

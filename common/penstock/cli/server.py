@@ -127,7 +127,7 @@ def by_either(work: Callable[[Steering], Awaitable[T]]) -> T:
 
 
 def read(of_session: Callable[[Session], Awaitable[T]], of_server: Callable[[HttpClient], Awaitable[T]]) -> T:
-    """Read it from the database, or from the server."""
+    """Do it with a session, for which no broker is needed, or with a client of the server."""
     return over_http(of_server) if chosen_server() is not None else with_session(of_session, either=True)
 
 

@@ -18,6 +18,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from penstock.client.bulk import Outcome
+from penstock.client.http_subjects import HttpLimits, HttpRules, HttpSchedules, HttpWorkers
 from penstock.client.http_words import error_of, filter_of, item_of, text_of, word_of
 from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, PenstockError
 from penstock.language.moves import COMPLETED
@@ -26,7 +27,6 @@ from penstock.store.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.executions import Move
 from penstock.store.inquiries import Inquiry
 from penstock.store.log_lines import LogLine
-from penstock.store.processes import Process
 
 PREFIX = "/api/v1"
 PATIENCE = 30.0
@@ -51,6 +51,10 @@ class HttpClient:
         self._http = httpx.AsyncClient(
             base_url=server.rstrip("/"), headers=headers, timeout=PATIENCE, transport=transport
         )
+        self.limits = HttpLimits(self._tell)
+        self.rules = HttpRules(self._tell)
+        self.schedules = HttpSchedules(self._tell)
+        self.workers = HttpWorkers(self._tell)
 
     async def __aenter__(self) -> Self:
         return self
@@ -224,14 +228,6 @@ class HttpClient:
         found = await self._get(f"/executions/{id}/logs", after=after)
         return _LINES.validate_python(found["lines"]), found["next"], found["ended"]
 
-    async def workers(self) -> list[Process]:
-        """Executors and workers that live."""
-        rows = await self._get("/workers")
-        texts = ("labels", "executors")
-        return TypeAdapter(list[Process]).validate_python(
-            [{**row, **{name: orjson.dumps(row[name]).decode() for name in texts}} for row in rows]
-        )
-
     async def get_json(self, path: str, **query: Any) -> Any:
         """What any other route gives: `get_json("/workers")`. /docs of the server has them all."""
         return await self._get(path, **query)
@@ -241,6 +237,9 @@ class HttpClient:
     async def _get(self, path: str, **query: Any) -> Any:
         params = {name: value for name, value in query.items() if value is not None}
         return await self._ask("GET", path, params={k: word_of(v) for k, v in params.items()})
+
+    async def _tell(self, method: str, path: str, body: Any = None) -> Any:
+        return await (self._ask(method, path) if body is None else self._send(method, path, body))
 
     async def _send(self, method: str, path: str, body: Any, *, key: str | None = None) -> Any:
         headers = {"content-type": "application/json", **({"idempotency-key": key} if key else {})}
