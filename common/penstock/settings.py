@@ -238,6 +238,7 @@ FOREIGN = frozenset(
     f"PENSTOCK_{name}"
     for name in (
         *("HOME", "TEST_DATABASE_URL", "TEST_BROKER_URL"),
+        *("SERVER", "TOKEN", "PROFILE", "PLAIN_HTTP"),
         *(
             "EXECUTION_ID",
             "ATTEMPT",
@@ -250,4 +251,5 @@ FOREIGN = frozenset(
         *("TIMEOUT", "PARAMS", "CONTEXT", "ROOT_ID", "WORKFLOW_ID", "TASK"),
     )
 )
-"""Variables that begin like settings and are not: the embedded server's folder, the tests', a command action's."""
+"""Variables that begin like settings and are not: the embedded server's folder, the tests', the command line's, a command
+action's."""

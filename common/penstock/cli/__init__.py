@@ -42,6 +42,7 @@ from penstock.cli import (
     workflow_control,
     workflows,
 )
+from penstock.cli.command_runner import SERVER, not_over_http
 from penstock.cli.output import complain, out
 from penstock.errors import ServersNotReady
 from penstock.service.explain_errors import explained
@@ -95,13 +96,38 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _is_typed(ctx: typer.Context, option: str) -> bool:
+    source = ctx.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+ON_THIS_MACHINE = ("dev", "demo", "executor", "worker", "api", "migrate", "doctor")
+"""Commands that are about servers themselves: PENSTOCK_SERVER says nothing to them."""
+
+
 @app.callback()
 def _common(
+    ctx: typer.Context,
     _: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            envvar="PENSTOCK_SERVER",
+            help="Ask this API, such as https://penstock.example.org, with the token of PENSTOCK_TOKEN.",
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(envvar="PENSTOCK_PROFILE", help="Server and token of ~/.config/penstock/profiles.toml."),
+    ] = None,
 ) -> None:
     """Penstock runs work when events happen and keeps its promises when machines die."""
+    if ctx.invoked_subcommand not in ON_THIS_MACHINE:
+        SERVER.set((server or None, profile or None))
+    elif any(_is_typed(ctx, name) for name in ("server", "profile")):
+        raise not_over_http()
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -8,13 +8,14 @@ import getpass
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import structlog
 
 from penstock.client.client import Client
 from penstock.client.installation import find_installation
-from penstock.errors import PenstockError
+from penstock.errors import ConfigurationError, PenstockError
 from penstock.messaging import broadcast
 from penstock.service.assembly import Parts, assembled, make_transport
 from penstock.store.database import Database, Session
@@ -31,6 +32,8 @@ def _me() -> str:
 
 ME = _me()
 """The operating system's name of the user who runs the command."""
+SERVER: ContextVar[tuple[str | None, str | None]] = ContextVar("server", default=(None, None))
+"""The address of the API that this command is for, and the profile that says so; neither: it works on the database."""
 WAKING = 3.0
 """Seconds that the broadcast of a change may take. Executors find out by themselves, some seconds later."""
 
@@ -51,8 +54,23 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-def with_client(work: Callable[[Client], Awaitable[T]]) -> T:
+def _needs_the_database(either: bool) -> None:
+    """Raises ConfigurationError where a server is named, and this command cannot ask it (`either`: it was seen to)."""
+    if not either and any(SERVER.get()):
+        raise not_over_http()
+
+
+def not_over_http() -> ConfigurationError:
+    return ConfigurationError(
+        "this command works on the database itself, and not over HTTP",
+        hint="Leave out --server and --profile (PENSTOCK_SERVER, PENSTOCK_PROFILE) where the database can be reached; "
+        "or see /docs of the server, which may have a route for it.",
+    )
+
+
+def with_client(work: Callable[[Client], Awaitable[T]], *, either: bool = False) -> T:
     """Run `work` with a connected client."""
+    _needs_the_database(either)
 
     async def start() -> T:
         async with Client.connect(await find_installation()) as client:
@@ -63,8 +81,9 @@ def with_client(work: Callable[[Client], Awaitable[T]]) -> T:
     return run(start())
 
 
-def with_session(work: Callable[[Session], Awaitable[T]]) -> T:
+def with_session(work: Callable[[Session], Awaitable[T]], *, either: bool = False) -> T:
     """Run `work` with a session; no broker is needed."""
+    _needs_the_database(either)
 
     async def start() -> T:
         database = Database(await find_installation(), role="cli")
@@ -94,6 +113,7 @@ def wake_schedules() -> None:
 
 def with_parts(work: Callable[[Parts], Awaitable[T]]) -> T:
     """Run `work` with a database and a transport, as services have them."""
+    _needs_the_database(False)
 
     async def start() -> T:
         async with assembled(await find_installation(), role="cli") as parts:

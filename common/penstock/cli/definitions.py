@@ -12,6 +12,7 @@ from penstock.cli import rule_errors as cli_rule_errors
 from penstock.cli.command_runner import wake_schedules, with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.routes import warn
+from penstock.cli.server import read
 from penstock.client.installation import find_installation
 from penstock.language.loading import load_all
 from penstock.operate import definitions as operate
@@ -55,7 +56,11 @@ def apply(
 
 
 def _listed(kinds: list[str], json: bool, *columns: str) -> None:
-    _print(with_session(lambda session: operate.listed(session, kinds)), json, *columns)
+    found = read(
+        lambda session: operate.listed(session, kinds),
+        lambda client: client.get_json("/triggers" if kinds == ["trigger"] else "/actions"),
+    )
+    _print(found, json, *columns)
 
 
 def _print(found: list[dict[str, Any]], json: bool, *columns: str) -> None:
@@ -98,7 +103,9 @@ def triggers(json: Json = False) -> None:
 def list_rules(json: Json = False) -> None:
     """List rules, and on how many events each has failed."""
 
-    _print(with_session(operate.rules), json, "trigger", "when", "action", "errors")
+    _print(
+        read(operate.rules, lambda client: client.rules.all()), json, "trigger", "when", "action", "errors"
+    )
 
 
 Rule = Annotated[str, typer.Argument(help="The rule's ref, such as shop.charge_big.")]
@@ -114,21 +121,26 @@ def _changed(ref: str, done: str, json: bool) -> None:
 @rules.command()
 def enable(ref: Rule, json: Json = False) -> None:
     """Let a rule match again."""
-    with_session(lambda session: operate.enable_rule(session, ref, True))
+    read(
+        lambda session: operate.enable_rule(session, ref, True), lambda client: client.rules.enable(ref, True)
+    )
     _changed(ref, "enabled", json)
 
 
 @rules.command()
 def disable(ref: Rule, json: Json = False) -> None:
     """Let a rule match nothing until it is enabled again."""
-    with_session(lambda session: operate.enable_rule(session, ref, False))
+    read(
+        lambda session: operate.enable_rule(session, ref, False),
+        lambda client: client.rules.enable(ref, False),
+    )
     _changed(ref, "disabled", json)
 
 
 @rules.command()
 def delete(ref: Rule, json: Json = False) -> None:
     """Remove a rule. What it has started goes on."""
-    with_session(lambda session: operate.delete_rule(session, ref))
+    read(lambda session: operate.delete_rule(session, ref), lambda client: client.rules.delete(ref))
     _changed(ref, "deleted", json)
 
 

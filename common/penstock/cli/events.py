@@ -11,10 +11,11 @@ import typer
 
 from penstock.cli import execution_filter as of
 from penstock.cli.arguments import parse_params
-from penstock.cli.command_runner import with_client, with_session
+from penstock.cli.command_runner import with_session
 from penstock.cli.executions import print_execution
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
-from penstock.client.client import Client
+from penstock.cli.server import by_either, chosen_server, over_http, read
+from penstock.cli.shown_over_http import described_over_http
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.graph import Graph
@@ -39,10 +40,7 @@ def publish(
     """Publish an event."""
     given = parse_params(payload or [])
 
-    async def work(client: Client) -> UUID:
-        return await client.publish(trigger, given, key=key, tenant=tenant)
-
-    id = with_client(work)
+    id = by_either(lambda client: client.publish(trigger, given, key=key, tenant=tenant))
     if json:
         json_line({"id": id})
     else:
@@ -117,7 +115,12 @@ def show(
             raise NotFound(f"no execution and no event {id}", hint="`penstock executions` lists the newest.")
         return event, await event_rules.tried(session, id)
 
-    found, verdicts = with_session(work)
+    if (dot or mermaid) and chosen_server() is not None:
+        notation = "dot" if dot else "mermaid"
+        drawn = over_http(lambda client: client.get_json(f"/executions/{id}/graph", **{"as": notation}))
+        out.print(drawn, markup=False)
+        return
+    found, verdicts = read(work, lambda client: described_over_http(client, id))
     assert found is not None
     if dot or mermaid:
         _draw(found, to_dot if dot else to_mermaid)

@@ -9,9 +9,10 @@ import typer
 
 from penstock.cli import bulk_output
 from penstock.cli.bulk_output import DryRun
-from penstock.cli.command_runner import ME, with_client
+from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, json_line, out
+from penstock.cli.server import by_either, done
 from penstock.client import executions
 from penstock.client.bulk import Outcome
 from penstock.client.client import Client
@@ -37,12 +38,14 @@ def cancel(
     can be called again."""
     _say_which(bool(ids), chosen, every, dry_run)
 
-    async def work(client: Client) -> int:
-        if ids:
-            return await client.cancel(*ids, reason=reason)
-        return await executions.cancel(client, chosen, reason=reason, dry_run=dry_run)
-
-    count = with_client(work)
+    if ids:
+        named = list(ids)
+        count = by_either(lambda client: client.cancel(*named, reason=reason))
+    else:
+        count = done(
+            lambda client: executions.cancel(client, chosen, reason=reason, dry_run=dry_run),
+            lambda client: client.cancel_chosen(chosen, reason=reason, dry_run=dry_run),
+        )
     if json:
         json_line({"asked": len(ids) if ids else count, "told": 0 if dry_run else count})
     elif dry_run:
@@ -93,16 +96,19 @@ def rerun(
         return [one async for one in found]
 
     said = "would be run once more" if dry_run else "requested once more"
-    bulk_output.show(with_client(work), said, each=False, json=json)
+    outcomes = done(
+        work,
+        lambda client: client.rerun_chosen(chosen, reason=reason, from_failed=from_failed, dry_run=dry_run),
+    )
+    bulk_output.show(outcomes, said, each=False, json=json)
 
 
 def _rerun_one(
     id: UUID, from_failed: bool, from_task: str | None, by: str, reason: str | None, json: bool
 ) -> None:
-    async def work(client: Client) -> UUID:
-        return await client.rerun(id, from_failed=from_failed, from_task=from_task, by=by, reason=reason)
-
-    new = with_client(work)
+    new = by_either(
+        lambda client: client.rerun(id, from_failed=from_failed, from_task=from_task, by=by, reason=reason)
+    )
     if json:
         json_line({"id": new, "rerun_of": id})
     else:

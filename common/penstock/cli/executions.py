@@ -11,14 +11,12 @@ import orjson
 import typer
 from rich.markup import escape
 
-from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
+from penstock.cli.server import done, read
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
-from penstock.client.client import Client
 from penstock.language.moves import COMPLETED
 from penstock.store import execution_list
-from penstock.store import executions as store
 from penstock.store.execution_list import ExecutionFilter
 
 
@@ -33,7 +31,10 @@ def executions(
 ) -> None:
     """List the newest executions."""
     chosen = replace(chosen, children=children)
-    rows = with_session(lambda session: execution_list.page(session, chosen, before=before, limit=limit))
+    rows = read(
+        lambda session: execution_list.page(session, chosen, before=before, limit=limit),
+        lambda client: client.executions(chosen, before=before, limit=limit),
+    )
     if json:
         for row in rows:
             json_line(row)
@@ -127,10 +128,7 @@ def print_execution(found: dict[str, Any]) -> None:
 def history(id: Annotated[UUID, typer.Argument(help="An execution.")], json: Json = False) -> None:
     """Every status an execution ever had, when, and who moved it."""
 
-    async def work(client: Client) -> list[store.Move]:
-        return await client.history(id)
-
-    rows = with_client(work)
+    rows = done(lambda client: client.history(id), lambda client: client.history(id))
     if json:
         for row in rows:
             json_line(row)

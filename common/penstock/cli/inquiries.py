@@ -8,10 +8,10 @@ from uuid import UUID
 import typer
 
 from penstock.cli.arguments import parse_value
-from penstock.cli.command_runner import ME, with_client, with_session
+from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.server import by_either, read
 from penstock.client import inquiries as store
-from penstock.client.client import Client
 
 
 def inquiries(
@@ -20,7 +20,10 @@ def inquiries(
     json: Json = False,
 ) -> None:
     """List what executions wait to be told."""
-    rows = with_session(lambda session: store.listed(session, answered=every, assignee=assignee))
+    rows = read(
+        lambda session: store.listed(session, answered=every, assignee=assignee),
+        lambda client: client.inquiries(answered=every, assignee=assignee),
+    )
     if json:
         for row in rows:
             json_line(row)
@@ -41,10 +44,7 @@ def answer(
     """Answer a question; the answer becomes the execution's result."""
     value = parse_value(response)
 
-    async def work(client: Client) -> None:
-        await client.answer(id, value, by=by)
-
-    with_client(work)
+    by_either(lambda client: client.answer(id, value, by=by))
     if json:
         json_line({"id": id, "answered": value, "by": by})
         return

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.server import done, read
 from penstock.client.client import Client
 from penstock.client.limits import in_force
 from penstock.store.limits import LimitInForce
@@ -22,7 +22,7 @@ Ref = Annotated[str, typer.Argument(help="The limit, such as shop.database or sh
 @commands.command("list")
 def list_(json: Json = False) -> None:
     """List the limits in force, with who holds and who waits."""
-    rows = with_session(in_force)
+    rows = read(in_force, lambda client: client.limits.in_force())
     if json:
         for row in rows:
             json_line(_plain(row))
@@ -83,7 +83,7 @@ def set_(
     async def work(client: Client) -> LimitInForce:
         return await client.limits.set(ref, **given)
 
-    row = with_client(work)
+    row = done(work, lambda client: client.limits.set(ref, **given))
     if json:
         json_line(_plain(row))
         return
@@ -101,7 +101,7 @@ def rm(ref: Ref, json: Json = False) -> None:
     async def work(client: Client) -> LimitInForce | None:
         return await client.limits.remove(ref)
 
-    row = with_client(work)
+    row = done(work, lambda client: client.limits.remove(ref))
     if json:
         json_line({"ref": ref, "in_force": None if row is None else _plain(row)})
     elif row is None:

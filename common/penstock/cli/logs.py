@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
 
-from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, out
+from penstock.cli.server import read
 from penstock.errors import NotFound
 from penstock.store import executions as store
 from penstock.store import log_lines, workflow_runs
 from penstock.store.database import Session
+
+if TYPE_CHECKING:
+    from penstock.client.http_client import HttpClient
 
 
 def logs(
@@ -24,7 +27,11 @@ def logs(
     json: Json = False,
 ) -> None:
     """What an execution printed and logged; of a workflow what its tasks did, each line with the name of its task."""
-    if not with_session(lambda session: _print_lines(session, id, follow, json)) and not json:
+    printed = read(
+        lambda session: _print_lines(session, id, follow, json),
+        lambda client: _print_over_http(client, id, follow, json),
+    )
+    if not printed and not json:
         err.print("[dim]It has printed nothing.[/dim]")
 
 
@@ -49,6 +56,20 @@ async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> 
             if not follow or found[0].finished_at is not None:
                 return count
             await asyncio.sleep(0.3)
+
+
+async def _print_over_http(client: HttpClient, id: UUID, follow: bool, json: bool) -> int:
+    """The same of an execution itself; the lines of its tasks are asked for by their own ids."""
+    count, after = 0, None
+    while True:
+        lines, after, ended = await client.log_lines(id, after)
+        for line in lines:
+            _print("", id, line, json)
+        count += len(lines)
+        if ended or (not lines and not follow):
+            return count
+        if not lines:
+            await asyncio.sleep(0.5)
 
 
 def _print(task: str, execution: UUID, line: log_lines.LogLine, json: bool) -> None:

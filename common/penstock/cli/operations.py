@@ -11,6 +11,7 @@ import typer
 
 from penstock.cli.command_runner import with_parts, with_session
 from penstock.cli.output import Json, err, fields, json_line, out, span, table
+from penstock.cli.server import read
 from penstock.language import labels
 from penstock.operate import check as checks
 from penstock.operate import repair as repairs
@@ -75,7 +76,7 @@ def repair(
 @workers.command("list")
 def list_workers(json: Json = False) -> None:
     """Executors and workers that live, as their heartbeats say."""
-    found = with_session(processes.all)
+    found = read(processes.all, lambda client: client.workers.all())
     if json:
         for process in found:
             json_line(_document(process))
@@ -110,7 +111,9 @@ def _document(process: Process) -> dict[str, Any]:
 @workers.command()
 def show(name: Annotated[str, typer.Argument(help="The name of a worker.")], json: Json = False) -> None:
     """One worker: what it serves and runs, and how its task executors do, as its last heartbeat said."""
-    found = with_session(lambda session: operate_workers.named(session, name))
+    found = read(
+        lambda session: operate_workers.named(session, name), lambda client: client.workers.named(name)
+    )
     for process in map(_document, found):
         if json:
             json_line(process)
@@ -148,7 +151,10 @@ Names = Annotated[list[str], typer.Argument(help="Names of workers.")]
 @workers.command()
 def cordon(names: Names, json: Json = False) -> None:
     """Let workers take no new work. What runs goes on."""
-    done = with_session(lambda session: operate_workers.cordon(session, names))
+    done = read(
+        lambda session: operate_workers.cordon(session, names),
+        lambda client: client.workers.cordon(names, True),
+    )
     if json:
         json_line({"cordoned": done})
     else:
@@ -158,7 +164,10 @@ def cordon(names: Names, json: Json = False) -> None:
 @workers.command()
 def uncordon(names: Names, json: Json = False) -> None:
     """Let workers take work again."""
-    done = with_session(lambda session: operate_workers.uncordon(session, names))
+    done = read(
+        lambda session: operate_workers.uncordon(session, names),
+        lambda client: client.workers.cordon(names, False),
+    )
     if json:
         json_line({"in_service": done})
     else:

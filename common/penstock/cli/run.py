@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import orjson
@@ -12,11 +12,14 @@ import typer
 from rich.markup import escape
 
 from penstock.cli.arguments import parse_params
-from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, err, json_line, out
+from penstock.cli.server import done
 from penstock.client.client import Client
 from penstock.errors import ConnectionFailed
 from penstock.store import catalog, processes
+
+if TYPE_CHECKING:
+    from penstock.client.http_client import HttpClient
 
 PATIENCE = 3.0
 """Seconds without a result after which we look whether an executor and a worker are running that could give one."""
@@ -58,7 +61,19 @@ def run(
         err.print(f"[dim]execution {id}[/dim]")
         return id, await _result(client, ref, id, timeout)
 
-    id, result = with_client(work)
+    async def remote(client: HttpClient) -> tuple[UUID, Any]:
+        id = await client.start(
+            ref, given, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets
+        )
+        if not wait:
+            return id, None
+        err.print(f"[dim]execution {id}[/dim]")
+        try:
+            return id, await client.result(id, timeout=timeout)
+        except TimeoutError:
+            raise _goes_on(id, timeout) from None
+
+    id, result = done(work, remote)
     if json:
         json_line({"id": id, "result": result} if wait else {"id": id})
     elif wait:
@@ -75,10 +90,14 @@ async def _result(client: Client, ref: str, id: UUID, timeout: float | None) -> 
     try:
         return await waiting
     except TimeoutError:
-        raise ConnectionFailed(
-            f"execution {id} has not ended within {timeout:g} s; it goes on",
-            hint=f"See it with `penstock show {id}`, or end it with `penstock cancel {id}`.",
-        ) from None
+        raise _goes_on(id, timeout) from None
+
+
+def _goes_on(id: UUID, timeout: float | None) -> ConnectionFailed:
+    return ConnectionFailed(
+        f"execution {id} has not ended within {timeout:g} s; it goes on",
+        hint=f"See it with `penstock show {id}`, or end it with `penstock cancel {id}`.",
+    )
 
 
 async def _why_nothing_happens(client: Client, ref: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
 
 import orjson
@@ -13,6 +13,7 @@ import typer
 from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, table
+from penstock.cli.server import read
 from penstock.client.schedules import state_of, upcoming
 from penstock.language.schedules import Preview, Spec, find_zone
 from penstock.language.schedules.compiled_schedule import compile_schedule, expression_of
@@ -20,6 +21,9 @@ from penstock.operate.masking import Masking
 from penstock.store.database import Session
 from penstock.store.schedules import changes, health, reading
 from penstock.store.schedules.reading import Fire, FireStats, ScheduleState
+
+if TYPE_CHECKING:
+    from penstock.client.http_client import HttpClient
 
 Ref = Annotated[str, typer.Argument(help="The schedule, such as shop.nightly.")]
 
@@ -42,6 +46,14 @@ def shown(row: ScheduleState) -> dict[str, Any]:
     }
 
 
+def shown_over_http(row: dict[str, Any]) -> dict[str, Any]:
+    """The same of a row that the API gave."""
+    zone = find_zone(row["timezone"])
+    due = {name: row[f"{name}_due"] and _local(row[f"{name}_due"], zone) for name in ("next", "last")}
+    same = ("ref", "state", "action", "when", "timezone", "waiting", "error")
+    return {**{name: row[name] for name in same}, **due, "last_status": row["last"]}
+
+
 def _local(instant: datetime, zone: ZoneInfo) -> str:
     return instant.astimezone(zone).isoformat(sep=" ", timespec="seconds")
 
@@ -55,7 +67,14 @@ async def _one(session: Session, ref: str) -> ScheduleState:
 
 def list_(json: Json = False) -> None:
     """List schedules: when each fires next, and how its last fire ended."""
-    rows = [shown(row) for row in with_session(reading.listed)]
+
+    async def of_session(session: Session) -> list[dict[str, Any]]:
+        return [shown(row) for row in await reading.listed(session)]
+
+    async def of_server(client: HttpClient) -> list[dict[str, Any]]:
+        return [shown_over_http(row) for row in await client.schedules.all()]
+
+    rows = read(of_session, of_server)
     if json:
         for row in rows:
             json_line(row)

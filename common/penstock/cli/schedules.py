@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
@@ -14,13 +14,18 @@ from penstock.cli import schedule_definition, schedule_views
 from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, json_line, out, table
-from penstock.cli.schedule_views import Ref, shown
+from penstock.cli.schedule_views import Ref, shown, shown_over_http
+from penstock.cli.server import done
 from penstock.client.client import Client
 from penstock.client.schedules import Schedules
 from penstock.errors import InvalidInput
 from penstock.language.schedules import find_zone
 from penstock.store.schedules.backfill import BackfillFire
 from penstock.store.schedules.reading import Fire, ScheduleState
+
+if TYPE_CHECKING:
+    from penstock.client.http_client import HttpClient
+    from penstock.client.http_subjects import HttpSchedules
 
 app = typer.Typer(help="Make, list, preview, change, run and backfill schedules.", no_args_is_help=True)
 
@@ -32,8 +37,19 @@ def _with_schedules(work: Callable[[Schedules], Awaitable[Any]]) -> Any:
     return with_client(start)
 
 
-def _changed(work: Callable[[Schedules], Awaitable[ScheduleState]], said: str, json: bool) -> None:
-    row = shown(_with_schedules(work))
+def _changed(
+    work: Callable[[Schedules], Awaitable[ScheduleState]],
+    over_http: Callable[[HttpSchedules], Awaitable[dict[str, Any]]],
+    said: str,
+    json: bool,
+) -> None:
+    async def of_client(client: Client) -> dict[str, Any]:
+        return shown(await work(client.schedules))
+
+    async def of_server(client: HttpClient) -> dict[str, Any]:
+        return shown_over_http(await over_http(client.schedules))
+
+    row = done(of_client, of_server)
     if json:
         json_line(row)
         return
@@ -44,13 +60,13 @@ def _changed(work: Callable[[Schedules], Awaitable[ScheduleState]], said: str, j
 @app.command()
 def enable(ref: Ref, json: Json = False) -> None:
     """Let a schedule fire again, from now on."""
-    _changed(lambda schedules: schedules.enable(ref), "enabled", json)
+    _changed(lambda local: local.enable(ref), lambda remote: remote.enable(ref), "enabled", json)
 
 
 @app.command()
 def disable(ref: Ref, json: Json = False) -> None:
     """Let a schedule fire nothing until it is enabled again."""
-    _changed(lambda schedules: schedules.disable(ref), "disabled", json)
+    _changed(lambda local: local.disable(ref), lambda remote: remote.disable(ref), "disabled", json)
 
 
 @app.command()
@@ -61,7 +77,12 @@ def pause(
 ) -> None:
     """Let a schedule fire nothing for a while, and then again by itself."""
     seconds = parse_duration("--for", for_)
-    _changed(lambda schedules: schedules.pause(ref, seconds), f"paused for {for_}", json)
+    _changed(
+        lambda local: local.pause(ref, seconds),
+        lambda remote: remote.pause(ref, seconds),
+        f"paused for {for_}",
+        json,
+    )
 
 
 @app.command()

@@ -10,6 +10,7 @@ import typer
 
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.server import read
 from penstock.client.installation import find_installation
 from penstock.operate.why import Why
 from penstock.operate.why import why as ask
@@ -30,7 +31,7 @@ def why(
     async def work(session: Session) -> Why:
         return await ask(session, id, await find_installation(), task)
 
-    answer = with_session(work)
+    answer = read(work, lambda client: client.why(id, task))
     if json:
         json_line(answer.document())
         return

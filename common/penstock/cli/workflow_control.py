@@ -8,9 +8,9 @@ from uuid import UUID
 import typer
 
 from penstock.cli.arguments import parse_value
-from penstock.cli.command_runner import ME, with_client
+from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, out
-from penstock.client.client import Client
+from penstock.cli.server import by_either
 
 RunId = Annotated[UUID, typer.Argument(help="An execution of a workflow.")]
 Task = Annotated[str, typer.Argument(help="The name of a task that has not ended.")]
@@ -48,10 +48,7 @@ def set_result(
 def _command(
     id: UUID, kind: str, by: str, reason: str | None, json: bool, task: str | None = None, value: Any = None
 ) -> None:
-    async def work(client: Client) -> None:
-        await client.command(id, kind, task=task, value=value, by=by, reason=reason)
-
-    with_client(work)
+    by_either(lambda client: client.command(id, kind, task=task, value=value, by=by, reason=reason))
     if json:
         json_line({"id": id, "told": kind, "task": task, "by": by})
     else:

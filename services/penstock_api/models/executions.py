@@ -93,6 +93,8 @@ class Task(Answer):
     begun: datetime | None
     ended: datetime | None
     items: int | None
+    waited: float | None = Field(default=None, description="Seconds without any execution that ran.")
+    ran: float | None = Field(default=None, description="Seconds in which some execution ran.")
     executions: dict[str, int] = Field(description="How many it has, by status.")
     execution: UUID | None = Field(description="The only one, or the first.")
     kept: bool = Field(description="Its result is that of the run before.")
@@ -122,6 +124,10 @@ class Execution(Answer):
     not_before: datetime | None
     finished_at: datetime | None
     reason: str | None
+    waited: float | None = Field(
+        default=None, description="Seconds that it did not run, though it was ready."
+    )
+    ran: float | None = Field(default=None, description="Seconds that it ran.")
     params: Any
     options: Any
     origin: Any

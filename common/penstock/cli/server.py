@@ -1,0 +1,136 @@
+"""Which server a command is for: the one of `--server`, of a profile, or none: then it works on the database itself."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from penstock.cli.command_runner import SERVER, run, with_client, with_session
+from penstock.errors import ConfigurationError
+from penstock.settings import LOOPBACK
+
+if TYPE_CHECKING:
+    from penstock.client.client import Client
+    from penstock.client.http_client import HttpClient
+    from penstock.store.database import Session
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    url: str
+    token: str | None
+
+
+class Steering(Protocol):
+    """What `Client` and `HttpClient` have in common, of what commands need."""
+
+    async def cancel(self, *ids: UUID, reason: str = ...) -> int: ...
+    async def rerun(
+        self,
+        id: UUID,
+        *,
+        from_failed: bool = ...,
+        from_task: str | None = ...,
+        by: str,
+        reason: str | None = ...,
+    ) -> UUID: ...
+    async def command(
+        self,
+        id: UUID,
+        kind: str,
+        *,
+        task: str | None = ...,
+        value: Any = ...,
+        by: str,
+        reason: str | None = ...,
+    ) -> None: ...
+    async def answer(self, id: UUID, response: Any, *, by: str) -> None: ...
+    async def publish(
+        self, trigger: str, payload: Any = ..., *, key: str | None = ..., tenant: str = ...
+    ) -> UUID: ...
+
+
+def chosen_server() -> Server | None:
+    """The server that this command is for. Raises ConfigurationError for a profile that is not there."""
+    (url, name), token = SERVER.get(), os.environ.get("PENSTOCK_TOKEN") or None
+    if url:
+        return Server(_checked(url), token)
+    if not name:
+        return None
+    profile = _profiles().get(name)
+    if not isinstance(profile, dict) or not isinstance(profile.get("server"), str):
+        raise ConfigurationError(
+            f"there is no profile {name!r} with a server in {_file()}",
+            hint=f'Write there: [{name}], and below it server = "https://..." and token = "pst_...".',
+        )
+    return Server(_checked(profile["server"]), token or profile.get("token"))
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError(
+            f"{url!r} is no address of a server", hint="Such as https://penstock.example.org."
+        )
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK and not _plain_is_allowed():
+        raise ConfigurationError(
+            f"{url} has no TLS: whoever is on the way could take the token",
+            hint="Use https, or say PENSTOCK_PLAIN_HTTP=1 on a network that nobody else is on.",
+        )
+    return url
+
+
+def _plain_is_allowed() -> bool:
+    return os.environ.get("PENSTOCK_PLAIN_HTTP") == "1"
+
+
+def _file() -> Path:
+    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(home) / "penstock/profiles.toml"
+
+
+def _profiles() -> dict[str, Any]:
+    try:
+        return tomllib.loads(_file().read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{_file()}: {error}", hint="It is a file in TOML.") from None
+
+
+def over_http(work: Callable[[HttpClient], Awaitable[T]]) -> T:
+    """Run `work` with a client of the server. Raises ConfigurationError where none is chosen."""
+    server = chosen_server()
+    if server is None:
+        raise ConfigurationError("no server is named", hint="Name it with --server.")
+
+    async def start() -> T:
+        from penstock.client.http_client import HttpClient  # it takes a moment to load
+
+        async with HttpClient(server.url, token=server.token) as client:
+            return await work(client)
+
+    return run(start())
+
+
+def by_either(work: Callable[[Steering], Awaitable[T]]) -> T:
+    """Run what both clients can do with the one that this command is for."""
+    return over_http(work) if chosen_server() is not None else with_client(work, either=True)
+
+
+def read(of_session: Callable[[Session], Awaitable[T]], of_server: Callable[[HttpClient], Awaitable[T]]) -> T:
+    """Do it with a session, for which no broker is needed, or with a client of the server."""
+    return over_http(of_server) if chosen_server() is not None else with_session(of_session, either=True)
+
+
+def done(of_client: Callable[[Client], Awaitable[T]], of_server: Callable[[HttpClient], Awaitable[T]]) -> T:
+    """Do it with a client of the database, or of the server."""
+    return over_http(of_server) if chosen_server() is not None else with_client(of_client, either=True)

@@ -1,0 +1,263 @@
+"""The same client over HTTP, for who reaches the API and not the database.
+
+async with HttpClient("https://penstock.example.org", token="pst_...") as client:
+    id = await client.start("shop.charge", {"order": 7}, key="order-7")
+    result = await client.result(id)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Self
+from uuid import UUID
+
+import httpx
+import orjson
+from pydantic import TypeAdapter
+
+from penstock.client.bulk import Outcome
+from penstock.client.http_subjects import HttpLimits, HttpRules, HttpSchedules, HttpWorkers
+from penstock.client.http_words import error_of, filter_of, item_of, text_of, word_of
+from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, PenstockError
+from penstock.language.moves import COMPLETED
+from penstock.operate.why.answer import Why
+from penstock.store.execution_list import ExecutionFilter, ListedExecution
+from penstock.store.executions import Move
+from penstock.store.inquiries import Inquiry
+from penstock.store.log_lines import LogLine
+
+PREFIX = "/api/v1"
+PATIENCE = 30.0
+"""Seconds that an answer may take."""
+FIRST, MOST = 0.05, 2.0
+"""Seconds between two looks for a result: more each time."""
+
+_LISTED = TypeAdapter(list[ListedExecution])
+_MOVES = TypeAdapter(list[Move])
+_LINES = TypeAdapter(list[LogLine])
+
+
+class HttpClient:
+    """Talks to the API of one installation, and raises the errors that `Client` raises: NotFound, Conflict, InvalidInput, and
+    ConnectionFailed where nobody answers. Safe to share between tasks. Who calls is who the token says."""
+
+    def __init__(
+        self, server: str, *, token: str | None = None, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._server = server
+        self._http = httpx.AsyncClient(
+            base_url=server.rstrip("/"), headers=headers, timeout=PATIENCE, transport=transport
+        )
+        self.limits = HttpLimits(self._tell)
+        self.rules = HttpRules(self._tell)
+        self.schedules = HttpSchedules(self._tell)
+        self.workers = HttpWorkers(self._tell)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    # -- what happens --------------------------------------------------------------------------------------------
+
+    async def start(
+        self,
+        ref: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        key: str | None = None,
+        tenant: str = "public",
+        priority: int = 0,
+        delay: float | timedelta | None = None,
+        at: datetime | None = None,
+        expires_at: datetime | None = None,
+        secrets: Mapping[str, str] | None = None,
+    ) -> UUID:
+        """As `Client.start`."""
+        body = {"action": ref, "parameters": dict(params or {}), "tenant": tenant, "priority": priority}
+        seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
+        more = {"delay": seconds, "at": at, "expires_at": expires_at, "secrets": dict(secrets or {}) or None}
+        given = {name: value for name, value in more.items() if value is not None}
+        said = await self._send("POST", "/executions", {**body, **given}, key=key)
+        return UUID(said["id"])
+
+    async def publish(
+        self, trigger: str, payload: Any = None, *, key: str | None = None, tenant: str = "public"
+    ) -> UUID:
+        """As `Client.publish`."""
+        body = {"trigger": trigger, "payload": {} if payload is None else payload, "tenant": tenant}
+        return UUID((await self._send("POST", "/events", body, key=key))["id"])
+
+    async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
+        """As `Client.result`: raises ExecutionFailed with its error, TimeoutError, NotFound. It asks again and again."""
+        pause = FIRST
+        async with asyncio.timeout(timeout):
+            while (found := await self.described(id))["finished_at"] is None:
+                await asyncio.sleep(pause)
+                pause = min(MOST, pause * 1.5)
+        if found["status"] == COMPLETED:
+            return found["result"]
+        error = found["error"] or {}
+        said = f"{error.get('type', '')}: {error.get('message', '')}"
+        raise ExecutionFailed(
+            f"execution {id} ended as {found['status']}: {said}".rstrip(": "),
+            hint=f"`penstock show {id}` tells what happened.",
+            execution_id=id,
+            status=found["status"],
+        )
+
+    async def run(
+        self,
+        ref: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Any:
+        """As `Client.run`."""
+        return await self.result(await self.start(ref, params, **options), timeout=timeout)
+
+    async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
+        """As `Client.cancel`."""
+        said = [await self._send("POST", f"/executions/{id}/cancel", {"reason": reason}) for id in ids]
+        return sum(int(one["told"]) for one in said)
+
+    async def rerun(
+        self,
+        id: UUID,
+        *,
+        from_failed: bool = False,
+        from_task: str | None = None,
+        by: str = "",
+        reason: str | None = None,
+    ) -> UUID:
+        """As `Client.rerun`; `by` is who the token says."""
+        body = {"from_failed": from_failed, "from_task": from_task, "reason": reason}
+        return UUID((await self._send("POST", f"/executions/{id}/rerun", body))["id"])
+
+    async def command(
+        self,
+        id: UUID,
+        kind: str,
+        *,
+        task: str | None = None,
+        value: Any = None,
+        by: str = "",
+        reason: str | None = None,
+    ) -> None:
+        """As `Client.command`; `by` is who the token says."""
+        body: dict[str, Any] = {"reason": reason}
+        if kind in ("skip", "set_result"):
+            body["task"] = task
+        if kind == "set_result":
+            body["result"] = value
+        await self._send("POST", f"/executions/{id}/{kind.replace('_', '-')}", body)
+
+    async def answer(self, id: UUID, response: Any, *, by: str = "") -> None:
+        """As `Client.answer`; `by` is who the token says."""
+        await self._send("POST", f"/inquiries/{id}/answer", {"response": response})
+
+    async def cancel_chosen(self, chosen: ExecutionFilter, *, reason: str, dry_run: bool = False) -> int:
+        """Ask those to end that are chosen; how many were told, or would be."""
+        count: int = 0
+        before = None
+        while True:
+            said = await self._bulk("cancel", chosen, before, dry_run, reason=reason)
+            count += said["count"]
+            if (before := said["next"]) is None:
+                return count
+
+    async def rerun_chosen(
+        self, chosen: ExecutionFilter, *, reason: str | None, from_failed: bool = False, dry_run: bool = False
+    ) -> list[Outcome]:
+        """Run those once more that are chosen; what became of them, without which is which."""
+        outcomes: list[Outcome] = []
+        before = None
+        while True:
+            said = await self._bulk("rerun", chosen, before, dry_run, reason=reason, from_failed=from_failed)
+            outcomes += [Outcome(UUID(int=0), "done")] * said["count"]
+            for one in said["refused"]:
+                error = PenstockError(one["says"], hint=one["hint"])
+                outcomes += [Outcome(UUID(one["example"]), error=error)] * one["count"]
+            if (before := said["next"]) is None:
+                return outcomes
+
+    async def _bulk(
+        self, what: str, chosen: ExecutionFilter, before: str | None, dry_run: bool, **more: Any
+    ) -> Any:
+        filtered = {name: value for name, value in filter_of(chosen).items() if value}
+        given = {"chosen": filtered, "all": not filtered, "before": before, "dry_run": dry_run, **more}
+        return await self._send("POST", f"/bulk/executions/{what}", given)
+
+    # -- what there is -------------------------------------------------------------------------------------------
+
+    async def executions(
+        self, chosen: ExecutionFilter, *, before: UUID | None = None, limit: int = 50
+    ) -> list[ListedExecution]:
+        """The newest first; `before` an id goes on from a page's end."""
+        found = await self._get("/executions", **filter_of(chosen), before=before, limit=limit)
+        return _LISTED.validate_python([{**row, "item": item_of(row["item"])} for row in found["items"]])
+
+    async def described(self, id: UUID) -> dict[str, Any]:
+        """Everything about an execution, as JSON. Raises NotFound."""
+        found: dict[str, Any] = await self._get(f"/executions/{id}")
+        return found
+
+    async def history(self, id: UUID) -> list[Move]:
+        """As `Client.history`."""
+        return _MOVES.validate_python(await self._get(f"/executions/{id}/history"))
+
+    async def why(self, id: UUID, task: str | None = None) -> Why:
+        """As `Client.why`."""
+        found = await self._get(f"/executions/{id}/why", task=task)
+        return Why(**{**found, "id": UUID(found["id"])})
+
+    async def inquiries(self, *, answered: bool = False, assignee: str | None = None) -> list[Inquiry]:
+        """What executions wait to be told."""
+        rows = await self._get("/inquiries", answered=answered, assignee=assignee)
+        return TypeAdapter(list[Inquiry]).validate_python(
+            [{**row, "schema": text_of(row["schema"]), "response": text_of(row["response"])} for row in rows]
+        )
+
+    async def log_lines(self, id: UUID, after: str | None = None) -> tuple[list[LogLine], str | None, bool]:
+        """What it printed after that place; the place of the last of them; and whether it has ended, and these were all."""
+        found = await self._get(f"/executions/{id}/logs", after=after)
+        return _LINES.validate_python(found["lines"]), found["next"], found["ended"]
+
+    async def get_json(self, path: str, **query: Any) -> Any:
+        """What any other route gives: `get_json("/workers")`. /docs of the server has them all."""
+        return await self._get(path, **query)
+
+    # -- the way there -------------------------------------------------------------------------------------------
+
+    async def _get(self, path: str, **query: Any) -> Any:
+        params = {name: value for name, value in query.items() if value is not None}
+        return await self._ask("GET", path, params={k: word_of(v) for k, v in params.items()})
+
+    async def _tell(self, method: str, path: str, body: Any = None) -> Any:
+        return await (self._ask(method, path) if body is None else self._send(method, path, body))
+
+    async def _send(self, method: str, path: str, body: Any, *, key: str | None = None) -> Any:
+        headers = {"content-type": "application/json", **({"idempotency-key": key} if key else {})}
+        try:
+            content = orjson.dumps(body)
+        except TypeError as error:
+            raise InvalidInput(f"what is given is not JSON: {error}", hint="Give JSON.") from None
+        return await self._ask(method, path, content=content, headers=headers)
+
+    async def _ask(self, method: str, path: str, **how: Any) -> Any:
+        try:
+            answer = await self._http.request(method, PREFIX + path, **how)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise ConnectionFailed(
+                f"{self._server} does not answer: {type(error).__name__}: {error}".rstrip(": "),
+                hint="Is the address right (--server, PENSTOCK_SERVER), and `penstock api` running there?",
+            ) from None
+        if answer.is_success:
+            is_json = answer.headers.get("content-type", "").startswith("application/json")
+            return answer.json() if is_json else answer.text or None
+        raise error_of(answer)

@@ -1,0 +1,59 @@
+"""How the client over HTTP says what it asks for, and reads what it is told."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import httpx
+import orjson
+
+from penstock import errors
+from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, PenstockError
+from penstock.store.execution_list import ExecutionFilter
+
+KIND = "urn:penstock:error:"
+"""What the type of a problem begins with, before the name of the error."""
+
+
+def error_of(answer: httpx.Response) -> PenstockError:
+    """The error that the API was told by a problem."""
+    try:
+        problem = answer.json()
+        said, hint = str(problem["detail"]), problem.get("hint")
+        name = str(problem.get("type", "")).removeprefix(KIND)
+    except (ValueError, KeyError, TypeError):
+        return ConnectionFailed(
+            f"this is no API of Penstock: it answers {answer.status_code} with no problem that can be read",
+            hint="The address is that of `penstock api`, such as http://127.0.0.1:8000.",
+        )
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, PenstockError) and kind is not ExecutionFailed:
+        return kind(said, hint=hint)
+    return PenstockError(said, hint=hint)
+
+
+def filter_of(chosen: ExecutionFilter) -> dict[str, Any]:
+    """Raises InvalidInput for what HTTP has no word for."""
+    given = asdict(chosen)
+    for name in ("params", "key"):
+        if given.pop(name) is not None:
+            raise InvalidInput(f"the API does not choose by {name}", hint="Choose by something else.")
+    given.pop("tenants")
+    given.pop("ended")
+    return {**given, "children": given["children"] or None}
+
+
+def item_of(value: int | None) -> int:
+    return -1 if value is None else value
+
+
+def text_of(value: Any) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()
+
+
+def word_of(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value).lower() if isinstance(value, bool) else value

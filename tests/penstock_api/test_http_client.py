@@ -1,0 +1,183 @@
+"""The client over HTTP has the shape of the client, and raises its errors; and the command line that uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+import uvicorn
+
+from penstock.client.http_client import HttpClient
+from penstock.errors import (
+    Conflict,
+    ConnectionFailed,
+    ExecutionFailed,
+    InvalidInput,
+    NotAuthenticated,
+    NotFound,
+)
+from penstock.ids import new_id
+from penstock.store.execution_list import ExecutionFilter
+from tests.penstock.cli.commands import penstock
+from tests.penstock_api.conftest import Api
+
+
+@pytest.fixture
+async def client(api: Api) -> AsyncIterator[HttpClient]:
+    transport = httpx.ASGITransport(api.app, raise_app_exceptions=False)
+    async with HttpClient("http://penstock", token=api.secrets["all"], transport=transport) as made:
+        yield made
+
+
+async def test_it_starts_waits_and_reads(client: HttpClient) -> None:
+    id = await client.start("shop.count", {"words": "a b c"}, key="http-client")
+    assert await client.start("shop.count", {"words": "a b c"}, key="http-client") == id
+    assert await client.result(id, timeout=20) == 3
+    assert await client.run("shop.count", {"words": "a"}, timeout=20) == 1
+    assert [move.new for move in await client.history(id)][-1] == "completed"
+    assert (await client.why(id)).because == "ended"
+    assert (await client.described(id))["params"] == {"words": "a b c"}
+    listed = await client.executions(ExecutionFilter(action="shop.count"), limit=1000)
+    assert id in [row.id for row in listed]
+    assert "worker" in {process.kind for process in await client.workers.all()}
+    assert await client.publish("shop.order_placed", {"id": 1})
+
+
+async def test_it_raises_what_the_client_raises(client: HttpClient, api: Api) -> None:
+    with pytest.raises(NotFound, match="no action or workflow"):
+        await client.start("shop.nothing")
+    with pytest.raises(InvalidInput) as refused:
+        await client.start("shop.count", {"word": 1})
+    assert refused.value.hint
+    await client.start("shop.count", {"words": "a"}, key="clash")
+    with pytest.raises(Conflict):
+        await client.start("shop.count", {"words": "b"}, key="clash")
+    with pytest.raises(NotFound):
+        await client.described(new_id())
+    failed = await client.start("shop.flaky", {"failures": 9})
+    with pytest.raises(ExecutionFailed, match="ended as failed"):
+        await client.result(failed, timeout=20)
+    later = await client.start("shop.count", {"words": "a"}, delay=3600)
+    with pytest.raises(TimeoutError):
+        await client.result(later, timeout=0.2)
+    assert await client.cancel(later) == 1
+    transport = httpx.ASGITransport(api.app, raise_app_exceptions=False)
+    async with HttpClient("http://penstock", transport=transport) as stranger:
+        with pytest.raises(NotAuthenticated):
+            await stranger.why(later)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    async with HttpClient(f"http://127.0.0.1:{port}") as nobody:
+        with pytest.raises(ConnectionFailed, match="does not answer"):
+            await nobody.why(later)
+
+
+@pytest.fixture
+async def server(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+    """The API on a port, and no database in the environment."""
+    for name in ("PENSTOCK_DATABASE_URL", "PENSTOCK_BROKER_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PENSTOCK_HOME", "/nonexistent")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        served = uvicorn.Server(uvicorn.Config(api.app, log_config=None, lifespan="off", access_log=False))
+        task = asyncio.create_task(served.serve(sockets=[listener]))
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        monkeypatch.setenv("PENSTOCK_TOKEN", api.secrets["all"])
+        monkeypatch.setenv("PENSTOCK_SERVER", address)
+        yield address
+        served.should_exit = True
+        await task
+
+
+async def test_commands_need_no_database_where_a_server_is_named(server: str) -> None:
+    ran = await penstock("run", "shop.count", "words=a b", "--wait", "--json")
+    assert (ran.code, ran.document["result"]) == (0, 2), ran
+    id = ran.document["id"]
+    for words, said in (
+        (("show", id), "shop.count"),
+        (("show", id, "--json"), '"result":2'),
+        (("history", id), "completed"),
+        (("why", id), "completed"),
+        (("executions", "--action", "shop.count"), id),
+        (("logs", id), ""),
+        (("inquiries",), ""),
+        (("workers", "list"), "executor"),
+        (("publish", "shop.order_placed", "id=1"), "is stored"),
+    ):
+        done = await penstock(*words)
+        assert (done.code, said in done.out) == (0, True), done
+    run = (await penstock("run", "shop.approved", "--json")).document["id"]
+    assert (await penstock("pause", run)).code == 0
+    drawn = await penstock("show", run, "--mermaid")
+    assert "flowchart" in drawn.out or "graph" in drawn.out
+    tree = await penstock("show", run)
+    assert (tree.code, "first" in tree.out) == (0, True), tree
+    assert (await penstock("cancel", run)).code == 0
+    assert (await penstock("cancel", "--action", "shop.never", "--json")).document["told"] == 0
+    assert (await penstock("rerun", id, "--json")).document["rerun_of"] == id
+    gone = await penstock("show", new_id())
+    assert (gone.code, "no execution and no event" in gone.err) == (1, True)
+
+
+async def test_rules_limits_schedules_and_workers_are_looked_after_over_http(server: str, api: Api) -> None:
+    [worker] = await api.house.rows("select name from process where kind = 'worker'")
+    name = worker["name"]
+    for words, said in (
+        (("rules", "list"), "shop.big_orders"),
+        (("rules", "disable", "shop.big_orders"), "is disabled"),
+        (("rules", "enable", "shop.big_orders"), "is enabled"),
+        (("actions",), "shop.count"),
+        (("triggers",), "shop.order_placed"),
+        (("limit", "list"), "shop.door"),
+        (("limit", "set", "shop.door", "3"), "allows 3 at once"),
+        (("limit", "rm", "shop.door"), "as declared again"),
+        (("schedule", "list"), "shop.nightly"),
+        (("schedule", "pause", "shop.nightly", "--for", "1h"), "is paused for 1h"),
+        (("schedule", "disable", "shop.nightly"), "is disabled"),
+        (("schedule", "enable", "shop.nightly"), "It fires next at"),
+        (("workers", "show", name), "task executor"),
+        (("workers", "cordon", name), name),
+        (("workers", "uncordon", name), "Back in service"),
+    ):
+        done = await penstock(*words)
+        assert (done.code, said in done.out) == (0, True), (words, done)
+    for words in (("rules", "enable", "shop.no"), ("workers", "cordon", "no"), ("limit", "rm", "no.such")):
+        refused = await penstock(*words)
+        assert (refused.code, "error" in refused.err) == (1, True), refused
+
+
+async def test_a_command_that_cannot_work_over_http_says_so(server: str) -> None:
+    for words in (
+        ("tokens", "list"),
+        ("repair",),
+        ("apply", "x.py"),
+        ("schedule", "preview", "shop.nightly"),
+        ("webhooks", "list"),
+    ):
+        said = await penstock(*words)
+        assert said.code in (1, 2), said
+        assert "not over HTTP" in said.err or words[0] == "apply", said
+    typed = await penstock("--server", server, "executor")
+    assert (typed.code, "not over HTTP" in typed.err) == (1, True)
+
+
+async def test_a_server_is_named_in_three_ways(
+    server: str, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    monkeypatch.delenv("PENSTOCK_SERVER")
+    monkeypatch.delenv("PENSTOCK_TOKEN")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    absent = await penstock("--profile", "shop", "executions")
+    assert (absent.code, "no profile 'shop'" in absent.err) == (1, True)
+    file = tmp_path / "penstock/profiles.toml"  # type: ignore[operator]
+    file.parent.mkdir()
+    file.write_text(f'[shop]\nserver = "{server}"\ntoken = "{api.secrets["all"]}"\n')
+    assert (await penstock("--profile", "shop", "executions")).code == 0
+    refused = await penstock("--server", server, "executions")
+    assert (refused.code, "no token" in refused.err) == (1, True)
+    for wrong, said in (("http://penstock.example.org", "no TLS"), ("ftp://x", "no address of a server")):
+        odd = await penstock("--server", wrong, "executions")
+        assert (odd.code, said in odd.err) == (1, True), odd
