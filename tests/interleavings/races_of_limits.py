@@ -161,6 +161,29 @@ async def keyed_submits(scene: Scene) -> Sequence[Work]:
     return [submit(), submit(), submit()]
 
 
+async def two_limited_submits_and_an_end(scene: Scene) -> Sequence[Work]:
+    """Each is admitted or put in line with its submit."""
+    held = await running(scene)
+
+    def submit() -> Work:
+        async def work(session: Session) -> None:
+            one = executions.Submission(
+                new_id(),
+                await scene._space("shop.charge"),
+                scene._definitions["shop.charge"],
+                "{}",
+                "public",
+            )
+            async for attempt in soon():
+                with attempt:
+                    async with session.transaction() as tx:
+                        await executions.submit(tx, [one])
+
+        return work
+
+    return [submit(), submit(), scene.finishes(held)]
+
+
 async def restaged_and_handled(scene: Scene) -> Sequence[Work]:
     ids = await scene.request(2)
     await scene.session.fetch("delete from outbox")
@@ -169,6 +192,7 @@ async def restaged_and_handled(scene: Scene) -> Sequence[Work]:
 
 
 CASES = (
+    Case("two limited submits and an end", two_limited_submits_and_an_end, each_ran_once, LIMITED),
     Case("two admit at once", two_admit_at_once, each_ran_once, LIMITED),
     Case("finish and admit", finish_and_admit, each_ran_once, LIMITED),
     Case("finish and cancel of who waits", finish_and_cancel_of_who_waits, completed_once, LIMITED),

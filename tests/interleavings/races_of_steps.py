@@ -10,30 +10,31 @@ from tests.interleavings.case import ACTIONS, Case, each_ran_once, join
 from tests.interleavings.races_of_flows import joining, no_double_child, three_children
 from tests.interleavings.scene import Scene
 from tests.interleavings.stage import Order, Work
+from tests.interleavings.steps import takes_remembered_steps, takes_steps
 
 COMMAND = "select * from command_workflow($1, $2, null, null, 'ada', null)"
 
 
 async def two_steps_of_a_join(scene: Scene) -> Sequence[Work]:
     _, children = await joining(scene)
-    return [scene.takes_steps([child]) for child in children]
+    return [takes_steps(scene, [child]) for child in children]
 
 
 async def a_step_and_a_message(scene: Scene) -> Sequence[Work]:
     _, children = await joining(scene)
     await scene.finish(children[:1])
     await scene.session.fetch("delete from outbox")
-    return [scene.handles(EXECUTION_COMPLETED, children[:1]), scene.takes_steps(children[1:])]
+    return [scene.handles(EXECUTION_COMPLETED, children[:1]), takes_steps(scene, children[1:])]
 
 
 async def a_step_and_a_cancel(scene: Scene) -> Sequence[Work]:
     id, children = await joining(scene)
-    return [scene.takes_steps(children), scene.cancels([id, *children])]
+    return [takes_steps(scene, children), scene.cancels([id, *children])]
 
 
 async def a_step_and_a_sweep(scene: Scene) -> Sequence[Work]:
     _, children = await joining(scene)
-    work = scene.takes_steps(children)
+    work = takes_steps(scene, children)
     await scene.session.fetch(
         "update process set beat_at = '-infinity' where id = $1 returning 1", scene.worker
     )
@@ -43,17 +44,17 @@ async def a_step_and_a_sweep(scene: Scene) -> Sequence[Work]:
 
 async def a_step_and_a_pause(scene: Scene) -> Sequence[Work]:
     id, children = await joining(scene)
-    return [scene.takes_steps(children), scene.calls(COMMAND, id, "pause")]
+    return [takes_steps(scene, children), scene.calls(COMMAND, id, "pause")]
 
 
 async def two_remembered_steps(scene: Scene) -> Sequence[Work]:
     _, children = await joining(scene)
-    return [await scene.takes_remembered_steps([child]) for child in children]
+    return [await takes_remembered_steps(scene, [child]) for child in children]
 
 
 async def a_remembered_step_and_a_message(scene: Scene) -> Sequence[Work]:
     _, children = await joining(scene)
-    remembered = await scene.takes_remembered_steps(children[1:])
+    remembered = await takes_remembered_steps(scene, children[1:])
     await scene.finish(children[:1])
     await scene.session.fetch("delete from outbox")
     return [scene.handles(EXECUTION_COMPLETED, children[:1]), remembered]
@@ -61,12 +62,12 @@ async def a_remembered_step_and_a_message(scene: Scene) -> Sequence[Work]:
 
 async def a_remembered_step_and_a_cancel(scene: Scene) -> Sequence[Work]:
     id, children = await joining(scene)
-    return [await scene.takes_remembered_steps(children), scene.cancels([id, *children])]
+    return [await takes_remembered_steps(scene, children), scene.cancels([id, *children])]
 
 
 async def a_remembered_step_and_a_sweep(scene: Scene) -> Sequence[Work]:
     _, children = await joining(scene)
-    work = await scene.takes_remembered_steps(children)
+    work = await takes_remembered_steps(scene, children)
     await scene.session.fetch(
         "update process set beat_at = '-infinity' where id = $1 returning 1", scene.worker
     )
@@ -76,12 +77,12 @@ async def a_remembered_step_and_a_sweep(scene: Scene) -> Sequence[Work]:
 
 async def a_remembered_step_and_a_pause(scene: Scene) -> Sequence[Work]:
     id, children = await joining(scene)
-    return [await scene.takes_remembered_steps(children), scene.calls(COMMAND, id, "pause")]
+    return [await takes_remembered_steps(scene, children), scene.calls(COMMAND, id, "pause")]
 
 
 async def one_remembered_step_twice(scene: Scene) -> Sequence[Work]:
     _, children = await joining(scene)
-    return [await scene.takes_remembered_steps(children) for _ in range(2)]
+    return [await takes_remembered_steps(scene, children) for _ in range(2)]
 
 
 async def resume(scene: Scene) -> None:

@@ -180,7 +180,7 @@ async def test_what_takes_too_long_in_all_ends_as_timeout_wherever_it_stands(
     house: ByHand, state: str
 ) -> None:
     if state == "requested":
-        id = await house.client.start("clock.total")
+        id = await house.requested("clock.total")
     elif state == "queued":
         await house.running("clock.total")
         id = await house.scheduled("clock.total")
@@ -219,7 +219,7 @@ async def test_what_nobody_has_begun_ends_when_it_expires(house: ByHand, state: 
     expires = {"expires_at": datetime.now(UTC) + timedelta(minutes=1)}
     if state == "queued":
         await house.running("clock.plain")
-    id = await (house.client.start if state == "requested" else house.scheduled)("clock.plain", **expires)  # type: ignore[arg-type]
+    id = await (house.requested if state == "requested" else house.scheduled)("clock.plain", **expires)
     assert await house.stands(id) == state
     await house.later()
     assert await house.stands(id) == "timeout"

@@ -14,6 +14,11 @@ class CallerTransaction:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
+    @property
+    def empty(self) -> bool:
+        """It may stay open for long: so it takes no locks of limits' keys, which others wait for."""
+        return False
+
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
         if not self._connection.is_in_transaction():
             raise Conflict(

@@ -112,6 +112,11 @@ class Transaction:
         self._begun: Any = None
         self._done = False
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was done in it."""
+        return self._begun is None
+
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
         await self._begin()
         return await self.connection.fetch(sql, *args)

@@ -34,12 +34,22 @@ class Submission:
 class Stages(Protocol):
     """A transaction that publishes what its statements stage, or leaves that to a relay."""
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was done in it, so that it may be one statement."""
+
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]: ...
 
 
 SUBMIT = """
 select messages, stale, existing, conflicts
 from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::text[],
+    $7::smallint[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[])
+"""
+# Where that is the whole transaction: what limits cover is admitted or put in line, too, and the locks of their keys are held.
+SUBMIT_ALONE = """
+select messages, stale, existing, conflicts
+from submit_alone($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::text[],
     $7::smallint[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[])
 """
 
@@ -59,7 +69,7 @@ async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
     keyed = any(s.key is not None for s in group)
     timed = any(s.expires is not None for s in group)
     [row] = await tx.stage_alone(
-        SUBMIT,
+        SUBMIT_ALONE if tx.empty else SUBMIT,
         [s.id for s in group],
         [s.namespace for s in group],
         [s.definition for s in group],

@@ -1,0 +1,92 @@
+"""What a worker does at the end of tasks of workflows, as a work that races."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from penstock.advance.child_targets import current_targets
+from penstock.advance.open_workflows import open_workflows
+from penstock.advance.remembered import RememberedWorkflows, all_tasks
+from penstock.engine import Plan
+from penstock.engine.serialization import load_task_state
+from penstock.language.workflows.model import Workflow
+from penstock.service.heartbeat import Identity
+from penstock.store import catalog, namespaces
+from penstock.store.attempts import AttemptEnd
+from penstock.store.database import Session
+from penstock_worker.claims import Claims
+from penstock_worker.executor_room import ExecutorRoom
+from penstock_worker.next_step import finish
+from penstock_worker.next_work import NextWork, Taking
+from penstock_worker.slots import Slots
+from tests.interleavings.scene import Scene, soon
+from tests.interleavings.stage import Work
+
+REMEMBERED = "select * from remembered_tasks($1, 64)"
+
+
+def takes_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
+    """The ends of these tasks, and what follows them."""
+    ends = [AttemptEnd(id, 1, "completed", None, None, 0.0, None, None, False) for id in sorted(ids)]
+    return _takes(scene, ends, RememberedWorkflows())
+
+
+async def takes_remembered_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
+    """The same of a worker that remembers their workflows as they are now."""
+    remembered = RememberedWorkflows()
+    await _look_up(scene)
+    rows = await scene.session.fetch(
+        "select id, parent, task from execution where id = any($1) order by id", ids
+    )
+    async with scene.session.transaction() as tx:
+        for workflow in await open_workflows(tx, sorted({row["parent"] for row in rows})):
+            [stored] = await tx.fetch(REMEMBERED, workflow.id)
+            tasks = zip(stored["tasks"], stored["records"], strict=True)
+            all_tasks(workflow, {task: load_task_state(record) for task, record in tasks})
+            remembered.keep(workflow, stored["version"])
+    ends = [
+        AttemptEnd(row["id"], 1, "completed", None, None, 0.0, None, None, False, row["parent"], row["task"])
+        for row in rows
+    ]
+    return _takes(scene, ends, remembered)
+
+
+async def _look_up(scene: Scene) -> None:
+    """All that a step may start is known from memory."""
+    refs = [one.ref for one in scene.definitions if getattr(one, "kind", "action") == "action"]
+    names = {
+        f"public::{one.ref.replace('.', '::')}::{node.name}": node.step.action
+        for one in scene.definitions
+        if isinstance(one, Workflow)
+        for node in Plan(one).graph.nodes
+        if node.step.action is not None
+    }
+    await namespaces.places(scene.session, names)
+    async with scene.session.transaction() as tx:
+        targets = await current_targets(tx, refs)
+        await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
+
+
+def _nothing(*_: object) -> Any: ...
+
+
+def _takes(scene: Scene, ends: Sequence[AttemptEnd], remembered: RememberedWorkflows) -> Work:
+    worker = Identity(scene.worker, "worker", "worker")
+
+    async def work(session: Session) -> None:
+        slots = Slots(100)
+        claims = Claims(session, worker, scene.action, slots, ExecutorRoom({}), {})
+        await claims.look_up(scene.known_definitions)
+        next_work = NextWork(
+            scene.parts.publisher, slots, {"work.default"}, claims, _nothing, _nothing, asyncio.Event()
+        )
+        next_work.remembered = remembered
+        session.cache.update(scene.session.cache)
+        async for attempt in soon():
+            with attempt:
+                await finish(session, worker.id, ends, [], Taking(next_work))
+
+    return work
