@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from penstock import AskInquiry, RetryPolicy, Timeouts, action, current
+from penstock import AskInquiry, RetryPolicy, Timeouts, action, current, workflow
 from penstock.errors import ExecutionFailed
 from penstock.run.steering import Defer
 from penstock_executor.loops import fire_timers
@@ -45,7 +45,17 @@ async def long() -> None:
     await asyncio.sleep(60)
 
 
-ACTIONS = (stumble, defer, ask, long)
+@action(pack="late")
+async def first() -> None:
+    await asyncio.sleep(LATER)
+
+
+@workflow(pack="late")
+def flow() -> None:
+    long().after(first())
+
+
+ACTIONS = (stumble, defer, ask, long, first, flow)
 
 
 @pytest.fixture
@@ -61,6 +71,15 @@ async def sleeping(house: Installation, monkeypatch: pytest.MonkeyPatch) -> Inst
         while not (await metrics(port))['penstock_loop_seconds_count{loop="fire_timers"}']:
             await asyncio.sleep(0.1)
     return house
+
+
+@pytest.mark.parametrize("started", ["late.long", "late.flow"])
+async def test_of_times_to_complete_that_a_submit_or_a_worker_sets_the_executor_is_told(
+    sleeping: Installation, started: str
+) -> None:
+    """No handler of an executor has anything to do with them."""
+    with pytest.raises(ExecutionFailed):
+        await sleeping.client.run(started, timeout=20)
 
 
 async def test_of_timers_that_others_set_the_executor_is_told(sleeping: Installation) -> None:

@@ -143,8 +143,6 @@ class Client:
 
         tx, answered = await retried(write, deadline=30)
         self.publisher.publish(tx.staged)
-        if any(submission.not_before for submission in group):
-            await broadcast.due_sooner(self.publisher.transport, "timers")
         return answered
 
     async def _write_in(

@@ -45,10 +45,12 @@ class CoalescedBroadcast:
         self._pending = False
         self._sending: asyncio.Task[None] | None = None
 
-    def send(self) -> None:
+    def send(self) -> asyncio.Task[None]:
+        """Start it, if it is not under way. Ends once it has told of this."""
         self._pending = True
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send(), name=f"broadcast {self._name}")
+        return self._sending
 
     async def _send(self) -> None:
         while self._pending:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from functools import partial
+from typing import Any
 
 import structlog
 
 from penstock.messaging import messages
+from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner
 from penstock.messaging.transports import Transport
 from penstock.store import awaited, outbox, queues
 from penstock.store.database import Database, is_transient, retried
@@ -32,6 +34,7 @@ class Publisher:
         self.transport = transport
         self._session = database.session(relaxed=True)
         self._tells = database.session()
+        self._timers = CoalescedBroadcast(partial(due_sooner, transport, "timers"), "timers")
         # Well before the relay's age: a row that is confirmed and not yet deleted would be published again.
         self._delete_every = min(1.0, self._session.settings.relay_age / 5)
         self._confirmed: list[int] = []
@@ -41,20 +44,20 @@ class Publisher:
         self._room = asyncio.Semaphore(64)
 
     def publish(self, staged: Sequence[StagedMessage]) -> None:
-        """Start publishing. What is not confirmed stays in the outbox, for a relay."""
-        if not staged:
-            return
-        task = asyncio.create_task(self._publish(staged), name="publish")
+        """Start publishing. What is not confirmed stays in the outbox, for a relay; hints are sent once, or not at all."""
+        kept = [one for one in staged if one.outbox_id]
+        hints = [one for one in staged if not one.outbox_id]
+        if kept:
+            self._start(self._publish(kept), "publish")
+        if hints:
+            self._start(self._hint(hints), "hint")
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
     async def _publish(self, staged: Sequence[StagedMessage]) -> None:
-        told = [one for one in staged if one.queue.startswith(queues.AWAITED)]
-        if told:
-            await self._tell(told)
-            staged = [one for one in staged if one not in told]
-            if not staged:
-                return
         async with self._room:
             try:
                 confirmed = await self.transport.publish(
@@ -68,9 +71,13 @@ class Publisher:
             confirmed = [queues.is_announcement(one.queue) for one in staged]
         self.settle([one for one, ok in zip(staged, confirmed, strict=True) if ok])
 
-    async def _tell(self, told: Sequence[StagedMessage]) -> None:
-        """Whoever waits and does not hear of it looks by himself."""
-        for one in told:
+    async def _hint(self, hints: Sequence[StagedMessage]) -> None:
+        """Whoever does not hear of it looks by himself, later."""
+        if any(one.queue == queues.TIMERS_SET for one in hints):
+            await self._timers.send()
+        for one in hints:
+            if not one.queue.startswith(queues.AWAITED):
+                continue
             try:
                 await awaited.tell(self._tells, one.queue, one.ids)
             except Exception as error:

@@ -33,6 +33,8 @@ ANNOUNCEMENTS = (STATUS_MOVED, INQUIRY_CREATED, INQUIRY_RESPONDED)
 
 AWAITED = "awaited."
 """No queue: what is staged for a name that begins so tells a watcher, whose id comes after it, what he waits for has ended."""
+TIMERS_SET = "timers.set"
+"""No queue: what is staged for it says that timers were set, of which one may be due sooner than executors know."""
 
 
 def is_work(name: str) -> bool:

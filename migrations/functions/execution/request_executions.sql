@@ -13,6 +13,8 @@ as $$
 declare
     v_new uuid[];
     v_ready uuid[];
+    v_due timestamptz;
+    v_told message[] := '{}';
 begin
     with made as (
         insert into execution (id, status, namespace_id, definition_id, priority, not_before, ready_at, parent, task, item)
@@ -33,17 +35,23 @@ begin
     from unnest(p_ids, p_params, p_options, p_origins) as d (id, params, options, origin)
     where cardinality(v_new) = cardinality(p_ids) or d.id = any (v_new);
     insert into live (execution_id) select unnest(v_new);
-    perform set_deadlines(v_new, p_ids, p_definitions, p_options, p_not_before);
+    v_due := set_times(v_new, p_ids, p_definitions, p_options, p_not_before);
     if cardinality(v_new) > coalesce(cardinality(v_ready), 0) then
-        insert into timer (due_at, kind, execution_id)
-        select not_before, 'ready', id from execution where id = any (v_new) and not_before is not null;
+        with made as (
+            insert into timer (due_at, kind, execution_id)
+            select not_before, 'ready', id from execution where id = any (v_new) and not_before is not null returning due_at
+        )
+        select least(v_due, min(due_at)) into v_due from made;
     end if;
 
+    if v_due is not null then
+        v_told := timers_set(v_due);
+    end if;
     if v_ready is null then
-        return '{}';
+        return v_told;
     elsif p_fused then
-        return schedule_executions(v_ready);
+        return v_told || schedule_executions(v_ready);
     else
-        return start_or_request(v_ready);
+        return v_told || start_or_request(v_ready);
     end if;
 end $$;

@@ -55,7 +55,8 @@ begin
         insert into timer (due_at, kind, execution_id)
         select d.expires, 'expires', d.id from unnest(p_ids, p_expires) as d (id, expires)
         where d.expires is not null on conflict do nothing;
+        messages := timers_set((select min(d.expires) from unnest(p_expires) as d (expires)));
     end if;
-    messages := request_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins,
+    messages := messages || request_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins,
         p_priorities, p_not_before, null, null, null, false);
 end $$;

@@ -1,7 +1,7 @@
 -- What functions hand to each other.
 
 -- A message that was staged: one envelope. A function that stages returns those it staged, '{}' for none; whoever began the
--- transaction publishes them after its commit.
+-- transaction publishes them after its commit. A hint has no row in the outbox (0): if it is lost, somebody looks later.
 create type message as (outbox_id bigint, queue text, ids uuid[]);
 
 -- Something that is there already under its key: the id that was given for it now, and the one that it has.

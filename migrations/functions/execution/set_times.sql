@@ -1,26 +1,32 @@
 -- Times of executions that are new: until when all of each has to have ended, from the instant on at which it is ready, and whether
--- its waits are bounded (then they get their timers), as its options say or else its definition. Most say nothing.
-create or replace function set_deadlines(
+-- its waits are bounded (then they get their timers), as its options say or else its definition. Most say nothing. Returns when the
+-- first of the timers is due that were set.
+create or replace function set_times(
     p_new uuid[], p_ids uuid[], p_definitions integer[], p_options text[], p_not_before timestamptz[]
-) returns void
+) returns timestamptz
 language plpgsql
 as $$
 declare
     v_timed uuid[];
+    v_first timestamptz;
 begin
     if not exists (select from definition f where f.id = any (p_definitions)
                    and (f.body ? 'timeouts' or (f.kind = 'workflow' and f.body ? 'timeout')))
         and not exists (select from unnest(p_options) o where o like '%"timeouts"%') then
-        return;
+        return null;
     end if;
-    insert into timer (due_at, kind, execution_id)
-    select greatest(clock_timestamp(), d.not_before) + make_interval(secs => t.seconds), 'total', d.id
-    from unnest(p_ids, p_definitions, p_options, p_not_before) as d (id, definition_id, options, not_before)
-    join definition f on f.id = d.definition_id
-    cross join lateral (select timeout_of(d.options::jsonb, f.body, 'total',
-        case when f.kind = 'workflow' then (f.body ->> 'timeout')::double precision end) as seconds) t
-    where t.seconds is not null and d.id = any (p_new)
-    on conflict do nothing;
+    with made as (
+        insert into timer (due_at, kind, execution_id)
+        select greatest(clock_timestamp(), d.not_before) + make_interval(secs => t.seconds), 'total', d.id
+        from unnest(p_ids, p_definitions, p_options, p_not_before) as d (id, definition_id, options, not_before)
+        join definition f on f.id = d.definition_id
+        cross join lateral (select timeout_of(d.options::jsonb, f.body, 'total',
+            case when f.kind = 'workflow' then (f.body ->> 'timeout')::double precision end) as seconds) t
+        where t.seconds is not null and d.id = any (p_new)
+        on conflict do nothing
+        returning due_at
+    )
+    select min(due_at) into v_first from made;
 
     with bounded as (
         update execution e set timed = true
@@ -33,5 +39,7 @@ begin
     select array_agg(id) into v_timed from bounded;
     if v_timed is not null then
         perform set_clocks(v_timed);
+        v_first := (select min(due_at) from timer where execution_id = any (v_timed));
     end if;
+    return v_first;
 end $$;

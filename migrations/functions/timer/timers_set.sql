@@ -1,0 +1,6 @@
+-- A hint for executors that a timer was set, if it is due before they look by themselves (fire_timers.RECHECK).
+create or replace function timers_set(p_due timestamptz) returns message[]
+language sql
+as $$
+    select case when p_due < clock_timestamp() + interval '10 seconds' then array[(0, 'timers.set', '{}')::message] else '{}' end
+$$;
