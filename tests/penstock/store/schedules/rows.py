@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from penstock import Limit
 from penstock.ids import new_id
 from tests.flows import shop
 from tests.penstock.store.schedules.conftest import House, every_minute
@@ -22,7 +23,8 @@ class Rows:
 
     @classmethod
     async def prepare(cls, house: House, *refs: str) -> Rows:
-        await house.apply(*shop.ALL, *(every_minute(ref) for ref in refs or (A, B)))
+        limit = Limit(100, ref="clock.l", scope="shop.charge")
+        await house.apply(*shop.ALL, limit, *(every_minute(ref) for ref in refs or (A, B)))
         return cls(house)
 
     async def sql(self, statement: str, *values: Any) -> list[Any]:
