@@ -1,4 +1,5 @@
-"""Schedules `clock.a` and `clock.b` whose rows tests write themselves: what a function does to one, and not to the other."""
+"""Schedules `clock.a` and `clock.b`, of an action that a limit covers, whose rows tests write themselves: what a function does
+to one, and not to the other."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ async def test_a_lost_fire_gets_another_execution_and_no_other_fire_does(house: 
     assert (await rows.schedule(B))["last_execution"] == hopeless
     assert [row["id"] for row in await rows.sql("select id from execution")] == [new]
     assert none != new
-    assert await house.statuses() == {"scheduled": 1}
+    assert await house.statuses() == {"queued": 1}
 
 
 async def test_what_is_not_started_again_stays_the_last_run_and_so_does_a_later_one(house: House) -> None:
