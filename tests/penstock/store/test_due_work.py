@@ -34,7 +34,8 @@ async def left(stand: Stand) -> set[str]:
     """What of these is still to be done."""
     [row] = await stand.sql(
         "select exists (select from timer) as timers, exists (select from wake) as wakes,"
-        " exists (select from lane where gate_kind = 'regroup') as lanes, exists (select from inquiry where status = 'created') as inquiries"
+        " exists (select from lane where gate_kind = 'regroup') as lanes,"
+        " exists (select from inquiry where status = 'created') as inquiries"
     )
     return {name for name, there in row.items() if there}
 
