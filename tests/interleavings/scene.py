@@ -27,7 +27,6 @@ from penstock.settings import Settings
 from penstock.store import catalog, executions, namespaces, queues
 from penstock.store.attempts import AttemptEnd
 from penstock.store.database import Database, Row, Session, backoff
-from penstock.store.invariants import INVARIANTS
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loops import fire_timers, reap_workers
 from penstock_worker.claims import Claims
@@ -36,28 +35,12 @@ from penstock_worker.next_step import finish
 from penstock_worker.next_work import NextWork, Taking
 from penstock_worker.slots import Slots
 from tests.interleavings.broker import Fickle, Silent
+from tests.interleavings.scene_queries import LEFT, OPEN, REMEMBERED, RUNNING, TABLES, VIOLATED
 from tests.interleavings.stage import Work
 from tests.penstock.store.admission.desk import FINISH, Desk
 
 HANDLERS: dict[str, Handler] = {route.queue: route.handle for route in ROUTES if not route.raw}
-KEPT = "definition|catalog|namespace|concurrency_limit|legal_move|cluster|process|schedule|penstock_migration"
-TABLES = f"""
-select string_agg(format('delete from %I;', c.relname), ' ') from pg_class c
-where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-    and c.relname !~ '^({KEPT})$'
-"""
-OPEN = "select id::text, status, task from execution where finished_at is null"
-RUNNING = "select id, status, claim from execution where status in ('running', 'canceling') and claim is not null order by id"
-LEFT = """
-select (select count(*) from slot) as slots, (select count(*) from waiter) as waiters, (select count(*) from lane) as lanes,
-    (select count(*) from live) as live, (select count(*) from claim) as claims
-"""
-VIOLATED = " union all ".join(
-    f"select '{one.name}' as name, array({one.violations}) as violations" for one in INVARIANTS
-)
-"""What `penstock check` asks, in one statement."""
 ROUNDS = 60
-REMEMBERED = "select * from remembered_tasks($1, 64)"
 
 
 def _nothing(*_: object) -> Any: ...
