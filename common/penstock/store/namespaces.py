@@ -155,7 +155,9 @@ class _Rules:
         for row in rows:
             body: dict[str, Any] = orjson.loads(row["body"])
             if row["kind"] == "limit":
-                self._limits.append((row["limit_id"], str(body.get("scope") or "*")))
+                # One that the transaction of `apply` has yet to store has no id; `replace_all` comes after it.
+                if row["limit_id"] is not None:
+                    self._limits.append((row["limit_id"], str(body.get("scope") or "*")))
             else:
                 routes.append(RoutingRule(body["pattern"], body["route"]))
         self.router = Router(routes, DEFAULT_ROUTE)

@@ -57,7 +57,7 @@ class Killers:
         words = [word[:5] for word in mutant.function.split("_") if word != "executions"]
         of_file: Counter[str] = Counter()
 
-        def place(one: Measured) -> tuple[bool, bool, bool, int, int, int]:
+        def place(one: Measured) -> tuple[bool, bool, bool, int, int]:
             file = one.test.partition("::")[0]
             of_file[file] += 1
             named = sum(word in one.test for word in words)
@@ -68,8 +68,7 @@ class Killers:
                 not race,
                 whole,
                 -self.found[one.test],
-                -self.found[file],
-                of_file[file] - 2 * named,
+                of_file[file] - 2 * named - min(3, self.found[file]),
             )
 
         chosen: list[Measured] = []

@@ -21,7 +21,7 @@ OPTIONS = (
     *("-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
-PATIENCE = 8.0
+PATIENCE = 25.0
 """Seconds that a test gets beside four times what it takes: one that waits for what never comes has found the mutant."""
 VALID = """
 select case when l.lanname = 'sql' then fmgr_sql_validator(p.oid) else plpgsql_validator(p.oid) end

@@ -52,6 +52,8 @@ def test_concurrency_is_a_window_that_moves_on_in_order() -> None:
 def test_an_item_that_is_told_twice_opens_the_window_once() -> None:
     world = fan("concurrency: 2").finish((("f", 0), 1), (("f", 0), 1))
     assert names(world.finish((("f", 0), 1))) == ["f1", "f2"]
+    world.finish((("f", 1), 1), (("f", 1), 1))
+    assert names(world.finish((("f", 1), 1))) == ["f2", "f3"]
 
 
 def test_an_item_that_failed_is_counted_once_however_often_it_is_told() -> None:
@@ -196,6 +198,7 @@ def test_the_list_may_come_from_what_a_task_before_it_published_and_items_see_th
         f: {action: t.f, needs: a, with_items: "{{ vars.some }}", input: {of: "{{ vars.some | length }}"}}
         """
     ).finish(("z", [1, 2, 3]), ("a", [7, 8]))
+    assert names(world) == ["f0", "f1"]
     assert [world.input("f", n) for n in (0, 1)] == [{"of": 2}, {"of": 2}]
 
 

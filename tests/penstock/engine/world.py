@@ -34,6 +34,12 @@ from penstock.engine import (
     stop,
     take_turn,
 )
+from penstock.engine.serialization import (
+    dump_task_state,
+    dump_workflow_state,
+    load_task_state,
+    load_workflow_state,
+)
 from penstock.engine.state import OPEN
 from penstock.language.moves import COMPLETED
 from penstock.language.workflows.model import Workflow
@@ -176,8 +182,10 @@ class World:
 
     def _write(self, decision: Decision) -> None:
         self.decisions += 1
-        self.state = copy.deepcopy(decision.state)
-        self.tasks.update(copy.deepcopy(decision.tasks))
+        self.state = load_workflow_state(dump_workflow_state(decision.state))
+        self.tasks.update(
+            {task: load_task_state(dump_task_state(state)) for task, state in decision.tasks.items()}
+        )
         self.variables += copy.deepcopy([tuple(p) for p in decision.published])
         self.items.update(copy.deepcopy(decision.store_items))
         for start in decision.starts:

@@ -160,11 +160,6 @@ def tasks_named(rule: Any) -> set[str]:
     return named
 
 
-def expressions(rule: Any) -> list[str]:
-    """The expressions in a rule."""
-    return [part for _, part in walk(rule) if isinstance(part, str) and part not in NAMED]
-
-
 def about_outcomes(rule: Any) -> bool:
     """Whether the rule says anything about how tasks ended. One that does not also asks for all_success."""
     return any(

@@ -1,10 +1,12 @@
-"""Schedules `clock.a` and `clock.b` whose rows tests write themselves: what a function does to one, and not to the other."""
+"""Schedules `clock.a` and `clock.b`, of an action that a limit covers, whose rows tests write themselves: what a function does
+to one, and not to the other."""
 
 from __future__ import annotations
 
 from typing import Any
 from uuid import UUID
 
+from penstock import Limit
 from penstock.ids import new_id
 from tests.flows import shop
 from tests.penstock.store.schedules.conftest import House, every_minute
@@ -22,7 +24,8 @@ class Rows:
 
     @classmethod
     async def prepare(cls, house: House, *refs: str) -> Rows:
-        await house.apply(*shop.ALL, *(every_minute(ref) for ref in refs or (A, B)))
+        limit = Limit(100, ref="clock.l", scope="shop.charge")
+        await house.apply(*shop.ALL, limit, *(every_minute(ref) for ref in refs or (A, B)))
         return cls(house)
 
     async def sql(self, statement: str, *values: Any) -> list[Any]:

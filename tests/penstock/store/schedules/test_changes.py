@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock import Schedule
+from penstock import Limit, Schedule
 from penstock.client.schedules import state_of
 from penstock.errors import NotFound
 from tests.flows import shop
@@ -137,3 +137,15 @@ async def test_a_schedule_whose_row_was_lost_comes_back_when_it_is_applied(house
 async def test_a_schedule_that_does_not_exist_is_named(house: House, verb: str) -> None:
     with pytest.raises(NotFound, match=r"clock\.nothing"):
         await getattr(house.client.schedules, verb)("clock.nothing")
+
+
+async def test_a_schedule_comes_together_with_the_limit_of_its_action_or_a_change_of_it(house: House) -> None:
+    for most, name in ((1, REF), (2, "clock.other")):
+        limit = Limit(most, ref="clock.limit", scope="shop.charge")
+        await house.apply(
+            *shop.ALL, limit, Schedule(name, action=shop.charge, params={"order": 1}, cron="* * * * *")
+        )
+        [row] = await house.rows(
+            "select max from concurrency_limit l join namespace n on l.id = any (n.limits)"
+        )
+        assert row["max"] == most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -81,3 +82,14 @@ async def test_a_schedule_whose_times_stay_keeps_its_problem_and_one_that_moves_
     await record(rows, (A, 2, "due", "skipped"), problem="now")
     assert (await rows.schedule(A))["error"] == "now"
     assert (await rows.schedule(B))["error"] == "before"
+
+
+async def test_what_a_limit_covers_is_decided_on_in_the_transaction_that_fires(
+    house: House,
+) -> None:
+    await Rows.prepare(house)
+    for ref in (A, B):
+        await house.sleep(ref, timedelta(minutes=1))
+    assert (await house.fire(A)).counts == {"created": 1}
+    assert (await house.fire(B)).counts == {"created": 1}
+    assert await house.statuses() == {"queued": 2}, "no worker lives that could run them"

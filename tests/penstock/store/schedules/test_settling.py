@@ -79,6 +79,7 @@ async def test_ends_that_were_archived_are_written_a_batch_at_a_time_too(house: 
     assert [outcome for _, outcome in sorted((await outcomes(rows)).items())].count("failed") == 1
     assert len(await rows.numbers("open_fire")) == 1
     lost = await rows.fire(B, 1, opened=True)
+    await archive(rows, new_id())
     assert await settle(rows) == (0, [lost])
     assert await outcomes(rows) == {(A, 1): "failed", (A, 2): "failed", (B, 1): None}
 
@@ -104,9 +105,11 @@ async def test_lost_is_only_what_was_asked_for_and_is_nowhere(house: House) -> N
     await rows.open(A, 50, dropped)
     await rows.open(A, 2, replaced)
     await rows.open(B, 2, elsewhere)
+    unasked = new_id()
+    await rows.open(A, 51, unasked)
     assert await lost_of(rows, [lost, there, late, dropped, replaced, elsewhere]) == {lost}
     found = {row["execution_id"] for row in await rows.sql("select execution_id from open_fire")}
-    assert found == {lost, other, there, late}, "what has no fire any more is forgotten"
+    assert found == {lost, other, there, late, unasked}, "what has no fire any more is forgotten"
     await rows.open(A, 50, dropped)
     assert await lost_of(rows, [dropped]) == set()
     assert await lost_of(rows, [there]) == set()
@@ -153,7 +156,7 @@ async def test_a_lost_fire_gets_another_execution_and_no_other_fire_does(house: 
     assert (await rows.schedule(B))["last_execution"] == hopeless
     assert [row["id"] for row in await rows.sql("select id from execution")] == [new]
     assert none != new
-    assert await house.statuses() == {"scheduled": 1}
+    assert await house.statuses() == {"queued": 1}
 
 
 async def test_what_is_not_started_again_stays_the_last_run_and_so_does_a_later_one(house: House) -> None:

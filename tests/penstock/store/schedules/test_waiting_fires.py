@@ -82,7 +82,7 @@ async def test_the_first_of_each_schedule_starts_whose_last_run_has_ended(house:
     assert await rows.numbers("open_fire") == {(A, 2)}
     assert await rows.schedule(A) == {"error": None, "last_execution": first, "last": 2}
     assert await rows.schedule(B) == {"error": None, "last_execution": running, "last": None}
-    assert await house.statuses() == {"completed": 1, "running": 1, "scheduled": 1}
+    assert await house.statuses() == {"completed": 1, "running": 1, "queued": 1}
     assert await started(rows) == (0, {first})
 
 
@@ -109,8 +109,8 @@ async def test_jitter_that_is_still_to_come_is_kept_and_what_went_by_is_not(hous
     assert (await started(rows))[0] == 2
     found = await rows.sql("select status, not_before from execution order by status")
     assert [(row["status"], row["not_before"] is None) for row in found] == [
+        ("queued", True),
         ("requested", False),
-        ("scheduled", True),
     ]
 
 

@@ -1,0 +1,60 @@
+"""States as they are stored. SQL reads some of the fields by their names."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import orjson
+
+from penstock.engine.serialization import (
+    dump_task_state,
+    dump_workflow_state,
+    load_task_state,
+    load_workflow_state,
+)
+from penstock.engine.state import FanOut, KeptTask, TaskState, WorkflowState
+
+
+def test_the_state_of_a_run_comes_back_as_it_was() -> None:
+    error = {"type": "X", "message": "m"}
+    state = WorkflowState(5, 4, 3, "stopping", True, deque([2, 1]), [error], ("timeout", error), 2)
+    text = dump_workflow_state(state)
+    assert load_workflow_state(text) == state
+    assert orjson.loads(text) == {
+        "left": 5,
+        "open": 4,
+        "unhandled": 3,
+        "phase": "stopping",
+        "paused": True,
+        "due": [2, 1],
+        "faults": [error],
+        "outcome": ["timeout", error],
+        "stops": 2,
+    }
+    assert load_workflow_state(dump_workflow_state(WorkflowState(1))) == WorkflowState(1)
+
+
+def test_the_state_of_a_task_comes_back_as_it_was_and_says_only_what_is_not_as_usual() -> None:
+    fan = FanOut(9, 8, 7, 1, True, True, 3, bytearray([255, 1]), {"type": "X"}, "abc")
+    kept = KeptTask("failed", bytes([5]), 9, "abc", True, True, {"a": 1}, {"type": "Y"})
+    state = TaskState(
+        "open", 1, 2, 3, {4: "failed"}, True, 5, [6], True, kept, fan, True, {"b": 2}, {"type": "Z"}
+    )
+    assert load_task_state(dump_task_state(state)) == state
+    assert dump_task_state(TaskState()) == "{}"
+    assert load_task_state("{}") == TaskState()
+    assert orjson.loads(dump_task_state(TaskState("open", fan=FanOut(2)))) == {
+        "status": "open",
+        "fan": {
+            "total": 2,
+            "begun": 0,
+            "ended": 0,
+            "failed": 0,
+            "stopped": False,
+            "queued": False,
+            "window": 0,
+            "settled": "",
+            "first_error": None,
+            "digest": "",
+        },
+    }
