@@ -58,6 +58,10 @@ async def test_many_are_cancelled_in_parts_and_run_once_more(
     reasons = await api.house.rows("select distinct reason from history where reason like 'a flood%'")
     assert [row["reason"] for row in reasons] == ["a flood (token:bulk)"]
     await api.house.client.cancel(foreign)
+    await api.house.until(  # other tests watch what moves here
+        "select 1 where not exists (select from execution e join namespace n on n.id = e.namespace_id "
+        "where n.name like 'bulk::%' and e.finished_at is null)"
+    )
 
 
 async def test_it_has_to_be_said_which(call: AsyncClient) -> None:

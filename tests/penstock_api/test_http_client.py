@@ -101,6 +101,7 @@ async def test_commands_need_no_database_where_a_server_is_named(server: str) ->
         (("show", id, "--json"), '"result":2'),
         (("history", id), "completed"),
         (("why", id), "completed"),
+        (("watch", id), "completed"),
         (("executions", "--action", "shop.count"), id),
         (("logs", id), ""),
         (("inquiries",), ""),

@@ -173,3 +173,14 @@ async def test_what_does_not_exist_says_so(house: Installation) -> None:
         assert said.code == 1, command
         assert "hint:" in said.err, command
     assert (await penstock("show", "abc")).code == 2
+
+
+async def test_a_run_is_watched_to_its_end(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    ran = await house.client.start("shop.count", {"words": "a b"})
+    watched = await penstock("watch", ran)
+    assert (watched.code, "running" in watched.out, "completed" in watched.out) == (0, True, True)
+    failed = await house.client.start("shop.flaky", {"failures": 9})
+    moves = await penstock("watch", failed, "--json")
+    assert (moves.code, moves.documents[-1]["new"]) == (1, "failed")
+    assert (await penstock("watch", uuid4())).code == 1

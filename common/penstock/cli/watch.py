@@ -1,0 +1,56 @@
+"""`penstock watch`: every move of an execution as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from penstock.cli.output import Json, json_line, out, text
+from penstock.cli.server import read
+from penstock.language.moves import COMPLETED, FINAL
+from penstock.operate.executions import one
+from penstock.store import executions
+from penstock.store.database import Session
+from penstock.store.executions import Move
+
+PAUSE = 0.5
+"""Seconds between two looks."""
+
+
+def watch(id: Annotated[UUID, typer.Argument(help="An execution.")], json: Json = False) -> None:
+    """Show every move of an execution until it has ended. Exit code 0 when it has completed, 1 when it ended in any other way."""
+
+    async def of_session(session: Session) -> str:
+        async def look() -> list[Move]:
+            return await executions.history(session, await one(session, id))
+
+        return await _follow(look, json)
+
+    ended = read(of_session, lambda client: _follow(lambda: client.history(id), json))
+    if ended != COMPLETED:
+        raise typer.Exit(1)
+
+
+async def _follow(look: Callable[[], Awaitable[list[Move]]], json: bool) -> str:
+    """Print what is new at each look; the status that it ended in."""
+    seen = 0
+    while True:
+        moves = await look()
+        for move in moves[seen:]:
+            if json:
+                json_line(move)
+            else:
+                why = f"  {text(move.reason)}" if move.reason else ""
+                out.print(f"{text(move.at)}  {text(move.new)}  [dim]{text(move.actor)}[/dim]{why}")
+        seen = len(moves)
+        if moves and moves[-1].new in FINAL:
+            return moves[-1].new
+        await asyncio.sleep(PAUSE)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(watch)
