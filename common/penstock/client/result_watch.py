@@ -126,8 +126,10 @@ class ResultWatch:
 
     async def _somebody_waits(self) -> bool:
         """False once nobody has waited for a while."""
-        if not self._waiting and self._told.listens:
-            await self._rest(LINGER)
+        until = time.monotonic() + LINGER
+        while not self._waiting and self._told.listens and time.monotonic() < until:
+            self._came.clear()  # one may be told late of what one found
+            await self._rest(until - time.monotonic())
         return bool(self._waiting)
 
     async def _rest(self, seconds: float) -> None:

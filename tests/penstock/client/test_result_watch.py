@@ -94,3 +94,14 @@ async def test_who_leaves_waits_for_nothing_any_more(database: str) -> None:
         assert await house.rows("select 1 from awaited")
         await house.client._watch.close()
         assert not await house.rows("select 1 from awaited")
+
+
+async def test_who_waits_again_soon_listens_on_the_same_connection(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    listening = set()
+    for order in range(5):
+        await house.client.run("shop.charge", {"order": order}, timeout=20)
+        listening.add(house.client._watch._told._connection)
+        await asyncio.sleep(0.05)  # one may be told late of what one has found
+    assert len(listening) == 1
+    assert None not in listening
