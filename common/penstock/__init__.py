@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.client.client import Client
+    from penstock.client.sync_client import SyncClient
     from penstock.errors import PenstockError
     from penstock.language.definitions import (
         Action,
@@ -121,6 +122,7 @@ _HOMES = {
     "Rule": "language.definitions",
     "Schedule": "language.definitions",
     "Secret": "language.schemas",
+    "SyncClient": "client.sync_client",
     "Settings": "settings",
     "Timeouts": "language.policies",
     "Trigger": "language.definitions",
@@ -160,6 +162,7 @@ __all__ = [
     "Schedule",
     "Secret",
     "Settings",
+    "SyncClient",
     "Timeouts",
     "Trigger",
     "Workflow",

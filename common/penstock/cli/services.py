@@ -10,11 +10,11 @@ import typer
 from penstock import settings as settings_
 from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import run
-from penstock.cli.installed_services import service
 from penstock.cli.output import Json, err, json_line, out
 from penstock.client.installation import HOME, find_installation
 from penstock.service.assembly import configure_logging, stop_on_signals, until_stopped
 from penstock.service.assembly import run as run_service
+from penstock.service.installed_services import service
 from penstock.settings import Settings
 from penstock.store.database import Database
 
@@ -143,7 +143,7 @@ def dev(
     """Run everything in this one process, PostgreSQL included.
 
     PostgreSQL is embedded, unless PENSTOCK_DATABASE_URL names one; the worker runs what the modules define."""
-    from penstock.cli.local_installation import LocalInstallation
+    from penstock.client.local_installation import LocalInstallation
 
     async def start() -> None:
         async with LocalInstallation.started(

@@ -177,6 +177,7 @@ class Client:
         self,
         ref: str,
         params: Mapping[str, Any] | None = None,
+        /,
         *,
         timeout: float | None = None,
         **options: Any,

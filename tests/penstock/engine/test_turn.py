@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.engine import ChildEnded, Command, Inbox, KeptTask
 from penstock.language.workflows.serialization import from_yaml
-from tests.penstock.engine.world import World
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.written import names, run
 
 TWO = """

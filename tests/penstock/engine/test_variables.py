@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from tests.penstock.engine.world import World
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.written import names, run
 
 DIAMOND = """

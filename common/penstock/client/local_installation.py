@@ -14,12 +14,12 @@ from typing import Any
 from pydantic import SecretStr
 
 from penstock import settings as settings_
-from penstock.cli.installed_services import service
 from penstock.client.installation import HOME
 from penstock.language.loading import load_all
 from penstock.operate.apply import Change, register
 from penstock.service import embedded
 from penstock.service.assembly import Stop, configure_logging
+from penstock.service.installed_services import service
 from penstock.settings import LOOPBACK, Settings
 from penstock.store import migrate
 from penstock.store.database import Database
@@ -58,16 +58,20 @@ class LocalInstallation:
         modules: Sequence[str] = (),
         fresh: bool = False,
         overrides: Mapping[str, Any] | None = None,
+        apart: bool = False,
     ) -> AsyncIterator[LocalInstallation]:
-        """Start it, apply what the modules define, and stop it at the end."""
+        """Start it, apply what the modules define, and stop it at the end. `apart`: whatever servers the environment
+        names, it has an embedded database, and no broker."""
         given = {name: value for name, value in (overrides or {}).items() if value is not None}
         async with AsyncExitStack() as stack:
             base = settings_.load()
-            if base.database_url is None:
+            if apart or base.database_url is None:
                 server = await asyncio.to_thread(embedded.start, home.resolve(), fresh=fresh)
                 stack.push_async_callback(asyncio.to_thread, server.release)
                 given["database_url"] = SecretStr(server.dsn)
             settings = _with_an_address(settings_.load(modules=",".join(modules), **given))
+            if apart:
+                settings = settings.model_copy(update={"broker_url": None})
             configure_logging(settings, service="dev")
             await migrate.upgrade(settings)
             definitions = load_all(settings.modules)
