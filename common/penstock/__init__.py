@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         http_action,
         kubernetes_action,
     )
+    from penstock.language.definitions.action_ref import ActionRef
     from penstock.language.definitions.decorator import action
     from penstock.language.definitions.schedule import schedule
     from penstock.language.definitions.trigger import trigger
@@ -104,6 +105,7 @@ _HOMES = {
     "variables": "language.workflows",
     "wait_for_event": "language.workflows",
     "Action": "language.definitions",
+    "ActionRef": "language.definitions.action_ref",
     "AskInquiry": "run.steering",
     "Client": "client.client",
     "Defer": "run.steering",
@@ -141,6 +143,7 @@ _HOMES = {
 
 __all__ = [
     "Action",
+    "ActionRef",
     "AskInquiry",
     "Client",
     "Context",

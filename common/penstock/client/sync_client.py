@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from penstock.client.client import Client
+from penstock.client.start_and_wait import Startable
+from penstock.language.definitions.action_ref import ActionCall, ActionRef
+from penstock.language.workflows.model import Workflow
 from penstock.settings import Settings
 
 P = ParamSpec("P")
@@ -80,7 +83,6 @@ class SyncClient:
     start_many = _waiting(Client.start_many)
     publish = _waiting(Client.publish)
     result = _waiting(Client.result)
-    run = _waiting(Client.run)
     get = _waiting(Client.get)
     history = _waiting(Client.history)
     attempts = _waiting(Client.attempts)
@@ -90,6 +92,40 @@ class SyncClient:
     rerun = _waiting(Client.rerun)
     answer = _waiting(Client.answer)
     flush = _waiting(Client.flush)
+
+    @overload
+    def run(self, what: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...
+    @overload
+    def run(
+        self,
+        what: ActionRef[..., R],
+        params: Mapping[str, Any] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> R: ...
+    @overload
+    def run(
+        self,
+        what: str | Workflow,
+        params: Mapping[str, Any] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Any: ...
+    def run(
+        self,
+        what: Startable,
+        params: Mapping[str, Any] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Any:
+        """Start and wait `timeout` seconds at the most: the result. As `Client.run`."""
+        return self.result(self.start(what, params, **options), timeout=timeout)
 
     def close(self) -> None:
         """Publish what was submitted, and let go of the connections."""

@@ -287,15 +287,3 @@ def test_noop_gives_its_input_back_and_fail_fails_without_any_execution() -> Non
     assert world.final is not None
     assert world.final.error is not None
     assert world.final.error["message"] == "b: Failed: n is 4"
-
-
-def test_a_task_that_started_early_ends_together_with_one_that_it_did_not_wait_for() -> None:
-    world = run("""
-        a: {action: t.a}
-        b: {action: t.b}
-        c: {action: t.c, needs: [a, b], join: any}
-        d: {action: t.d, needs: c}
-    """)
-    world.finish(("a",))
-    world.finish(("b",), ("c",))
-    assert names(world) == ["d"]
