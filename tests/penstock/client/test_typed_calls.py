@@ -48,7 +48,7 @@ def test_a_call_has_its_parameters_by_name() -> None:
 
 
 def test_a_call_with_parameters_that_the_action_does_not_take_is_refused() -> None:
-    with pytest.raises(TypeError, match="ordre"):
+    with pytest.raises(TypeError, match="order"):
         charge.call(ordre=7)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="by name"):
         untyped.call(7)
