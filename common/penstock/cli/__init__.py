@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Run Penstock": {
         "demo": ("demo",),
+        "new_project": ("new",),
         "services": ("dev", "executor", "worker", "api", "migrate"),
     },
     "Say what is to be done": {
         "definitions": ("apply", "actions", "triggers", "rules"),
+        "lint_files": ("lint",),
+        "trial": ("test",),
         "retire": ("retire",),
         "schedules": ("schedule",),
         "polls": ("polls",),
