@@ -28,7 +28,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "Say what is to be done": {
         "definitions": ("apply", "actions", "triggers", "rules"),
-        "lint_files": ("lint",),
+        "lint_files": ("lint", "schema"),
         "trial": ("test",),
         "retire": ("retire",),
         "schedules": ("schedule",),

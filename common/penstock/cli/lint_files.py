@@ -1,15 +1,22 @@
-"""`penstock lint`: all that is wrong with files of definitions, at once, for people and for CI."""
+"""`penstock lint`: all that is wrong with files of definitions, at once, for people and for CI; and `schema`, for editors."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from enum import StrEnum
 from typing import Annotated
 
+import orjson
 import typer
 from rich.markup import escape
 
 from penstock.cli.output import Json, json_line, out
 from penstock.language.loading import lint as loading
+
+
+class Kind(StrEnum):
+    pack = "pack"
+    workflow = "workflow"
 
 
 def lint(
@@ -45,5 +52,16 @@ def lint(
         raise typer.Exit(1)
 
 
+def schema(
+    kind: Annotated[Kind, typer.Argument(help="A pack (pack.yaml), or a file with a workflow.")],
+) -> None:
+    """Print the JSON Schema of the YAML that you write, for your editor: in a file, name it in the first line of the YAML as
+    `# yaml-language-server: $schema=pack.schema.json`."""
+    from penstock.language.editor_schemas import SCHEMAS
+
+    out.print_json(orjson.dumps(SCHEMAS[kind.value]()).decode())
+
+
 def add_to(app: typer.Typer) -> None:
     app.command()(lint)
+    app.command()(schema)
