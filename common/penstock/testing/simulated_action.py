@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ from penstock.language.moves import COMPLETED, FAILED, REQUESTED, RUNNING, WAITI
 from penstock.language.policies import DEFAULT_ATTEMPT_TIMEOUT, Policies, Recovery, RetryPolicy
 from penstock.run.calls import call_plain
 from penstock.run.outcomes import Outcome
+from penstock.run.progress import STREAM, Progress
 from penstock.run.run import Run, RunnableAction, TaskReadyEvent
 from penstock.run.run_log import RunLog
 from penstock.testing.fakes import Fake, FakeAction
@@ -78,7 +80,7 @@ class ActionExecution(Execution):
             event=self._event(),
             params=self.call.parameters,
             action=self._runnable(fake),
-            log=RunLog(lambda _, line: step.log.append(line)),
+            log=RunLog(partial(_keep, step)),
             timeout=self.timeouts.get("attempt"),
             carry=self.carry,
         )
@@ -178,6 +180,13 @@ class ActionExecution(Execution):
         else:
             self.losses += 1
             self._again(0.0)
+
+
+def _keep(step: Step, stream: str, line: str) -> None:
+    if stream == STREAM:
+        step.progress.append(Progress.read(line))
+    else:
+        step.log.append(line)
 
 
 def _call_here(run: Run) -> Outcome:

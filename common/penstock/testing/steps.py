@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from penstock.run.progress import Progress
+
 
 @dataclass(slots=True)
 class Step:
@@ -29,5 +31,7 @@ class Step:
     error: dict[str, Any] | None = None
     """`type` and `message` of what it failed with."""
     ended_at: datetime | None = None
+    progress: list[Progress] = field(default_factory=list)
+    """What it said of how far it is: `done`, `text`."""
     log: list[str] = field(default_factory=list)
     """What it wrote with `current().log(...)`."""
