@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.client.client import Client
+    from penstock.client.sync_client import SyncClient
     from penstock.errors import PenstockError
     from penstock.language.definitions import (
         Action,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         http_action,
         kubernetes_action,
     )
+    from penstock.language.definitions.action_ref import ActionRef
     from penstock.language.definitions.decorator import action
     from penstock.language.definitions.schedule import schedule
     from penstock.language.definitions.trigger import trigger
@@ -103,6 +105,7 @@ _HOMES = {
     "variables": "language.workflows",
     "wait_for_event": "language.workflows",
     "Action": "language.definitions",
+    "ActionRef": "language.definitions.action_ref",
     "AskInquiry": "run.steering",
     "Client": "client.client",
     "Defer": "run.steering",
@@ -121,6 +124,7 @@ _HOMES = {
     "Rule": "language.definitions",
     "Schedule": "language.definitions",
     "Secret": "language.schemas",
+    "SyncClient": "client.sync_client",
     "Settings": "settings",
     "Timeouts": "language.policies",
     "Trigger": "language.definitions",
@@ -139,6 +143,7 @@ _HOMES = {
 
 __all__ = [
     "Action",
+    "ActionRef",
     "AskInquiry",
     "Client",
     "Context",
@@ -160,6 +165,7 @@ __all__ = [
     "Schedule",
     "Secret",
     "Settings",
+    "SyncClient",
     "Timeouts",
     "Trigger",
     "Workflow",

@@ -113,7 +113,7 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             heartbeat.say(DRAINING)
             runner.stop()
             await asyncio.wait(consuming, timeout=settings.grace)
-            await runner.drain(settings.grace, stop.at_once)
+            await runner.drain(settings.grace if stop.patience is None else stop.patience, stop.at_once)
             await logs.flush()
             await parts.publisher.flush()
         finally:

@@ -13,9 +13,9 @@ import pytest
 from penstock.errors import DefinitionError
 from penstock.language.workflows.graph import Graph
 from penstock.language.workflows.serialization import from_yaml, to_yaml
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.examples.wfcommons import instances
 from tests.flows.installation import Installation
-from tests.penstock.engine.world import World
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -8,135 +8,109 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+if TYPE_CHECKING:
+    import typer
 
-from penstock.cli import (
-    announce,
-    dead_letters,
-    definitions,
-    demo,
-    doctor,
-    events,
-    execution_control,
-    executions,
-    inquiries,
-    limits,
-    logs,
-    operations,
-    polls,
-    retire,
-    routes,
-    run,
-    schedules,
-    secrets,
-    services,
-    subscriptions,
-    tokens,
-    users,
-    watch,
-    webhooks,
-    why,
-    workflow_control,
-    workflows,
-)
-from penstock.cli.command_runner import SERVER, not_over_http
-from penstock.cli.output import complain, out
-from penstock.errors import ServersNotReady
-from penstock.service.explain_errors import explained
+    app: typer.Typer
 
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-# What `penstock --help` shows, in this order; each part adds its commands.
-PARTS = {
-    "Run Penstock": (demo, services),
-    "Say what is to be done": (definitions, retire, schedules, polls, workflows),
-    "Start work, and see what happens": (
-        events,
-        run,
-        executions,
-        logs,
-        watch,
-        execution_control,
-        workflow_control,
-        why,
-        inquiries,
-    ),
-    "Look after it": (
-        limits,
-        routes,
-        operations,
-        announce,
-        doctor,
-        dead_letters,
-        tokens,
-        users,
-        secrets,
-        webhooks,
-        subscriptions,
-    ),
+# What `penstock --help` shows, in this order: the files of commands, and the commands and groups that each of them adds.
+# The one that is asked for is imported, and no other: most of the time that a short command takes is imports.
+PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "Run Penstock": {
+        "demo": ("demo",),
+        "new_project": ("new",),
+        "services": ("dev", "executor", "worker", "api", "migrate"),
+    },
+    "Say what is to be done": {
+        "definitions": ("apply", "actions", "triggers", "rules"),
+        "lint_files": ("lint", "schema"),
+        "trial": ("test",),
+        "retire": ("retire",),
+        "schedules": ("schedule",),
+        "polls": ("polls",),
+        "workflows": ("workflow",),
+    },
+    "Start work, and see what happens": {
+        "events": ("publish", "events", "show"),
+        "run": ("run",),
+        "executions": ("executions", "history"),
+        "logs": ("logs",),
+        "watch": ("watch",),
+        "execution_control": ("cancel", "rerun"),
+        "workflow_control": ("pause", "resume", "skip", "set-result"),
+        "why": ("why", "queues"),
+        "inquiries": ("inquiries", "answer"),
+    },
+    "Look after it": {
+        "limits": ("limit",),
+        "routes": ("routes",),
+        "operations": ("check", "repair", "workers"),
+        "announce": ("announce",),
+        "doctor": ("doctor",),
+        "dead_letters": ("dead-letters",),
+        "tokens": ("tokens",),
+        "users": ("users",),
+        "secrets": ("secrets",),
+        "webhooks": ("webhooks",),
+        "subscriptions": ("subscriptions",),
+    },
 }
-for panel, parts in PARTS.items():
-    commands, groups = len(app.registered_commands), len(app.registered_groups)
-    for part in parts:
-        part.add_to(app)
-    for command in app.registered_commands[commands:]:
-        command.rich_help_panel = panel
-    for group in app.registered_groups[groups:]:
-        group.rich_help_panel = panel
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
-        out.print(f"penstock {version('penstock')}", highlight=False)
-        raise typer.Exit
+def build(only: Iterable[str] | None = None) -> typer.Typer:
+    """The command line with these files of commands, by default all of them."""
+    import typer
+
+    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+    for panel, parts in PARTS.items():
+        commands, groups = len(app.registered_commands), len(app.registered_groups)
+        for part in parts:
+            if only is None or part in only:
+                import_module(f"penstock.cli.{part}").add_to(app)
+        for command in app.registered_commands[commands:]:
+            command.rich_help_panel = panel
+        for group in app.registered_groups[groups:]:
+            group.rich_help_panel = panel
+
+    from penstock.cli.global_options import common
+
+    app.callback()(common)
+    return app
 
 
-def _is_typed(ctx: typer.Context, option: str) -> bool:
-    source = ctx.get_parameter_source(option)
-    return source is not None and source.name == "COMMANDLINE"
+def print_version() -> None:
+    sys.stdout.write(f"penstock {version('penstock')}\n")
 
 
-ON_THIS_MACHINE = ("dev", "demo", "executor", "worker", "api", "migrate", "doctor")
-"""Commands that are about servers themselves: PENSTOCK_SERVER says nothing to them."""
+def _parts_of(words: Sequence[str]) -> list[str] | None:
+    """The file of the command that is asked for; None where that takes all of them: for help, and for what there is not."""
+    rest = iter(words)
+    asked = next((word for word in rest if not _is_option(word, rest)), "")
+    found = [part for parts in PARTS.values() for part, commands in parts.items() if asked in commands]
+    return found or None
 
 
-@app.callback()
-def _common(
-    ctx: typer.Context,
-    _: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-    server: Annotated[
-        str | None,
-        typer.Option(
-            envvar="PENSTOCK_SERVER",
-            help="Ask this API, such as https://penstock.example.org, with the token of PENSTOCK_TOKEN.",
-        ),
-    ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(envvar="PENSTOCK_PROFILE", help="Server and token of ~/.config/penstock/profiles.toml."),
-    ] = None,
-) -> None:
-    """Penstock runs work when events happen and keeps its promises when machines die."""
-    if ctx.invoked_subcommand not in ON_THIS_MACHINE:
-        SERVER.set((server or None, profile or None))
-    elif any(_is_typed(ctx, name) for name in ("server", "profile")):
-        raise not_over_http()
+def _is_option(word: str, rest: Iterator[str]) -> bool:
+    """Whether this is one for all commands; the value after it is taken, too."""
+    if word in ("--server", "--profile"):
+        next(rest, None)
+    return word.startswith("-")
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line, of this process by default. Always ends with SystemExit; exit codes: 0 done, 1 an error
     that is explained, 2 wrong usage, 3 a service's servers were not ready in time, 130 interrupted."""
+    given = list(sys.argv[1:] if words is None else words)
+    if given == ["--version"]:
+        print_version()
+        sys.exit(0)
     try:
-        app(None if words is None else list(words))
+        build(_parts_of(given))(given, prog_name="penstock")
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -145,7 +119,23 @@ def main(words: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
-        if os.environ.get("PENSTOCK_LOG_LEVEL", "").lower() == "debug":
-            traceback.print_exc()
-        complain(explained(error))
-        sys.exit(3 if isinstance(error, ServersNotReady) else 1)
+        _explain(error)
+
+
+def _explain(error: Exception) -> None:
+    from penstock.cli.output import complain
+    from penstock.errors import ServersNotReady
+    from penstock.service.explain_errors import explained
+
+    if os.environ.get("PENSTOCK_LOG_LEVEL", "").lower() == "debug":
+        traceback.print_exc()
+    complain(explained(error))
+    sys.exit(3 if isinstance(error, ServersNotReady) else 1)
+
+
+def __getattr__(name: str) -> Any:
+    """`app`: the whole command line."""
+    if name != "app":
+        raise AttributeError(f"module 'penstock.cli' has no attribute {name!r}")
+    globals()["app"] = whole = build()
+    return whole

@@ -78,7 +78,7 @@ def example() -> Path:
 
 async def _show(folder: Path, commits: int, files: int, home: Path, fresh: bool) -> list[NotCompleted]:
     """Run it, and print what it did. Returns the executions that did not complete."""
-    from penstock.cli.local_installation import LocalInstallation
+    from penstock.client.local_installation import LocalInstallation
 
     begun = time.perf_counter()
     say.print("Starting PostgreSQL, an executor and a worker ...", style="dim")

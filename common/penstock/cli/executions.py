@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -65,6 +66,10 @@ def _took(created: datetime, finished: datetime | None) -> timedelta | None:
     return finished - created if finished else None
 
 
+def _progress(said: Mapping[str, Any] | None) -> str | None:
+    return None if said is None else f"{said['done']:.0%} {said['text']} ({age(said['at'])})"
+
+
 def print_execution(found: dict[str, Any]) -> None:
     """One execution, for people: what it is and how it went; what has its ordinary value is left out."""
     ended = found["finished_at"]
@@ -86,6 +91,7 @@ def print_execution(found: dict[str, Any]) -> None:
             "took": _took(found["created_at"], ended),
             "waited": None if found["waited"] is None else timedelta(seconds=found["waited"]),
             "ran": None if found["ran"] is None else timedelta(seconds=found["ran"]),
+            "progress": _progress(found["progress"]),
             "attempt": found["attempt"] or None,
             "lost by workers": found["recoveries"] or None,
             "origin": found["origin"],

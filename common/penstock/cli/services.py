@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +12,11 @@ import typer
 from penstock import settings as settings_
 from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import run
-from penstock.cli.installed_services import service
 from penstock.cli.output import Json, err, json_line, out
 from penstock.client.installation import HOME, find_installation
 from penstock.service.assembly import configure_logging, stop_on_signals, until_stopped
 from penstock.service.assembly import run as run_service
+from penstock.service.installed_services import service
 from penstock.settings import Settings
 from penstock.store.database import Database
 
@@ -134,6 +136,9 @@ def migrate(
 
 def dev(
     module: Modules = None,
+    reload: Annotated[
+        bool, typer.Option("--reload/--no-reload", help="Take over files of definitions when they are saved.")
+    ] = True,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs stored.")] = False,
     concurrency: Annotated[int | None, typer.Option(help="Executions at once.")] = None,
     home: Annotated[
@@ -142,16 +147,30 @@ def dev(
 ) -> None:
     """Run everything in this one process, PostgreSQL included.
 
-    PostgreSQL is embedded, unless PENSTOCK_DATABASE_URL names one; the worker runs what the modules define."""
-    from penstock.cli.local_installation import LocalInstallation
+    PostgreSQL is embedded, unless PENSTOCK_DATABASE_URL names one; the worker runs what the modules define, and takes over
+    what is saved there. What is wrong is said, and the last good definitions stay."""
+    from penstock.cli.dev_loop import print_executions, reload_changes
+    from penstock.client.local_installation import LocalInstallation
+
+    modules = module or []
+    log_level = os.environ.get("PENSTOCK_LOG_LEVEL", "warning")  # what runs is said line by line
 
     async def start() -> None:
         async with LocalInstallation.started(
-            home, modules=module or [], fresh=fresh, overrides={"concurrency": concurrency}
+            home, modules=modules, fresh=fresh, overrides={"concurrency": concurrency, "log_level": log_level}
         ) as local:
             err.print(f"[green]ready[/green]  {local.describe()}")
             err.print("[dim]stop with Ctrl-C; in another terminal: penstock executions[/dim]")
-            await local.until(stop_on_signals().asked)
+            asked = stop_on_signals().asked
+            beside = [asyncio.create_task(print_executions(local))]
+            if modules and reload:
+                beside.append(asyncio.create_task(reload_changes(local, modules, asked)))
+            try:
+                await local.until(asked)
+            finally:
+                for task in beside:
+                    task.cancel()
+                await asyncio.gather(*beside, return_exceptions=True)
 
     run_service(start)
 

@@ -21,10 +21,13 @@ from penstock.client.limits import Limits
 from penstock.client.publishing import Publishing
 from penstock.client.result_watch import ResultWatch
 from penstock.client.schedules import Schedules
+from penstock.client.start_and_wait import Startable, StartAndWait, named_start
 from penstock.client.starts import Request, Starts
 from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import Conflict, WrongClock
 from penstock.ids import new_id
+from penstock.language.definitions.action_ref import STARTER, ActionRef
+from penstock.language.workflows.model import Workflow
 from penstock.messaging import broadcast
 from penstock.messaging.outbox import Publisher
 from penstock.operate.executions import one
@@ -37,7 +40,7 @@ from penstock.store.executions import Execution, Move, Submission
 from penstock.store.past_attempts import PastAttempt
 
 
-class Client:
+class Client(StartAndWait):
     """Talks to one installation. Safe to share between tasks; make one for each process."""
 
     def __init__(self, settings: Settings, database: Database, publisher: Publisher) -> None:
@@ -66,8 +69,14 @@ class Client:
         client = cls(settings, database, publisher)
         try:
             await transport.open()
+            outer = STARTER.get()
+            STARTER.set(client)
             yield client
         finally:
+            if (
+                STARTER.get() is client
+            ):  # it is not, where another task closes it than the one that connected it
+                STARTER.set(outer)
             await client.close()
             await publisher.close()
             await transport.close()
@@ -81,7 +90,7 @@ class Client:
 
     async def start(
         self,
-        ref: str,
+        ref: Startable,
         params: Mapping[str, Any] | None = None,
         *,
         key: str | None = None,
@@ -95,13 +104,15 @@ class Client:
         secrets: Mapping[str, str] | None = None,
         connection: Any = None,
     ) -> UUID:
-        """Start an action or workflow; returns the id of its execution once it is durably stored.
+        """Start an action or workflow, given as its ref, itself, or with its parameters (`charge.call(order=7)`); returns
+        the id of its execution once it is durably stored.
 
         `key`: the same key again gives the same execution (Conflict if the parameters differ). `delay` (seconds) or
         `at` put the start off; an execution that has not started by `expires_at` ends as timeout. `by`: who starts it, kept
         as its origin. `secrets`: parameters that are secrets of the store, each with the secret's name. `connection`: an open
         asyncpg transaction of yours to submit in; it is published when a relay finds it after your commit.
         Raises NotFound, InvalidInput, Conflict."""
+        ref, params = named_start(ref, params)
         request = Request(ref, params, key, tenant, priority, delay, at, expires_at, options, by, secrets)
         submission = await self._starts.prepare(request)
         if connection is not None:
@@ -114,11 +125,16 @@ class Client:
             return await self._submissions.submit(await self._starts.prepare(request))
 
     async def start_many(
-        self, ref: str, params: Sequence[Mapping[str, Any]], *, tenant: str = "public", priority: int = 0
+        self,
+        ref: str | ActionRef[..., Any] | Workflow,
+        params: Sequence[Mapping[str, Any]],
+        *,
+        tenant: str = "public",
+        priority: int = 0,
     ) -> list[UUID]:
         """Start one execution for each of `params`, all in one transaction. Raises as `start`; then none started."""
         for _ in range(2):
-            requests = [Request(ref, one, tenant=tenant, priority=priority) for one in params]
+            requests = [Request(named_start(ref)[0], one, tenant=tenant, priority=priority) for one in params]
             group = [await self._starts.prepare(request) for request in requests]
             try:
                 answered = await self._write(group)
@@ -126,7 +142,9 @@ class Client:
                 self._starts.forget()
                 continue
             return [answers.unwrap(answer) for answer in answered]
-        raise Conflict(f"{ref} is being redefined again and again", hint="Try again in a moment.")
+        raise Conflict(
+            f"{named_start(ref)[0]} is being redefined again and again", hint="Try again in a moment."
+        )
 
     async def _write(self, group: Sequence[Submission]) -> Sequence[UUID | Exception]:
         self._turn = (self._turn + 1) % len(self._submit_sessions)
@@ -170,18 +188,6 @@ class Client:
     async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
         """Wait for an execution to end; its result. Raises ExecutionFailed with its error, TimeoutError, NotFound."""
         return await self._watch.result(id, timeout=timeout)
-
-    async def run(
-        self,
-        ref: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        **options: Any,
-    ) -> Any:
-        """Start and wait `timeout` seconds at the most: the result. Takes what `start` takes, raises what `result`
-        raises."""
-        return await self.result(await self.start(ref, params, **options), timeout=timeout)
 
     async def get(self, id: UUID) -> Execution:
         """The execution as it is now. Raises NotFound."""

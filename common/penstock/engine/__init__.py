@@ -13,7 +13,7 @@ state back; facts start empty. `serialization` writes states as JSON. Nothing el
 
 So a driver is a loop: `needed = next(steps)`, answer from wherever the state is kept, until StopIteration brings the
 decision. That of `penstock.advance` reads PostgreSQL; one with dictionaries for tables, for tests in a
-process without servers, is `tests/penstock/engine/world.py`.
+process without servers, is `penstock.testing.memory_workflow`.
 
 Not here: transactions, statements, clocks, ids.
 """

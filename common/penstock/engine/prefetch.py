@@ -18,10 +18,11 @@ from penstock.engine.state import OPEN
 def first_needed(draft: Draft, ended: Sequence[ChildEnded]) -> set[int]:
     """The tasks whose states any decision on these ends begins with."""
     tasks = set(islice(draft.state.due, draft.budget))
-    for child in ended:
-        if child.task not in tasks:
-            tasks.add(child.task)
-            tasks.update(draft.plan.graph[child.task].targets)
+    for task in {
+        child.task for child in ended
+    }:  # which may be in `tasks` already, as the target of another that ended
+        tasks.add(task)
+        tasks.update(draft.plan.graph[task].targets)
     return tasks
 
 

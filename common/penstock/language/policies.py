@@ -57,6 +57,16 @@ class RetryPolicy(Options):
     never_on: ErrorTypes = ()
     """Types that are not retried, whatever `retry_on` says."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_a_number(cls, given: Any) -> Any:
+        """`retry=3` is short for `retry={"max_attempts": 3}`."""
+        if isinstance(given, int) and not isinstance(given, bool):
+            return {"max_attempts": given}
+        if not isinstance(given, Mapping | RetryPolicy):
+            raise Wrong("is no retry policy", "Write 3, or {'max_attempts': 3, 'initial_delay': '10s'}.")
+        return given
+
     @model_validator(mode="after")
     def _relations(self) -> Self:
         if self.initial_delay > self.max_delay:

@@ -13,7 +13,8 @@ from penstock.language.schemas import mask
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.masking import Masking
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
-from penstock.store import executions, inquiries, past_attempts
+from penstock.run.progress import STREAM, Progress
+from penstock.store import executions, inquiries, log_lines, past_attempts
 from penstock.store.database import Session
 from penstock.store.executions import Execution
 
@@ -47,12 +48,23 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     found["graph"] = await graph_of(session, definition)
     found["tasks"] = [] if found["graph"] is None else await tree(session, rows[0], found["graph"])
     found["waited"], found["ran"] = await executions.waited_and_ran(session, rows[0])
+    found["progress"] = await _progress(session, id)
     found["told"] = await sent_commands(session, id)
     found["attempts"] = [
         {**asdict(row), "error": orjson.loads(row.error) if row.error else None}
         for row in await past_attempts.attempts(session, rows[0])
     ]
     return found
+
+
+async def _progress(session: Session, id: UUID) -> dict[str, Any] | None:
+    """What it said last of how far it is: `done` from 0 to 1, `text`, `at` and in which `attempt`."""
+    line = await log_lines.latest(session, id, STREAM)
+    return (
+        None
+        if line is None
+        else {**Progress.read(line.line)._asdict(), "at": line.at, "attempt": line.attempt}
+    )
 
 
 def plain(found: dict[str, Any]) -> dict[str, Any]:

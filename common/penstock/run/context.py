@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from penstock.errors import OutsideRun
+from penstock.run.progress import STREAM, Progress
 from penstock.run.run import Run
 
 CURRENT: ContextVar[Run | None] = ContextVar("penstock_run", default=None)
@@ -108,6 +109,11 @@ class RunContext:
     def log(self, line: str, *, stream: str = "log") -> None:
         """Keep a line (or several) with this attempt."""
         self._run.log(stream, line)
+
+    def progress(self, done: float, text: str = "") -> None:
+        """Say how far it is: from 0 to 1, and what it is at. `penstock show` and the API show the latest, within a second.
+        It is kept as a line of the log, stream `progress`. Raises ValueError for another number."""
+        self._run.log(STREAM, Progress(done, text).line())
 
 
 def current() -> RunContext:

@@ -2,7 +2,7 @@
 
 The worker claims an execution, builds a `Run` and awaits `attempt(executor, run)`; the executor does the work
 and says what came of it. It sees neither the database nor the broker. docs/task-executors.md shows how to
-write one, and `penstock.run.testing.executor_conformance` tests whether it keeps its promises.
+write one, and `penstock.testing.executor_conformance` tests whether it keeps its promises.
 """
 
 from __future__ import annotations

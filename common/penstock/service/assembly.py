@@ -58,6 +58,8 @@ class Stop:
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     at_once: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
+    patience: float | None = None
+    """Seconds that what runs may take to end once it was asked; None: as the settings say (`grace`)."""
 
     def ask(self) -> None:
         if self.asked.is_set():

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from penstock.store.database import Session
+from penstock.store.rows import rows_as
 
 
 class NewLine(NamedTuple):
@@ -48,6 +49,18 @@ class LogLine:
     at: datetime
     worker_id: UUID
     worker: str
+
+
+LATEST = """
+select attempt, seq, stream, line, at, worker_id, worker from log_line
+where execution_id = $1 and stream = $2 order by attempt desc, seq desc limit 1
+"""
+
+
+async def latest(session: Session, execution: UUID, stream: str) -> LogLine | None:
+    """The last line of a stream, of the last attempt that wrote one."""
+    rows = rows_as(LogLine, await session.fetch(LATEST, execution, stream))
+    return rows[0] if rows else None
 
 
 AFTER_EACH = f"""

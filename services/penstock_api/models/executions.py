@@ -70,6 +70,15 @@ class Attempt(Answer):
     error: JsonText = Field(description="What it failed with, or what it carried over to the next one.")
 
 
+class Progress(Answer):
+    """How far the run says that it is."""
+
+    done: float = Field(description="From 0 to 1.")
+    text: str
+    at: datetime
+    attempt: int
+
+
 class Told(Answer):
     """What somebody told the run."""
 
@@ -134,6 +143,7 @@ class Execution(Answer):
     result: Any
     error: Any
     attempts: list[Attempt]
+    progress: Progress | None = Field(description="What it said last of how far it is.")
     told: list[Told]
     tasks: list[Task] = Field(default_factory=list, description="Of a workflow.")
     critical_path: list[str] = Field(default_factory=list)

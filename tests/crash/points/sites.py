@@ -19,7 +19,7 @@ ELSEWHERE = (
     "cli",
     "language",
     "operate/doctor",
-    "run/testing",
+    "testing",
     "service/embedded",
     "store/demo.py",
     "store/functions.py",

@@ -14,8 +14,8 @@ from tests.parity.host import Host
 
 CONFORMANCE = """
 from examples.custom_executor import PacedExecutor
-from penstock.run.testing.executor_conformance import LoggingExecutorConformance
-from penstock.run.testing.scenarios import coroutine_action
+from penstock.testing.executor_conformance import LoggingExecutorConformance
+from penstock.testing.scenarios import coroutine_action
 
 class TestTemplate(LoggingExecutorConformance):
     def make(self, capacity):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.local_installation import LocalInstallation
+from penstock.client.local_installation import LocalInstallation
 from penstock.errors import ConfigurationError
 from penstock.service.health import serve_health
 from tests.flows.installation import Installation

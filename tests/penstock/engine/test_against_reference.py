@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from penstock.language.workflows.model import Workflow
 from penstock.language.workflows.serialization import from_body, from_yaml, to_yaml
+from penstock.testing.memory_workflow import Key
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.graphs import ENDS, VALUES, sound, workflows
 from tests.penstock.engine.reference import Reference
-from tests.penstock.engine.world import Key, World
 
 RANDOM = settings(
     max_examples=75,

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.engine.rerun import from_failed, from_task
 from penstock.errors import Conflict, InvalidInput, NotFound
-from tests.penstock.engine.world import World
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.written import names, run
 
 CHAIN = """

@@ -10,7 +10,7 @@ from penstock.engine import begin
 from penstock.engine import fan_out as engine_fan_out
 from penstock.engine.decision import ChildEnded
 from penstock.engine.facts import Facts
-from tests.penstock.engine.world import World
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.written import names, run
 
 FAN = """

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from penstock.engine.rerun import from_failed, from_task
 from penstock.engine.state import KeptTask
-from tests.penstock.engine.world import World
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.written import names, run
 
 FAN = """

@@ -8,7 +8,7 @@ from penstock.engine.decision import Start
 from penstock.engine.event_filter import bind_filter, matches
 from penstock.engine.state import TaskState
 from penstock.errors import ExpressionError
-from tests.penstock.engine.world import World
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.written import run
 
 

@@ -7,7 +7,7 @@ import pytest
 from penstock.engine import Inbox
 from penstock.errors import Conflict
 from penstock.language.workflows.serialization import from_yaml
-from tests.penstock.engine.world import World
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.written import names, run
 
 CHAIN = "a: {action: t.a}\nb: {action: t.b, needs: a, input: {run: '{{ system.id }}'}}\nc: {action: t.c, needs: b}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.engine import ChildEnded, Command, Inbox, KeptTask
 from penstock.language.workflows.serialization import from_yaml
-from tests.penstock.engine.world import World
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.written import names, run
 
 TWO = """
@@ -77,3 +77,15 @@ def test_a_rerun_begins_with_what_it_keeps_and_its_tasks_see_the_run() -> None:
     world.take_turn(Inbox())
     assert names(world) == ["b"]
     assert world.input("b") == {"run": "run-1"}
+
+
+def test_a_task_that_started_early_ends_together_with_one_that_it_did_not_wait_for() -> None:
+    world = run("""
+        a: {action: t.a}
+        b: {action: t.b}
+        c: {action: t.c, needs: [a, b], join: any}
+        d: {action: t.d, needs: c}
+    """)
+    world.finish(("a",))
+    world.finish(("b",), ("c",))
+    assert names(world) == ["d"]

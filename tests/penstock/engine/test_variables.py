@@ -9,7 +9,7 @@ import pytest
 from penstock.engine import WORKFLOW, VariablesRequest
 from penstock.engine.task_errors import describe_error
 from penstock.errors import InvalidInput
-from tests.penstock.engine.world import World
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.written import names, run
 
 DIAMOND = """

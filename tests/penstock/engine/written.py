@@ -6,7 +6,7 @@ from textwrap import dedent, indent
 from typing import Any
 
 from penstock.language.workflows.serialization import from_yaml
-from tests.penstock.engine.world import World
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 
 
 def run(tasks: str, more: str = "", **parameters: Any) -> World:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from penstock.run.task_executors import Run, RunLog, TaskReadyEvent
-from penstock.run.testing.scenarios import ScenarioAction
+from penstock.testing.scenarios import ScenarioAction
 
 Lines = list[tuple[str, str]]
 

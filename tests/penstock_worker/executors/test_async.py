@@ -8,7 +8,7 @@ import pytest
 from penstock.run.context import current
 from penstock.run.steering import Retry
 from penstock.run.task_executors import attempt
-from penstock.run.testing.scenarios import ScenarioAction
+from penstock.testing.scenarios import ScenarioAction
 from penstock_worker.executors.async_ import AsyncExecutor
 from tests.penstock_worker.executors.runs import run_of
 

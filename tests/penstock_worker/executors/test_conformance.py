@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from penstock.run.task_executors import RunnableAction, TaskExecutor
-from penstock.run.testing import scenarios
-from penstock.run.testing.executor_conformance import ExecutorConformance, LoggingExecutorConformance
-from penstock.run.testing.scenarios import ScenarioAction, coroutine_action, function_action, program_command
+from penstock.testing import scenarios
+from penstock.testing.executor_conformance import ExecutorConformance, LoggingExecutorConformance
+from penstock.testing.scenarios import ScenarioAction, coroutine_action, function_action, program_command
 from penstock_worker.executors.async_ import AsyncExecutor
 from penstock_worker.executors.command import CommandExecutor
 from penstock_worker.executors.http import HttpExecutor

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from penstock.run.task_executors import RunnableAction, TaskExecutor
-from penstock.run.testing.executor_conformance import LoggingExecutorConformance
-from penstock.run.testing.scenarios import coroutine_action
+from penstock.testing.executor_conformance import LoggingExecutorConformance
+from penstock.testing.scenarios import coroutine_action
 from penstock_worker.executors import build
 
 EXAMPLES = str(Path(__file__).parents[3] / "examples")

@@ -34,7 +34,7 @@ asyncio.run(main())
 SCRIPT = """
 import asyncio
 from penstock.run.task_executors import attempt
-from penstock.run.testing.scenarios import ScenarioAction
+from penstock.testing.scenarios import ScenarioAction
 from penstock_worker.executors.process import ProcessExecutor
 from tests.penstock_worker.executors.runs import run_of
 

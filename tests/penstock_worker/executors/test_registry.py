@@ -10,9 +10,9 @@ from penstock.language.definitions import action
 from penstock.language.executor_names import BUILT_IN, refuse_unknown_executors
 from penstock.language.loading import Definitions
 from penstock.run.task_executors import attempt
-from penstock.run.testing.scenarios import ScenarioAction
 from penstock.service.assembly import Stop
 from penstock.settings import Settings
+from penstock.testing.scenarios import ScenarioAction
 from penstock_worker import main as worker
 from penstock_worker.executors import EXECUTORS, build, chosen, executors
 from penstock_worker.executors.thread import ThreadExecutor

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.run.testing.scenarios import TICK, mark, stopped, there, ticks
+from penstock.testing.scenarios import TICK, mark, stopped, there, ticks
 
 
 @dataclass(slots=True)

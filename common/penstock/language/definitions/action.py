@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Generic, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 from pydantic import BeforeValidator, Field, field_validator
 
 from penstock.errors import DefinitionError
 from penstock.language import labels as labels_
+from penstock.language.definitions.action_ref import ActionRef
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.qualified_name import Ref, checked_ref
@@ -92,11 +93,12 @@ class ActionOptions(Policies):
         return route
 
 
-class Action(Generic[P, R]):
+class Action(ActionRef[P, R]):
     """Something runnable: a Python function (made by `@action`), a command, a URL or an image.
 
     Called like a function it *is* the function, here and now: nothing is scheduled. To run it as an execution,
-    start it through a client, or by a rule, a workflow or a schedule."""
+    start it (`await charge.start(order=7)`, `await client.run(charge, {"order": 7})`), or have a rule, a workflow or a
+    schedule do so."""
 
     kind = "action"
 
@@ -109,7 +111,7 @@ class Action(Generic[P, R]):
         result_schema: Mapping[str, Any] | None,
         bind: Bind,
         source: Source,
-        function: Callable[P, R] | None = None,
+        function: Callable[..., Any] | None = None,
         description: str = "",
         folder: Path | None = None,
     ) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from pydantic import ValidationError
 
@@ -22,6 +22,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class Decorator(Protocol):
+    """What `@action(...)` gives. The result of a coroutine function is what it returns in the end."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Action[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Action[P, R]: ...
+
+
+@overload
+def action(function: Callable[P, Coroutine[Any, Any, R]], /) -> Action[P, R]: ...
+
+
 @overload
 def action(function: Callable[P, R], /) -> Action[P, R]: ...
 
@@ -36,7 +49,7 @@ def action(
     options: Mapping[str, Any] | None = None,
     route: str | None = None,
     labels: Mapping[str, str] | None = None,
-    retry: RetryPolicy | Mapping[str, Any] | None = None,
+    retry: RetryPolicy | Mapping[str, Any] | int | None = None,
     timeout: Any = None,
     timeouts: Timeouts | Mapping[str, Any] | None = None,
     recovery: Recovery | Mapping[str, Any] | None = None,
@@ -45,7 +58,7 @@ def action(
     limits: Limit | Sequence[Limit] | None = None,
     on_success: object = None,
     on_failure: object = None,
-) -> Callable[[Callable[P, R]], Action[P, R]]: ...
+) -> Decorator: ...
 
 
 def action(
@@ -57,7 +70,7 @@ def action(
     description: str | None = None,
     **options: Any,
 ) -> Any:
-    """Makes an action of a function, sync or async: `@action` or `@action(retry=RetryPolicy(max_attempts=3))`.
+    """Makes an action of a function, sync or async: `@action` or `@action(retry=3)`.
 
     Its ref is `<pack>.<function name>`, with the pack from `pack=` or from `pack = Pack("shop")` in its module.
     Annotations become the schemas of parameters and result, the docstring the description. The options are those

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Literal
+from uuid import UUID
 
 import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from penstock.errors import InvalidInput
+from penstock.language.definitions.action_ref import connected
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.qualified_name import Ref
 from penstock.language.durations import PositiveDuration
@@ -68,6 +70,15 @@ class Workflow(Options):
                 f"workflow {self.ref} is not a function", f'Start it: client.start("{self.ref}", ...).'
             )
         return record(self, args, kwargs)
+
+    async def start(self, **parameters: Any) -> UUID:
+        """Start it through the client that is connected (`async with Client.connect():`); the id of its execution. Raises what
+        `Client.start` raises, OutsideRun where no client is connected."""
+        return await connected().start(self.ref, parameters)
+
+    async def run(self, **parameters: Any) -> Any:
+        """The same, and wait for its result. Raises what `Client.run` raises too."""
+        return await connected().run(self.ref, parameters)
 
     @property
     def source(self) -> Source:

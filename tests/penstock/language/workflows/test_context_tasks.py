@@ -9,7 +9,7 @@ import pytest
 
 from penstock import Context, task, workflow
 from penstock.language.definitions import Pack
-from tests.penstock.engine.world import World
+from penstock.testing.memory_workflow import MemoryWorkflow as World
 
 pack = Pack("shop")
 

@@ -35,7 +35,7 @@ from penstock.run.task_executors import (
     TaskReadyEvent,
     attempt,
 )
-from penstock.run.testing.scenarios import mark
+from penstock.testing.scenarios import mark
 
 PATIENCE = 30.0
 """Seconds that anything here may take before the test gives up. Nothing is measured."""
@@ -60,7 +60,7 @@ class ExecutorConformance(ABC):
 
     @abstractmethod
     def action(self, scenario: str) -> RunnableAction:
-        """The action for a scenario; see `penstock.run.testing.scenarios`."""
+        """The action for a scenario; see `penstock.testing.scenarios`."""
 
     async def test_it_has_a_name(self) -> None:
         assert self.make(1).name

@@ -7,22 +7,24 @@ import os
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
 
 from penstock import settings as settings_
-from penstock.cli.installed_services import service
 from penstock.client.installation import HOME
-from penstock.language.loading import load_all
+from penstock.language.loading import Definitions, load_all
 from penstock.operate.apply import Change, register
 from penstock.service import embedded
 from penstock.service.assembly import Stop, configure_logging
+from penstock.service.installed_services import service
 from penstock.settings import LOOPBACK, Settings
 from penstock.store import migrate
 from penstock.store.database import Database
+
+FOREVER = 365 * 86_400.0
 
 
 @dataclass(slots=True)
@@ -31,21 +33,54 @@ class LocalInstallation:
 
     settings: Settings
     changes: Sequence[Change]
-    worker: bool
-    services: Sequence[asyncio.Task[None]] = ()
+    worker: Stop | None = None
+    """Stops the worker that takes work now; None where there are no actions to run."""
+    services: set[asyncio.Task[None]] = field(default_factory=set)
+    _stops: list[Stop] = field(default_factory=list)
 
     async def until(self, asked: asyncio.Event) -> None:
         """Wait until it is asked to stop. Raises what a service ends with before that."""
         waiting = asyncio.ensure_future(asked.wait())
-        done, _ = await asyncio.wait([waiting, *self.services], return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        for ended in done - {waiting}:
-            await ended
+        while not waiting.done():
+            await asyncio.wait([waiting, *self.services], timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
+            for ended in [task for task in self.services if task.done()]:
+                self.services.discard(ended)  # a worker that was replaced ends once its work has
+                await ended
+
+    async def take_over(self, definitions: Definitions) -> Sequence[Change]:
+        """Apply these, and let a new worker run them. The one before takes nothing more, and ends what it has begun, however
+        long that takes. Raises DefinitionError; then everything is as it was."""
+        database = Database(self.settings, role="dev")
+        try:
+            changes = await register(database.session(), definitions)
+        finally:
+            await database.close()
+        if self.worker is not None:
+            self.worker.patience = FOREVER
+            self.worker.ask()
+            self.worker = None
+        if definitions.actions:
+            self.worker = self._serve("worker", self.settings.model_copy(update={"port": 0}))
+        return changes
+
+    def _serve(self, name: str, settings: Settings) -> Stop:
+        stop = Stop()
+        self._stops.append(stop)
+        self.services.add(asyncio.create_task(service(name)(settings, stop), name=name))
+        return stop
+
+    async def stop(self) -> None:
+        """Let what runs end within its grace."""
+        for stop in self._stops:
+            if stop.asked.is_set():  # it was replaced, and would wait for ever
+                asyncio.get_running_loop().call_later(self.settings.grace, stop.at_once.set)
+            stop.asked.set()
+        await asyncio.gather(*self.services)
 
     def describe(self) -> str:
         where = "embedded PostgreSQL" if "PENSTOCK_DATABASE_URL" not in os.environ else "PostgreSQL"
         carries = "RabbitMQ" if self.settings.broker_url else "PostgreSQL"
-        parts = "executor and worker" if self.worker else "executor (no worker: give --module)"
+        parts = "executor and worker" if self.worker is not None else "executor (no worker: give --module)"
         address = f"http://{self.settings.api_host}:{self.settings.api_port}"
         return f"{where}, messages by {carries}, {parts}, API on {address}, {len(self.changes)} definitions"
 
@@ -58,16 +93,20 @@ class LocalInstallation:
         modules: Sequence[str] = (),
         fresh: bool = False,
         overrides: Mapping[str, Any] | None = None,
+        apart: bool = False,
     ) -> AsyncIterator[LocalInstallation]:
-        """Start it, apply what the modules define, and stop it at the end."""
+        """Start it, apply what the modules define, and stop it at the end. `apart`: whatever servers the environment
+        names, it has an embedded database, and no broker."""
         given = {name: value for name, value in (overrides or {}).items() if value is not None}
         async with AsyncExitStack() as stack:
             base = settings_.load()
-            if base.database_url is None:
+            if apart or base.database_url is None:
                 server = await asyncio.to_thread(embedded.start, home.resolve(), fresh=fresh)
                 stack.push_async_callback(asyncio.to_thread, server.release)
                 given["database_url"] = SecretStr(server.dsn)
             settings = _with_an_address(settings_.load(modules=",".join(modules), **given))
+            if apart:
+                settings = settings.model_copy(update={"broker_url": None})
             configure_logging(settings, service="dev")
             await migrate.upgrade(settings)
             definitions = load_all(settings.modules)
@@ -76,20 +115,18 @@ class LocalInstallation:
                 changes = await register(database.session(), definitions)
             finally:
                 await database.close()
-            stop = Stop()
-            names = ["executor", *(["worker"] if definitions.actions else []), "api"]
+            local = cls(settings, changes)
+            local._serve("executor", settings)
             # One port for one service: the others of this process take any that is free.
             beside = settings.model_copy(update={"port": 0})
-            running = [
-                asyncio.create_task(service(name)(beside if n else settings, stop), name=name)
-                for n, name in enumerate(names)
-            ]
+            if definitions.actions:
+                local.worker = local._serve("worker", beside)
+            local._serve("api", beside)
             try:
                 await asyncio.sleep(0)
-                yield cls(settings, changes, bool(definitions.actions), running)
+                yield local
             finally:
-                stop.ask()
-                await asyncio.gather(*running)
+                await local.stop()
 
 
 def _with_an_address(settings: Settings) -> Settings:

@@ -1,5 +1,5 @@
-"""Drives the engine as the executor does, with dictionaries for tables. Nothing but what a decision said
-to keep survives from one decision to the next."""
+"""A run of a workflow on the engine alone: driven as an executor drives it, with dictionaries for tables. Nothing but what a
+decision said to keep survives from one decision to the next."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Key = tuple[str, int | None]
 System = Mapping[str, Any]
 
 
-class World:
+class MemoryWorkflow:
     """A workflow that runs. `open` are the executions under way; `finish` ends some of them."""
 
     def __init__(
@@ -59,9 +59,10 @@ class World:
         *,
         budget: int = 1_000,
         kept: Mapping[int, KeptTask] | None = None,
-        before: World | None = None,
+        before: MemoryWorkflow | None = None,
+        plan: Plan | None = None,
     ) -> None:
-        self.plan = Plan(workflow)
+        self.plan = plan or Plan(workflow)
         self.parameters = dict(parameters or {})
         self.budget = budget
         self.kept = kept
@@ -79,12 +80,12 @@ class World:
 
     # What people and executions do
 
-    def begin(self) -> World:
+    def begin(self) -> MemoryWorkflow:
         facts = Facts()
         self._decide(begin(self.plan, facts, self.system, kept=self.kept, budget=self.budget), facts)
         return self._go_on()
 
-    def finish(self, *ends: tuple[Any, ...]) -> World:
+    def finish(self, *ends: tuple[Any, ...]) -> MemoryWorkflow:
         """End executions, in one batch: (task or (task, item), result) or (task, status, result or error)."""
         ended = []
         for key, *rest in ends:
@@ -95,7 +96,7 @@ class World:
             ended.append(ChildEnded(self.plan.index(task), self.ended[task, item][0], item))
         return self.advance(ended)
 
-    def advance(self, ended: Iterable[ChildEnded]) -> World:
+    def advance(self, ended: Iterable[ChildEnded]) -> MemoryWorkflow:
         self._with(
             lambda facts: advance(self.plan, self.state, ended, facts, self.system, budget=self.budget)
         )
@@ -104,7 +105,7 @@ class World:
     def pause(self) -> bool:
         return pause(self.state)
 
-    def resume(self) -> World:
+    def resume(self) -> MemoryWorkflow:
         self._with(lambda facts: resume(self.plan, self.state, facts, self.system, budget=self.budget))
         return self._go_on()
 
@@ -116,15 +117,15 @@ class World:
         self._go_on()
         return started
 
-    def stop(self, status: str, error: Any = None) -> World:
+    def stop(self, status: str, error: Any = None) -> MemoryWorkflow:
         self._with(lambda facts: stop(self.plan, self.state, facts, self.system, status, error))
         return self._go_on()
 
-    def skip(self, task: str) -> World:
+    def skip(self, task: str) -> MemoryWorkflow:
         self._with(lambda facts: skip(self.plan, self.state, facts, self.system, self.plan.index(task)))
         return self._go_on()
 
-    def set_result(self, task: str, result: Any) -> World:
+    def set_result(self, task: str, result: Any) -> MemoryWorkflow:
         index = self.plan.index(task)
         self._with(lambda facts: set_result(self.plan, self.state, facts, self.system, index, result))
         return self._go_on()
@@ -196,7 +197,7 @@ class World:
             self.final = decision.final
         self.decision = decision
 
-    def _go_on(self) -> World:
+    def _go_on(self) -> MemoryWorkflow:
         turns = 0
         while self.decision.more_due:
             turns += 1

@@ -1,0 +1,114 @@
+"""What `penstock dev` does while it runs: takes over what is saved, and says what ran."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import orjson
+from rich.markup import escape
+from watchfiles import DefaultFilter, awatch
+
+from penstock.cli.output import STYLES, complain, err, span
+from penstock.client.local_installation import LocalInstallation
+from penstock.errors import PenstockError
+from penstock.language.loading.reload import folders_of, reload_all
+from penstock.language.moves import FINAL
+from penstock.operate.executions import described
+from penstock.store import changes
+from penstock.store.database import Database, Session
+
+PAUSE = 0.3
+"""Seconds between two looks at what ran."""
+MOST = 200
+"""Moves that one look reads."""
+OVERLAP = timedelta(seconds=2)
+"""A move may become visible after a later one: so much is looked at again."""
+SHOWN = 100
+"""Characters of a result."""
+SUFFIXES = (".py", ".yaml", ".yml")
+
+
+class Definitions(DefaultFilter):
+    """Files of definitions, outside of .venv, .git and the like."""
+
+    def __call__(self, change: Any, path: str) -> bool:
+        return path.endswith(SUFFIXES) and super().__call__(change, path)
+
+
+async def reload_changes(local: LocalInstallation, modules: Sequence[str], asked: asyncio.Event) -> None:
+    """Take over what the modules define whenever a file of theirs is saved, until it is asked to stop. What is wrong is
+    said, and the last good definitions stay."""
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)
+    sys.dont_write_bytecode = True  # two saves within a second would otherwise look alike
+    folders = folders_of(modules)
+    async for saved in awatch(*folders, watch_filter=Definitions(), stop_event=asked, debounce=300, step=50):
+        await take_over(local, modules, folders, sorted({Path(path).name for _, path in saved}))
+
+
+async def take_over(
+    local: LocalInstallation, modules: Sequence[str], folders: Sequence[Path], saved: Sequence[str]
+) -> None:
+    try:
+        definitions = await asyncio.to_thread(reload_all, modules, folders)
+        changed = [change for change in await local.take_over(definitions) if change.what != "unchanged"]
+    except PenstockError as error:
+        complain(error)
+        err.print("[yellow]kept[/yellow]   the last good definitions; save again once it is mended")
+        return
+    said = ", ".join(f"{change.ref} {change.what}" for change in changed) or "no definition changed"
+    err.print(f"[green]taken[/green]  {escape(', '.join(saved))}: {escape(said)}", highlight=False)
+
+
+async def print_executions(local: LocalInstallation) -> None:
+    """A line for each execution that ends, for as long as this runs."""
+    database = Database(local.settings, role="dev")
+    try:
+        session = database.session()
+        async for id in _ended(session):
+            found = await described(session, id)
+            if found is not None:
+                err.print(line_of(found), highlight=False)
+    finally:
+        await database.close()
+
+
+async def _ended(session: Session) -> AsyncIterator[UUID]:
+    at, told = datetime.now(UTC), dict[UUID, datetime]()
+    while True:
+        await asyncio.sleep(PAUSE)
+        moves = await changes.after(session, at - OVERLAP, MOST)
+        for move in moves:
+            if move.new in FINAL and move.id not in told:
+                yield move.id
+                told[move.id] = move.at
+        at = max([at, *(move.at for move in moves)])
+        told = {id: ended for id, ended in told.items() if ended > at - 2 * OVERLAP}
+
+
+def line_of(found: dict[str, Any]) -> str:
+    """When it started, what ran, how it ended and in which time, and its result or the first line of its error."""
+    began, ended, status = found["created_at"], found["finished_at"], found["status"]
+    indent = "  " if found["parent"] else ""
+    what = f"{indent}{found['action']}" + (f" ({found['task']})" if found["task"] else "")
+    style = STYLES.get(status, "")
+    end = f"[{style}]{status}[/{style}]" if style else status
+    took = span(ended - began)
+    clock = began.astimezone().strftime("%H:%M:%S")
+    return f"[dim]{clock}[/dim] {escape(what)}  {end} in {took}  {escape(_came_of(found))}  [dim]{found['id']}[/dim]"
+
+
+def _came_of(found: dict[str, Any]) -> str:
+    error = found.get("error")
+    if isinstance(error, dict):
+        message = str(error.get("message") or "").strip().split("\n", 1)[0]
+        text = f"{error.get('type')}: {message}"
+    else:
+        text = orjson.dumps(found.get("result")).decode()
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

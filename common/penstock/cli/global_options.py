@@ -1,0 +1,50 @@
+"""What stands before every command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli import print_version
+from penstock.cli.command_runner import SERVER, not_over_http
+
+ON_THIS_MACHINE = (
+    "dev", "demo", "new", "lint", "schema", "test", "executor", "worker", "api", "migrate", "doctor",
+)  # fmt: skip
+"""Commands that are about servers themselves, or need none: PENSTOCK_SERVER says nothing to them."""
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print_version()
+        raise typer.Exit
+
+
+def common(
+    ctx: typer.Context,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            envvar="PENSTOCK_SERVER",
+            help="Ask this API, such as https://penstock.example.org, with the token of PENSTOCK_TOKEN.",
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(envvar="PENSTOCK_PROFILE", help="Server and token of ~/.config/penstock/profiles.toml."),
+    ] = None,
+) -> None:
+    """Penstock runs work when events happen and keeps its promises when machines die."""
+    if ctx.invoked_subcommand not in ON_THIS_MACHINE:
+        SERVER.set((server or None, profile or None))
+    elif any(_is_typed(ctx, name) for name in ("server", "profile")):
+        raise not_over_http()
+
+
+def _is_typed(ctx: typer.Context, option: str) -> bool:
+    source = ctx.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"

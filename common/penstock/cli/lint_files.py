@@ -1,0 +1,67 @@
+"""`penstock lint`: all that is wrong with files of definitions, at once, for people and for CI; and `schema`, for editors."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated
+
+import orjson
+import typer
+from rich.markup import escape
+
+from penstock.cli.output import Json, json_line, out
+from penstock.language.loading import lint as loading
+
+
+class Kind(StrEnum):
+    pack = "pack"
+    workflow = "workflow"
+
+
+def lint(
+    source: Annotated[
+        list[str], typer.Argument(help="Python files or modules, YAML workflows, folders of packs.")
+    ],
+    alone: Annotated[
+        bool,
+        typer.Option(
+            "--alone", help="Do not ask that what is named (actions, triggers) is defined there too."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Say all that is wrong with definitions, without a database. Exit code 1 if something is. Python files are run, as they
+    are when they are applied."""
+    looked = [loading.lint(one) for one in source]
+    whole, faults = loading.joined([definitions for definitions, _ in looked])
+    faults = [fault for _, found in looked for fault in found] + faults
+    if not faults and not alone:  # what is missing may be what could not be read
+        faults = loading.check(whole)
+    if json:
+        for fault in faults:
+            json_line(asdict(fault))
+    else:
+        for fault in faults:
+            out.print(escape(str(fault)), highlight=False)
+            if fault.hint:
+                out.print(f"    [dim]{escape(fault.hint)}[/dim]", highlight=False)
+        said = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        out.print(f"[red]{said}[/red]" if faults else f"[green]no fault[/green] in {len(whole)} definitions")
+    if faults:
+        raise typer.Exit(1)
+
+
+def schema(
+    kind: Annotated[Kind, typer.Argument(help="A pack (pack.yaml), or a file with a workflow.")],
+) -> None:
+    """Print the JSON Schema of the YAML that you write, for your editor: in a file, name it in the first line of the YAML as
+    `# yaml-language-server: $schema=pack.schema.json`."""
+    from penstock.language.editor_schemas import SCHEMAS
+
+    out.print_json(orjson.dumps(SCHEMAS[kind.value]()).decode())
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(lint)
+    app.command()(schema)

@@ -1,0 +1,79 @@
+"""`penstock test`: a rule or an expression, tried on a payload before there is any event."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.markup import escape
+
+from penstock.cli.arguments import parse_params
+from penstock.cli.output import Json, json_line, out
+from penstock.errors import NotFound
+from penstock.language.definitions.qualified_name import is_ref
+from penstock.language.event_rules import Match, event_namespace
+from penstock.language.loading import Definitions, load_all
+from penstock.language.options import did_you_mean
+from penstock.language.schemas import Schema
+from penstock.testing.expressions import SimulatedEvent, evaluate, try_rule
+
+
+def test(
+    target: Annotated[
+        str, typer.Argument(help="A rule, such as shop.charge_big, or an expression over payload.")
+    ],
+    payload: Annotated[
+        list[str] | None,
+        typer.Argument(help="name=value (JSON, or plain text), or @FILE.json, or @- for stdin"),
+    ] = None,
+    module: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--module", "-m", help="Where the rule is: a Python file or module, or a folder of packs."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Try a rule or an expression on a payload, with nothing running. Exit code 1 if it fails; a rule that does not match
+    has not failed."""
+    given = parse_params(payload or [])
+    known = load_all(",".join(module or []))
+    is_rule = is_ref(target) and target.partition(".")[0] not in ("payload", "event")
+    if is_rule:
+        _try_rule(target, given, known, json)
+    else:
+        event = event_namespace(SimulatedEvent("test.event"), given)
+        value = evaluate(target, event=event, payload=given)
+        json_line({"value": value}) if json else out.print_json(orjson.dumps(value, default=str).decode())
+
+
+def _try_rule(ref: str, payload: dict[str, Any], known: Definitions, json: bool) -> None:
+    rule = known.rules.get(ref)
+    if rule is None:
+        hint = did_you_mean(ref, known.rules) if known.rules else "Name its file: --module shop.py."
+        raise NotFound(f"no rule {ref!r}", hint=hint)
+    trigger = known.triggers.get(rule.trigger)
+    if trigger is not None:
+        payload = orjson.loads(Schema(trigger.payload_schema).check(payload, what="payload"))
+    match = try_rule(rule, payload, tenant=rule.tenant or "public")
+    if json:
+        json_line({"rule": ref, "matched": match.matched, "params": match.params, "error": match.error})
+    else:
+        _print(ref, rule.action, rule.when, match)
+    if match.error:
+        raise typer.Exit(1)
+
+
+def _print(ref: str, action: str, when: str | None, match: Match) -> None:
+    if match.error:
+        out.print(f"[red]fails[/red]: {escape(match.error)}")
+    elif match.matched:
+        out.print(f"[green]matches[/green]: {ref} would start {action} with")
+        out.print_json(orjson.dumps(match.params).decode())
+    else:
+        out.print(f"[yellow]does not match[/yellow]: {escape(str(when))} is not true")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(test)

@@ -1,0 +1,64 @@
+"""What can be started, and starting it and waiting for its result, typed by what is started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, overload
+
+from penstock.language.definitions.action_ref import ActionCall, ActionRef
+from penstock.language.workflows.model import Workflow
+
+R = TypeVar("R")
+Startable = str | ActionRef[..., Any] | ActionCall[Any] | Workflow
+"""What can be started: a ref, what has one, or an action with its parameters."""
+
+
+def named_start(
+    what: Startable, params: Mapping[str, Any] | None = None
+) -> tuple[str, Mapping[str, Any] | None]:
+    """The ref of what is to be started, and its parameters."""
+    if isinstance(what, ActionCall):
+        return what.ref, {**what.parameters, **(params or {})}
+    return (what if isinstance(what, str) else what.ref), params
+
+
+class StartAndWait:
+    """A client's `run`."""
+
+    start: Any
+    result: Any
+
+    @overload
+    async def run(self, what: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...
+    @overload
+    async def run(
+        self,
+        what: ActionRef[..., R],
+        params: Mapping[str, Any] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> R: ...
+    @overload
+    async def run(
+        self,
+        what: str | Workflow,
+        params: Mapping[str, Any] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Any: ...
+    async def run(
+        self,
+        what: Startable,
+        params: Mapping[str, Any] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Any:
+        """Start and wait `timeout` seconds at the most: the result. Takes what `start` takes, raises what `result`
+        raises."""
+        return await self.result(await self.start(what, params, **options), timeout=timeout)

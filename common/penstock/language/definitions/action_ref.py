@@ -1,0 +1,97 @@
+"""An action as those see it who start it: its ref, and what type checkers know of its parameters and its result."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from uuid import UUID
+
+from penstock.errors import OutsideRun
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Starter(Protocol):
+    """A client, as much of it as is needed here."""
+
+    async def start(self, ref: str, params: Mapping[str, Any] | None = None, /) -> UUID: ...
+    async def run(self, ref: str, params: Mapping[str, Any] | None = None, /) -> Any: ...
+
+
+STARTER: ContextVar[Any] = ContextVar("penstock.starter", default=None)
+"""The client that was connected last around the code that runs: a Starter."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCall(Generic[R_co]):
+    """An action with parameters, to be started by a client: `await client.run(charge.call(order=7), key="order-7")`."""
+
+    ref: str
+    parameters: Mapping[str, Any]
+
+
+class ActionRef(Generic[P, R]):
+    """An action that is defined elsewhere. `like` is a function with its parameters and its result, for type checkers and for
+    parameters that are given by position; it is not called.
+
+    charge = ActionRef("shop.charge", like=charge_in_words)
+    await charge.start(order=7)
+    """
+
+    @overload
+    def __init__(self: ActionRef[P, R], ref: str, *, like: Callable[P, Awaitable[R]]) -> None: ...
+    @overload
+    def __init__(self: ActionRef[P, R], ref: str, *, like: Callable[P, R]) -> None: ...
+    @overload
+    def __init__(self: ActionRef[..., Any], ref: str) -> None: ...
+    def __init__(self, ref: str, *, like: Callable[..., Any] | None = None) -> None:
+        self.ref = ref
+        self.function = like
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> ActionCall[R]:
+        """The action with these parameters, for a client. Nothing is started. Raises TypeError for parameters that the function
+        does not take."""
+        return ActionCall(self.ref, named(self.function, args, kwargs))
+
+    async def start(self, *args: P.args, **kwargs: P.kwargs) -> UUID:
+        """Start it through the client that is connected (`async with Client.connect():`); the id of its execution. Raises what
+        `Client.start` raises, OutsideRun where no client is connected."""
+        started: UUID = await connected().start(self.ref, named(self.function, args, kwargs))
+        return started
+
+    async def run(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The same, and wait for its result. Raises what `Client.run` raises too."""
+        result: R = await connected().run(self.ref, named(self.function, args, kwargs))
+        return result
+
+
+def connected() -> Starter:
+    """Raises OutsideRun."""
+    client: Starter | None = STARTER.get()
+    if client is None:
+        raise OutsideRun(
+            "no client is connected here",
+            hint="Write `async with Client.connect():` around it, or client.run(charge, {'order': 7}).",
+        )
+    return client
+
+
+def named(
+    function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Parameters by name. Raises TypeError."""
+    if function is None:
+        if args:
+            raise TypeError("give the parameters by name: there is no function that says their order")
+        return dict(kwargs)
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    spread = [p.name for p in bound.signature.parameters.values() if p.kind is p.VAR_KEYWORD]
+    given = dict(bound.arguments)
+    for name in spread:
+        given |= given.pop(name, {})
+    return given

@@ -1,0 +1,193 @@
+"""JSON Schemas of the YAML that people write, packs and workflows, made from the models that check it: so that editors complete
+names, show what they mean, and mark what is wrong.
+
+They ask no more than the models do. What a validator of ours takes apart (durations, rates, conditions) is any text or number
+to them: `penstock lint` knows better.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from penstock.language.definitions.action import ActionOptions
+from penstock.language.definitions.limit import Limit
+from penstock.language.definitions.route import Route
+from penstock.language.definitions.rule import Rule
+from penstock.language.definitions.schedule import Schedule
+from penstock.language.definitions.trigger import Poll, Trigger
+from penstock.language.options import Options
+from penstock.language.policies import RetryPolicy
+from penstock.language.workflows.model import Workflow
+from penstock.language.workflows.task import Task
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+ANY: JsonSchemaValue = {}
+TEXT: JsonSchemaValue = {"type": "string"}
+OBJECT: JsonSchemaValue = {"type": ["object", "null"]}
+DURATION: JsonSchemaValue = {"type": ["number", "string"], "description": "Seconds, or 10s, 5m, 1h30m."}
+_BY_VALIDATOR: Mapping[str, JsonSchemaValue] = {
+    "seconds": DURATION,
+    "positive_seconds": DURATION,
+    "checked_ref": TEXT,
+    "_name": TEXT,
+}
+
+
+class _Written(GenerateJsonSchema):
+    """What may be written, which is more than what is kept of it."""
+
+    def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
+        inner, name = schema["schema"], schema["function"]["function"].__name__
+        if name == "_several":  # one, or a list of them
+            several = self.generate_inner(inner)
+            return {"anyOf": [several, several.get("items", ANY)]}
+        if _is_of_model(inner):
+            return self.generate_inner(inner)
+        return dict(_BY_VALIDATOR.get(name, ANY))
+
+    def function_plain_schema(self, schema: core_schema.PlainValidatorFunctionSchema) -> JsonSchemaValue:
+        return dict(_BY_VALIDATOR.get(schema["function"]["function"].__name__, ANY))
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        kind = schema["cls"]
+        if issubclass(kind, Options):
+            properties = made.setdefault("properties", {})
+            for name in kind.names():
+                properties.setdefault(name, DURATION if name == "timeout" else {})
+            for name, text in _docstrings(kind).items():
+                field = kind.model_fields[name]
+                properties[field.alias or name].setdefault("description", text)
+            made["additionalProperties"] = False
+        return made
+
+
+def _is_of_model(schema: Any) -> bool:
+    """Whether a validator belongs to a model, and not to one of its fields."""
+    while schema["type"].startswith("function-"):
+        schema = schema["schema"]
+    return bool(schema["type"] == "model-fields")
+
+
+def _docstrings(kind: type[BaseModel]) -> dict[str, str]:
+    """What stands below the fields of a model, and of those that it is made of."""
+    found: dict[str, str] = {}
+    for one in reversed(kind.__mro__):
+        if issubclass(one, Options) and one is not Options:
+            [body] = ast.parse(textwrap.dedent(inspect.getsource(one))).body
+            assert isinstance(body, ast.ClassDef)
+            for field, said in zip(body.body, body.body[1:], strict=False):
+                match field, said:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                        value=ast.Constant(value=str(text))
+                    ):
+                        found[name] = inspect.cleandoc(text)
+    return {name: text for name, text in found.items() if name in kind.model_fields}
+
+
+def _entry(
+    kind: type[Options], also: Mapping[str, Any] | None = None, without: str = "ref"
+) -> JsonSchemaValue:
+    """What is written below a name: without the name."""
+    made = TypeAdapter(kind).json_schema(schema_generator=_Written)
+    found = made.get("anyOf", [made])[-1]
+    found = {**made.get("$defs", {}).get(found.get("$ref", "").rpartition("/")[2], found)}
+    found["properties"] = {**found["properties"], **(also or {})}
+    found["required"] = [name for name in found.get("required", ()) if name != without]
+    found.pop("$defs", None)
+    return {"schema": found, "defs": made.get("$defs", {})}
+
+
+def _retry_as_written(defs: dict[str, Any]) -> dict[str, Any]:
+    """Wherever a policy of retries stands, a number may stand."""
+    name = RetryPolicy.__name__
+    if name in defs and "anyOf" not in defs[name]:
+        defs[name] = {"anyOf": [{"type": "integer", "minimum": 1}, defs[name]]}
+    return defs
+
+
+def workflow_schema() -> dict[str, Any]:
+    """Of a file with a workflow: the mapping that has `workflow`."""
+    written, defs = _workflow()
+    written["required"] = ["workflow", "tasks"]
+    return {"$schema": DIALECT, "title": "A workflow of Penstock", **written, "$defs": defs}
+
+
+def _workflow() -> tuple[dict[str, Any], dict[str, Any]]:
+    whole, task = _entry(Workflow), _entry(Task, without="name")
+    defs = _retry_as_written({**whole["defs"], **task["defs"], "NamedTask": task["schema"]})
+    schema = whole["schema"]
+    schema["properties"] = {"workflow": TEXT, **schema["properties"]}
+    schema["properties"]["tasks"] = {
+        "anyOf": [
+            {"type": "object", "additionalProperties": {"$ref": "#/$defs/NamedTask"}},
+            {"type": "array", "items": {"$ref": "#/$defs/Task"}},
+        ]
+    }
+    return schema, defs
+
+
+def pack_schema() -> dict[str, Any]:
+    """Of a `pack.yaml`, with all sections in it."""
+    workflow, defs = _workflow()
+    action = _entry(
+        ActionOptions,
+        {
+            "function": {"type": "string", "description": "module:name, of a file of the pack."},
+            "command": {"type": "array", "items": TEXT, "description": "A program and its arguments."},
+            "url": {"type": "string", "format": "uri"},
+            "image": TEXT,
+            "description": TEXT,
+            "parameters": OBJECT,
+            "result": ANY,
+        },
+    )
+    entries = {
+        "actions": action,
+        "triggers": _entry(Trigger, {"poll": _poll()}),
+        "rules": _entry(Rule),
+        "limits": _entry(Limit),
+        "schedules": _entry(Schedule),
+        "routes": _entry(Route, without="pattern"),
+    }
+    for entry in entries.values():
+        defs |= entry["defs"]
+    sections = {name: _named(entry["schema"]) for name, entry in entries.items()}
+    route = _entry(Route)["schema"]
+    by_name = {"type": "object", "additionalProperties": {"anyOf": [TEXT, entries["routes"]["schema"]]}}
+    sections["routes"] = {"anyOf": [by_name, {"type": "array", "items": route}, {"type": "null"}]}
+    workflow["required"] = ["tasks"]
+    sections["workflows"] = _named(workflow)
+    return {
+        "$schema": DIALECT,
+        "title": "A pack of Penstock",
+        "type": "object",
+        "properties": {"name": TEXT, "version": TEXT, "description": TEXT, **sections},
+        "required": ["name"],
+        "additionalProperties": False,
+        "$defs": _retry_as_written(defs),
+    }
+
+
+def _poll() -> dict[str, Any]:
+    found = _entry(
+        Poll, {"function": {"type": "string", "description": "module:name, of a file of the pack."}}
+    )
+    schema: dict[str, Any] = found["schema"]
+    return schema
+
+
+def _named(entry: dict[str, Any]) -> dict[str, Any]:
+    return {"type": ["object", "null"], "additionalProperties": entry}
+
+
+SCHEMAS = {"pack": pack_schema, "workflow": workflow_schema}
+"""By what they describe."""

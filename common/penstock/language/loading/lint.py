@@ -1,0 +1,155 @@
+"""All that is wrong with a file, at once. Importing a Python module ends at its first fault; here it is read statement by
+statement, and what a faulty one would have defined is left out of the others."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from penstock.errors import DefinitionError, PenstockError
+from penstock.language.definitions.importing import explained
+from penstock.language.loading.collection import Definitions
+from penstock.language.loading.load import load
+from penstock.language.sources import shown
+
+PLACED = re.compile(r"(?P<file>[^\s:][^:]*):(?P<line>\d+)(?::(?P<column>\d+))?: (?P<message>.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong. `file` and `line` are None where it has no place."""
+
+    message: str
+    file: str | None = None
+    line: int | None = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.file else ""
+        return place + self.message
+
+
+def lint(source: str) -> tuple[Definitions, list[Fault]]:
+    """What a file, folder, module or pack defines, without what is wrong with it, and that."""
+    path = Path(source)
+    if path.is_dir() and not any((path / name).exists() for name in ("pack.yaml", "pack.yml", "__init__.py")):
+        return _folder(path)
+    if path.suffix == ".py" and path.is_file():
+        return _python(path)
+    try:
+        return load(source), []
+    except PenstockError as error:
+        return Definitions(), _faults(error)
+
+
+def check(definitions: Definitions) -> list[Fault]:
+    """What these refer to and is not among them, and expressions with names that will not be there."""
+    try:
+        definitions.check()
+    except DefinitionError as error:
+        return _faults(error)
+    return []
+
+
+def joined(parts: list[Definitions]) -> tuple[Definitions, list[Fault]]:
+    """All of them as one, and what is declared twice."""
+    whole, faults = Definitions(), []
+    for part in parts:
+        try:
+            whole += part
+        except DefinitionError as error:
+            faults += _faults(error)
+    return whole, faults
+
+
+def _folder(path: Path) -> tuple[Definitions, list[Fault]]:
+    parts, faults = [], []
+    for inside in sorted(path.iterdir()):
+        is_wanted = inside.is_dir() or inside.suffix in (".py", ".yaml", ".yml")
+        if (
+            is_wanted
+            and not inside.name.startswith((".", "_"))
+            and inside.name not in ("venv", "node_modules")
+        ):
+            part, wrong = lint(str(inside))
+            parts.append(part)
+            faults += wrong
+    whole, twice = joined(parts)
+    return whole, faults + twice
+
+
+def _python(path: Path) -> tuple[Definitions, list[Fault]]:
+    try:
+        tree = ast.parse(path.read_bytes(), str(path))
+    except SyntaxError as error:
+        error.filename = error.filename or str(path)
+        return Definitions(), _faults(explained(shown(path), error))
+    module = ModuleType(f"penstock_lint_{path.stem}")
+    module.__file__ = str(path.resolve())
+    faults: list[Fault] = []
+    with _importable(module, path):
+        _run(tree, module, path, faults)
+        try:
+            return load(module), faults
+        except DefinitionError as error:
+            return Definitions(), faults + _faults(error)
+
+
+@contextmanager
+def _importable(module: ModuleType, path: Path) -> Iterator[None]:
+    sys.modules[module.__name__] = module
+    sys.path.append(str(path.resolve().parent))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(path.resolve().parent))
+        del sys.modules[module.__name__]
+
+
+def _run(tree: ast.Module, module: ModuleType, path: Path, faults: list[Fault]) -> None:
+    """Run the statements one by one. One that uses what a faulty one would have defined is left out: its fault would be the
+    same one again."""
+    futures = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    unusable: set[str] = set()
+    for node in tree.body:
+        used = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+        if not unusable.isdisjoint(used):
+            unusable |= _defined(node)
+            continue
+        unit = ast.Module(body=[*(one for one in futures if one is not node), node], type_ignores=[])
+        try:
+            exec(compile(unit, str(path.resolve()), "exec"), vars(module))
+        except (Exception, SystemExit) as error:
+            faults += _faults(explained(shown(path), error))
+            unusable |= _defined(node)
+
+
+def _defined(node: ast.stmt) -> set[str]:
+    """The names that a statement binds."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {(name.asname or name.name).partition(".")[0] for name in node.names}
+    return {
+        name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    }
+
+
+def _faults(error: PenstockError) -> list[Fault]:
+    """A fault for each line of an error."""
+    lines = error.message.splitlines()
+    found = []
+    for text in lines:
+        placed = PLACED.fullmatch(text)
+        hint = error.hint if len(lines) == 1 else None
+        if placed:
+            found.append(Fault(placed["message"], placed["file"], int(placed["line"]), hint))
+        else:
+            found.append(Fault(text, hint=hint))
+    return found

@@ -1,0 +1,26 @@
+"""How far a run says that it is. It is a line of its log, on a stream of its own, so it is kept, and shown while it runs."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+STREAM = "progress"
+
+
+class Progress(NamedTuple):
+    """`done` is from 0 to 1; `text` says what is done now."""
+
+    done: float
+    text: str = ""
+
+    def line(self) -> str:
+        """Raises ValueError if `done` is not from 0 to 1."""
+        if not (math.isfinite(self.done) and 0 <= self.done <= 1):
+            raise ValueError(f"progress is a number from 0 to 1, such as 0.4, not {self.done!r}")
+        return f"{self.done:.4g} {' '.join(self.text.split())}".rstrip()
+
+    @classmethod
+    def read(cls, line: str) -> Progress:
+        done, _, text = line.partition(" ")
+        return cls(float(done), text)

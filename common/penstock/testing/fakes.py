@@ -1,0 +1,89 @@
+"""What stands in for actions: a result, an error or a function in place of the code, time that it takes, a worker that is
+lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
+from typing import Any, Literal
+
+from penstock.errors import InvalidInput
+from penstock.language.options import did_you_mean
+from penstock.run.run import RunnableAction
+
+Loss = Literal["before", "after"]
+"""A worker that is lost before it has run the action, or after that, with the result that it did not report."""
+
+
+@dataclass(slots=True)
+class Fake:
+    """Stands in for the attempts of an action (`target` is its ref) or of a task (its name), `left` times (None: always)."""
+
+    target: str
+    function: Callable[..., Any] | None = None
+    """What runs in place of the action; None: the action itself."""
+    takes: float = 0.0
+    """Seconds on the simulation's clock."""
+    loss: Loss | None = None
+    left: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FakeAction:
+    """An action with another function. Parameters are bound as the action itself has them bound."""
+
+    ref: str
+    function: Callable[..., Any]
+    bind_as: RunnableAction | None
+    executor: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_coroutine(self) -> bool:
+        return iscoroutinefunction(self.function)
+
+    def bind(self, params: Mapping[str, Any], /) -> dict[str, Any]:
+        if self.bind_as is None or self.bind_as.function is None:
+            return dict(params)
+        return self.bind_as.bind(params)
+
+
+def returning(value: Any) -> Callable[..., Any]:
+    return lambda **_: value
+
+
+def raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
+    def fail(**_: Any) -> Any:
+        raise error
+
+    return fail
+
+
+class Fakes:
+    """Those of a simulation. The first one that was made for an attempt and is not used up stands in for it."""
+
+    def __init__(self) -> None:
+        self._fakes: list[Fake] = []
+
+    def add(self, fake: Fake) -> None:
+        self._fakes.append(fake)
+
+    def take(self, ref: str, path: str) -> Fake | None:
+        """The fake for the next attempt of an action, as a task."""
+        for fake in self._fakes:
+            if fake.target in (ref, path) and fake.left != 0:
+                if fake.left is not None:
+                    fake.left -= 1
+                return fake
+        return None
+
+    def check(self, names: Collection[str]) -> None:
+        """A fake for a name that nothing has would stand in for nothing, in silence. Raises InvalidInput."""
+        for target in self.targets:
+            if "." not in target and target not in names:
+                raise InvalidInput(f"there is no task {target!r} to fake", hint=did_you_mean(target, names))
+
+    @property
+    def targets(self) -> set[str]:
+        return {fake.target for fake in self._fakes}

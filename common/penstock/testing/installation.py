@@ -1,0 +1,42 @@
+"""A real installation for tests: an embedded PostgreSQL, an executor, a worker and an API, in a thread of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from penstock.client.local_installation import LocalInstallation
+from penstock.client.sync_client import LoopThread, SyncClient
+from penstock.settings import Settings
+
+QUIET: dict[str, Any] = {"log_level": "error", "api_port": 0}
+
+
+class TestInstallation(SyncClient):
+    """A client of an installation that runs for a test; it has all that `SyncClient` has. `settings` are those of it, for a
+    `Client` of your own."""
+
+    __test__ = False  # pytest would take it for tests
+
+    def __init__(self, settings: Settings, thread: LoopThread) -> None:
+        super().__init__(settings, thread=thread)
+        self.settings = settings
+
+
+@contextmanager
+def running(home: Path, modules: Sequence[str]) -> Iterator[TestInstallation]:
+    """An installation of its own that keeps its data in `home` and runs what the modules define, until the block ends. Raises
+    DefinitionError."""
+    thread = LoopThread()
+    started = LocalInstallation.started(home, modules=modules, overrides=QUIET, apart=True)
+    try:
+        local = thread.wait(started.__aenter__())
+        try:
+            with TestInstallation(local.settings, thread) as client:
+                yield client
+        finally:
+            thread.wait(started.__aexit__(None, None, None))
+    finally:
+        thread.close()

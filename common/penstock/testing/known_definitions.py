@@ -1,0 +1,133 @@
+"""The definitions that a simulation knows: those that it was given, and those beside what it was asked to run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from penstock.engine.children import Target
+from penstock.engine.plan import Plan
+from penstock.errors import NotFound
+from penstock.language.definitions.action import Action
+from penstock.language.definitions.rule import Rule
+from penstock.language.definitions.trigger import Trigger
+from penstock.language.loading import Definitions, load
+from penstock.language.options import did_you_mean
+from penstock.language.schemas import Schema
+from penstock.language.sources import Source
+from penstock.language.waits import WAITS
+from penstock.language.workflows.model import Workflow
+
+Loadable = str | Path | ModuleType | Definitions | Any
+"""What `load` takes, definitions, or a single definition."""
+
+_PLANS: dict[int, tuple[Workflow, Plan]] = {}
+"""Compiled once for all simulations of a process, by the identity of the workflow, which is kept with it."""
+
+
+def plan_of(workflow: Workflow) -> Plan:
+    found = _PLANS.get(id(workflow))
+    if found is None:
+        found = _PLANS[id(workflow)] = (workflow, Plan(workflow))
+    return found[1]
+
+
+class KnownDefinitions:
+    """Found by ref. A later definition of a ref takes the place of an earlier one."""
+
+    def __init__(self) -> None:
+        self.actions: dict[str, Action[..., Any]] = {}
+        self.workflows: dict[str, Workflow] = {}
+        self.triggers: dict[str, Trigger] = {}
+        self.rules: dict[str, Rule] = {}
+        self._numbers: dict[str, int] = {}
+        self._schemas: dict[str, tuple[Any, Schema]] = {}
+        self._modules: set[str] = set()
+
+    def add(self, source: Loadable) -> None:
+        """Raises DefinitionError."""
+        for item in self._read(source):
+            for part in item.parts() if hasattr(item, "parts") else (item,):
+                kept: Mapping[str, dict[str, Any]] = {
+                    "action": self.actions,
+                    "workflow": self.workflows,
+                    "trigger": self.triggers,
+                    "rule": self.rules,
+                }
+                if part.kind in kept:
+                    kept[part.kind][part.ref] = part
+
+    def _read(self, source: Loadable) -> Definitions | list[Any]:
+        if isinstance(source, Definitions):
+            return source
+        if isinstance(source, str | Path | ModuleType):
+            return load(source)
+        self._add_neighbours(source)
+        return [source]
+
+    def _add_neighbours(self, definition: Any) -> None:
+        """What else stands in the module in which a definition was written."""
+        source = getattr(definition, "source", None)
+        if not isinstance(source, Source) or source.file in self._modules:
+            return
+        self._modules.add(source.file)
+        for module in list(sys.modules.values()):
+            if getattr(module, "__file__", None) == source.file:
+                self.add(load(module))
+
+    def runnable(self, what: Any) -> Action[..., Any] | Workflow:
+        """An action or workflow, or the one of this ref. Raises NotFound."""
+        if not isinstance(what, str):
+            self.add(what)
+            what = what.ref
+        found = self.workflows.get(what) or self.actions.get(what)
+        if found is None:
+            known = [*self.actions, *self.workflows]
+            raise NotFound(
+                f"the simulation knows no action or workflow {what!r}",
+                hint=f"{did_you_mean(what, known)} Give it the module: simulation.load('shop.py').",
+            )
+        return found
+
+    def trigger(self, what: Any) -> Trigger:
+        """Raises NotFound."""
+        if not isinstance(what, str):
+            self.add(what)
+            what = what.ref
+        if what not in self.triggers:
+            hint = f"{did_you_mean(what, self.triggers)} Give it the module: simulation.load('shop.py')."
+            raise NotFound(f"the simulation knows no trigger {what!r}", hint=hint)
+        return self.triggers[what]
+
+    def rules_of(self, trigger: str) -> list[Rule]:
+        return [rule for rule in self.rules.values() if rule.trigger == trigger]
+
+    def target(self, ref: str, *, is_faked: bool) -> Target | None:
+        """What a task runs, as the engine wants to know it. What is faked need not be defined."""
+        number = self._numbers.setdefault(ref, len(self._numbers))
+        if ref in WAITS:
+            return Target(number, "wait")
+        if ref in self.workflows:
+            return Target(number, "workflow")
+        return Target(number, "action") if ref in self.actions or is_faked else None
+
+    def schemas(self, ref: str) -> Mapping[int, Schema]:
+        """The schema of its parameters, under the number of its target."""
+        return {self._numbers[ref]: self.schema(ref)}
+
+    def schema(self, ref: str) -> Schema:
+        action, workflow = self.actions.get(ref), self.workflows.get(ref)
+        document = workflow.parameters if workflow else action.parameters_schema if action else None
+        found = self._schemas.get(ref)
+        if found is None or found[0] is not document:
+            found = self._schemas[ref] = (document, Schema(document))
+        return found[1]
+
+    @property
+    def names(self) -> set[str]:
+        """All that a fake may stand in for: refs, and names of tasks."""
+        tasks = {task.name for workflow in self.workflows.values() for task in workflow.tasks}
+        return {*self.actions, *tasks}

@@ -1,0 +1,205 @@
+"""An action that is run in a simulation: its attempts, until it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import orjson
+
+from penstock.errors import NotFound
+from penstock.language.after_attempt import Ending, ending_of
+from penstock.language.definitions.action import Action
+from penstock.language.moves import COMPLETED, FAILED, REQUESTED, RUNNING, WAITING
+from penstock.language.policies import DEFAULT_ATTEMPT_TIMEOUT, Policies, Recovery, RetryPolicy
+from penstock.run.calls import call_plain
+from penstock.run.outcomes import Outcome
+from penstock.run.progress import STREAM, Progress
+from penstock.run.run import Run, RunnableAction, TaskReadyEvent
+from penstock.run.run_log import RunLog
+from penstock.testing.fakes import Fake, FakeAction
+from penstock.testing.steps import Step
+from penstock.testing.world import Call, Execution, Question, World
+
+LOST = {"type": "WorkerLost", "message": "its worker was lost"}
+
+
+class ActionExecution(Execution):
+    """Attempts follow each other by the same rules as in production; a retry waits for the most that its policy lets it
+    wait, without jitter."""
+
+    def __init__(self, world: World, call: Call) -> None:
+        super().__init__(world, call)
+        self.action: Action[..., Any] | None = world.known.actions.get(call.ref)
+        policies = self.action.policies if self.action else Policies()
+        said = call.options
+        self.retry = RetryPolicy.model_validate(said["retry"]) if said.get("retry") else policies.retry
+        self.recovery = (
+            Recovery.model_validate(said["recovery"]) if said.get("recovery") else policies.recovery
+        )
+        self.timeouts: Mapping[str, float | None] = {
+            "attempt": DEFAULT_ATTEMPT_TIMEOUT,
+            **policies.timeouts.written(),
+            **said.get("timeouts", {}),
+        }
+        self.attempt = self.failures = self.losses = 0
+        self.carry: dict[str, Any] = {}
+
+    def begin(self) -> None:
+        self.limit("total", self.timeouts.get("total"))
+        self._attempt()
+
+    def _attempt(self) -> None:
+        if self.ended:
+            return
+        self.attempt += 1
+        self.status = RUNNING
+        step = self._begin_step(self.call.ref, self.attempt)
+        fake = self.world.fakes.take(self.call.ref, self.call.path)
+        if fake is not None and fake.loss == "before":
+            self._lose()
+            return
+        outcome = self._call(fake, step)
+        takes, most = (fake.takes if fake else 0.0), self.timeouts.get("attempt")
+        if fake is not None and fake.loss == "after":
+            self.later(takes, self._lose)
+        elif most is not None and takes > most:
+            self.later(most, lambda: self._report(Outcome.timed_out(most)))
+        elif takes:
+            self.later(takes, lambda: self._report(outcome))
+        else:
+            self._report(outcome)
+
+    def _call(self, fake: Fake | None, step: Step) -> Outcome:
+        run = Run(
+            event=self._event(),
+            params=self.call.parameters,
+            action=self._runnable(fake),
+            log=RunLog(partial(_keep, step)),
+            timeout=self.timeouts.get("attempt"),
+            carry=self.carry,
+        )
+        try:
+            return _call_here(run)
+        finally:
+            run.log.close()
+
+    def _event(self) -> TaskReadyEvent:
+        parent, call = self.call.parent, self.call
+        inside = f"{parent.call.ref}.{call.task}" if parent else call.ref
+        return TaskReadyEvent(
+            execution_id=self.id,
+            attempt=self.attempt,
+            max_attempts=self.retry.max_attempts,
+            namespace=f"public::{inside.replace('.', '::')}",
+            action=call.ref,
+            root=self.root.id,
+            workflow=parent.id if parent else None,
+            task=call.task,
+        )
+
+    def _runnable(self, fake: Fake | None) -> RunnableAction:
+        if fake is not None and fake.function is not None:
+            return FakeAction(self.call.ref, fake.function, self.action)
+        if self.action is None or self.action.function is None:
+            raise NotFound(
+                f"{self.call.ref} has no Python function that a simulation could run",
+                hint=f"Say what it gives: simulation.fake({self.call.ref!r}, returns=...).",
+            )
+        return self.action
+
+    def _report(self, outcome: Outcome) -> None:
+        if self.ended:
+            return
+        ending = ending_of(outcome, self.retry, self.failures)
+        error = orjson.loads(ending.error) if ending.error else None
+        if ending.status == REQUESTED and error is None:
+            self._end_step("deferred")
+            self._defer(ending)
+        elif ending.status == WAITING:
+            assert outcome.inquiry is not None
+            self._ask(outcome.inquiry)
+        elif ending.status == REQUESTED:
+            self._end_step("timeout" if outcome.kind == "timed_out" else FAILED, None, error)
+            self.failures += 1
+            self._again(self._delay(outcome))
+        else:
+            result = outcome.result if ending.status == COMPLETED else None
+            self._end_step(ending.status, result, error)
+            self.end(ending.status, result, error)
+
+    def _delay(self, outcome: Outcome) -> float:
+        """Without the jitter of production: a simulation does the same each time."""
+        asked = outcome.error.retry_after if outcome.error else None
+        return self.retry.delay_before(self.failures + 1, 0.0) if asked is None else asked
+
+    def _again(self, delay: float) -> None:
+        self.status = REQUESTED
+        if delay:
+            self.later(delay, self._attempt)
+        else:
+            self.world.soon(self._attempt)
+
+    def _defer(self, ending: Ending) -> None:
+        self.carry = orjson.loads(ending.result) if ending.result else {}
+        self._again(self._until(ending.until) if ending.until else float(ending.delay or 0.0))
+
+    def _until(self, instant: datetime) -> float:
+        return max(0.0, (instant - self.world.clock.now).total_seconds())
+
+    def _ask(self, asked: Mapping[str, Any]) -> None:
+        self.status = self.steps[-1].status = WAITING
+        timeout = asked.get("timeout") or self.timeouts.get("waiting")
+
+        def answered(value: Any) -> None:
+            if "resume" in asked:
+                self._end_step("deferred")
+                resumed = dict(asked["resume"])
+                self.carry = {**resumed, "answers": [*resumed.get("answers", []), value]}
+                self._again(0.0)
+            else:
+                self._end_step(COMPLETED, value)
+                self.end(COMPLETED, value)
+
+        self.world.ask(Question(self, asked, answered), timeout)
+
+    def _lose(self) -> None:
+        """The worker is gone: what follows is `after_loss` of the database."""
+        if self.ended:
+            return
+        self._end_step("lost", None, LOST)
+        if self.recovery.on_worker_loss == "fail":
+            self.end(FAILED, None, LOST)
+        elif self.losses >= self.recovery.max_recoveries:
+            self.end("abandoned", None, LOST)
+        else:
+            self.losses += 1
+            self._again(0.0)
+
+
+def _keep(step: Step, stream: str, line: str) -> None:
+    if stream == STREAM:
+        step.progress.append(Progress.read(line))
+    else:
+        step.log.append(line)
+
+
+def _call_here(run: Run) -> Outcome:
+    """Call the function of a run; a coroutine function in an event loop of its own, if need be in a thread of its own."""
+    if not run.action.is_coroutine or not _in_a_loop():
+        return call_plain(run)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(copy_context().run, call_plain, run).result()
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

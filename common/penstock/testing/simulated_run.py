@@ -1,0 +1,127 @@
+"""What a test sees of an execution that it started in a simulation."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from penstock.errors import Conflict, ExecutionFailed, NotFound
+from penstock.language.moves import COMPLETED
+from penstock.language.options import did_you_mean
+from penstock.testing.simulated_workflow import WorkflowExecution
+from penstock.testing.steps import Step
+from penstock.testing.world import Execution
+
+
+class SimulatedRun:
+    """An execution that was started by itself, with all that it started."""
+
+    def __init__(self, execution: Execution) -> None:
+        self._world = execution.world
+        self._execution = execution
+
+    @property
+    def id(self) -> UUID:
+        return self._execution.id
+
+    @property
+    def ref(self) -> str:
+        """Of the action or workflow."""
+        return self._execution.call.ref
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return self._execution.call.parameters
+
+    @property
+    def status(self) -> str:
+        """completed, failed, timeout, cancelled or abandoned; requested, running or waiting before it has ended."""
+        return self._execution.status
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        """`type`, `message` and perhaps more, if it ended in any other way than completed."""
+        return self._execution.error
+
+    @property
+    def result(self) -> Any:
+        """Raises ExecutionFailed if it ended in any other way than completed, Conflict if it has not ended."""
+        run = self._execution
+        if not run.ended:
+            waits = ", ".join(f"`{path}`" for path in self.waits_for)
+            raise Conflict(
+                f"{run.call.ref} has not ended" + (f": {waits} waits" if waits else ""),
+                hint="Answer it (run.answer), publish its event, or move the time on (run.finish()).",
+            )
+        if run.status != COMPLETED:
+            error = run.error or {}
+            said = f"{error.get('type')}: {error.get('message')}"
+            raise ExecutionFailed(f"{run.call.ref} ended as {run.status}: {said}", status=run.status)
+        return run.result
+
+    @property
+    def steps(self) -> list[Step]:
+        """Every attempt and every wait, in the order in which they began."""
+        return list(self._execution.steps)
+
+    @property
+    def ran(self) -> list[str]:
+        """The paths of the steps, in order."""
+        return [step.path for step in self._execution.steps]
+
+    @property
+    def tasks(self) -> dict[str, str]:
+        """Of a workflow: how each of its tasks stands (`pending` if nothing has come to it)."""
+        run = self._execution
+        return run.task_statuses if isinstance(run, WorkflowExecution) else {}
+
+    @property
+    def waits_for(self) -> list[str]:
+        """The paths of what waits for an answer or an event."""
+        return [step.path for step in self._execution.steps if step.status == "waiting"]
+
+    def attempts(self, path: str, item: int | None = None) -> list[Step]:
+        """The steps of a task, or of one of its items. Raises NotFound if there are none."""
+        found = [step for step in self._execution.steps if (step.path, step.item) == (path, item)]
+        if not found:
+            items = {step.item for step in self._execution.steps if step.path == path}
+            hint = (
+                f"It has items: say item=0 to {len(items) - 1}."
+                if items
+                else did_you_mean(path, set(self.ran))
+            )
+            raise NotFound(f"`{path}` did not run" if not items else f"`{path}` ran, but not so", hint=hint)
+        return found
+
+    def input(self, path: str, item: int | None = None) -> dict[str, Any]:
+        """What a task was given. Raises NotFound if it did not run."""
+        return self.attempts(path, item)[-1].input
+
+    def answer(self, path: str, value: Any, *, by: str | None = None) -> None:
+        """Answer what a task asks. Raises NotFound if it does not ask, InvalidInput for an answer that does not fit."""
+        asked = [q for q in self._world.questions if q.execution.root is self._execution]
+        found = next((q for q in asked if q.execution.call.path == path), None)
+        if found is None:
+            hint = did_you_mean(path, [q.execution.call.path for q in asked])
+            raise NotFound(f"`{path}` asks nothing", hint=hint)
+        self._world.answer(found, value, by)
+        self._world.settle()
+
+    def cancel(self, reason: str = "asked by the test") -> None:
+        self._execution.cancel(reason)
+        self._world.settle()
+
+    def command(self, kind: str, task: str | None = None, value: Any = None) -> None:
+        """Tell a workflow to `pause`, `resume`, `skip` a task or `set_result` of one. Raises Conflict, NotFound."""
+        if not isinstance(self._execution, WorkflowExecution):
+            raise Conflict(f"{self.ref} is no workflow", hint="Only those take commands.")
+        self._execution.command(kind, task, value)
+        self._world.settle()
+
+    def finish(self) -> SimulatedRun:
+        """Move the time on until it has ended, or nothing is due any more."""
+        self._world.move_on(lambda: self._execution.ended)
+        return self
+
+    def __repr__(self) -> str:
+        return f"<run of {self.ref}: {self.status}, ran {', '.join(self.ran) or 'nothing'}>"

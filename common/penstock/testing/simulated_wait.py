@@ -1,0 +1,39 @@
+"""A task that waits: for the answer of a human, or for an event."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.engine.event_filter import matches
+from penstock.errors import ExpressionError
+from penstock.language.moves import COMPLETED, WAITING
+from penstock.language.waits import INQUIRY
+from penstock.testing.world import EventWait, Execution, Question
+
+
+class WaitExecution(Execution):
+    """Its parameters are those of `penstock.language.waits`."""
+
+    def begin(self) -> None:
+        self.status = WAITING
+        self._begin_step(self.call.ref, status=WAITING)
+        asked = self.call.parameters
+        if self.call.ref == INQUIRY:
+            self.world.ask(Question(self, asked, self._complete), asked.get("timeout"))
+        else:
+            self.world.event_waits.append(EventWait(self, self._fits, self._complete))
+            self.limit("waiting", asked.get("timeout"))
+
+    def _fits(self, event: Mapping[str, Any]) -> bool:
+        """Whether an event ends it. One with which its filter is in error does not."""
+        asked = self.call.parameters
+        try:
+            bound: Mapping[str, Any] = asked.get("bound") or {}
+            return asked["trigger"] == event["trigger"] and matches(asked.get("filter"), bound, event)
+        except ExpressionError:
+            return False
+
+    def _complete(self, value: Any) -> None:
+        self._end_step(COMPLETED, value)
+        self.end(COMPLETED, value)

@@ -1,0 +1,141 @@
+"""A workflow that runs in a simulation: the engine decides, and what it decided is done here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from penstock.engine import ChildEnded, Decision, Start
+from penstock.engine.children import child_parameters, target_ref
+from penstock.errors import NotFound
+from penstock.language.moves import FAILED, RUNNING
+from penstock.language.options import did_you_mean
+from penstock.language.waits import WAITS
+from penstock.language.workflows.task import policies_of
+from penstock.testing.known_definitions import plan_of
+from penstock.testing.memory_workflow import MemoryWorkflow
+from penstock.testing.simulated_action import ActionExecution
+from penstock.testing.simulated_wait import WaitExecution
+from penstock.testing.world import Call, Execution, World
+
+
+class WorkflowExecution(Execution):
+    """Its children are executions of the same world. `run` is its state as the engine keeps it."""
+
+    def __init__(self, world: World, call: Call) -> None:
+        super().__init__(world, call)
+        self.workflow = world.known.workflows[call.ref]
+        self.run = _Run(self)
+        self.children: dict[tuple[str, int | None], Execution] = {}
+        self.decisions: list[Decision] = []
+
+    def begin(self) -> None:
+        self.status = RUNNING
+        self.limit("total", self.call.options.get("timeouts", {}).get("total", self.workflow.timeout))
+        self.run.begin()
+        self._act()
+
+    def child_ended(self, child: Execution) -> None:
+        if self.ended:
+            return
+        call = child.call
+        assert call.task is not None
+        self.run.ended[call.task, call.item] = (child.status, child.result, child.error)
+        self.run.advance([ChildEnded(self.run.plan.index(call.task), child.status, call.item)])
+        self._act()
+
+    def stop(self, status: str, reason: str) -> None:
+        self.run.stop(status, {"type": status, "message": reason})
+        self._act()
+
+    def command(self, kind: str, task: str | None = None, value: Any = None) -> None:
+        """As a person gives it. Raises NotFound, Conflict, InvalidInput."""
+        if kind == "pause":
+            self.run.pause()
+        else:
+            self.run.command(kind, task, value)
+        self._act()
+
+    def _act(self) -> None:
+        """Do what was decided: what a decision starts and cancels at once has to be there to be cancelled."""
+        while self.decisions:
+            decision = self.decisions.pop(0)
+            for start in decision.starts:
+                self._start(start)
+            for child in self._to_cancel(decision):
+                child.cancel("its workflow does not need it any more")
+            if decision.final is not None:
+                self.end(decision.final.status, decision.final.output, decision.final.error)
+
+    def _to_cancel(self, decision: Decision) -> list[Execution]:
+        """A decision that cancels everything may start the task of `on_exit`, which it does not mean."""
+        new = {(start.name, start.item) for start in decision.starts if decision.cancel_all}
+        return [
+            child
+            for (task, item), child in self.children.items()
+            if (decision.cancel_all or self.run.plan.index(task) in decision.cancel)
+            and not child.ended
+            and (task, item) not in new
+        ]
+
+    def _start(self, start: Start) -> None:
+        known, ref = self.world.known, target_ref(start.step)
+        path = f"{self.call.path}.{start.name}" if self.call.parent else start.name
+        is_faked = not self.world.fakes.targets.isdisjoint((ref, path))
+        target = known.target(ref, is_faked=is_faked)
+        if target is None:
+            raise NotFound(
+                f"task `{path}` of {self.workflow.ref} runs {ref}, which the simulation does not know",
+                hint=f"{did_you_mean(ref, [*known.actions, *known.workflows])} Load its module, or say "
+                f"simulation.fake({ref!r}, returns=...).",
+            )
+        parameters, error = child_parameters(
+            start, target, known.schemas(ref), self.depth + 2, self.world.max_workflow_depth
+        )
+        call = Call(
+            ref, orjson.loads(parameters), path, self, start.name, start.item, policies_of(start.step)
+        )
+        child = execution_of(self.world, call)
+        self.children[start.name, start.item] = child
+        if error is not None:
+            self.world.soon(lambda: child.end(FAILED, None, error))
+        elif start.delay:
+            child.later(start.delay, child.begin)
+        else:
+            self.world.soon(lambda: None if child.ended else child.begin())
+
+    @property
+    def task_statuses(self) -> dict[str, str]:
+        unmet = {task.name: "pending" for task in self.workflow.tasks}
+        return {**unmet, **self.run.statuses}
+
+
+class _Run(MemoryWorkflow):
+    """The state of a workflow, which hands its decisions on."""
+
+    def __init__(self, execution: WorkflowExecution) -> None:
+        super().__init__(execution.workflow, execution.call.parameters, plan=plan_of(execution.workflow))
+        self.execution = execution
+
+    @property
+    def system(self) -> dict[str, Any]:
+        execution = self.execution
+        return {
+            "id": str(execution.id),
+            "workflow": execution.workflow.ref,
+            "depth": execution.depth,
+            "tenant": "public",
+            "created_at": execution.world.clock.now.isoformat(),
+        }
+
+    def _write(self, decision: Decision) -> None:
+        super()._write(decision)
+        self.execution.decisions.append(decision)
+
+
+def execution_of(world: World, call: Call) -> Execution:
+    """A new execution of what is called."""
+    if call.ref in WAITS:
+        return WaitExecution(world, call)
+    return (WorkflowExecution if call.ref in world.known.workflows else ActionExecution)(world, call)

@@ -1,0 +1,220 @@
+"""What the executions of a simulation share (`World`), and what all of them have in common (`Execution`)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from penstock.errors import InvalidInput
+from penstock.language.moves import CANCELLED, FINAL, REQUESTED, TIMEOUT
+from penstock.language.schemas import Schema
+from penstock.testing.clock import Clock, Timer
+from penstock.testing.fakes import Fakes
+from penstock.testing.known_definitions import KnownDefinitions
+from penstock.testing.steps import Step
+
+MOST_STEPS = 100_000
+"""Things that a simulation does without the clock moving. More is a workflow that goes round in a circle."""
+MOST_TIMERS = 100_000
+"""Timers that one call moves on over."""
+
+
+@dataclass(slots=True)
+class Call:
+    """What is to be executed. `options` are what its task says of retries, times and lost workers."""
+
+    ref: str
+    parameters: dict[str, Any]
+    path: str
+    parent: Execution | None = None
+    task: str | None = None
+    item: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Execution:
+    """An execution that may end, once, and tells its world and its parent."""
+
+    def __init__(self, world: World, call: Call) -> None:
+        self.world = world
+        self.call = call
+        self.id: UUID = world.new_id()
+        self.status = REQUESTED
+        self.result: Any = None
+        self.error: dict[str, Any] | None = None
+        self.steps: list[Step] = []
+        """Its own; those of the children of a workflow are among the steps of the outermost one."""
+        self._timers: list[Timer] = []
+        world.executions.append(self)
+
+    @property
+    def root(self) -> Execution:
+        return self.call.parent.root if self.call.parent else self
+
+    @property
+    def depth(self) -> int:
+        """How many workflows it is inside."""
+        return self.call.parent.depth + 1 if self.call.parent else 0
+
+    @property
+    def ended(self) -> bool:
+        return self.status in FINAL
+
+    def begin(self) -> None:
+        """Called once it may start."""
+        raise NotImplementedError
+
+    def child_ended(self, child: Execution) -> None:
+        """Called when something that it started has ended."""
+        raise NotImplementedError
+
+    def end(self, status: str, result: Any = None, error: dict[str, Any] | None = None) -> None:
+        if self.ended:
+            return
+        self.status, self.result, self.error = status, result, error
+        for timer in self._timers:
+            timer.cancel()
+        self.world.follow(self)
+
+    def cancel(self, reason: str) -> None:
+        self.stop(CANCELLED, reason)
+
+    def stop(self, status: str, reason: str) -> None:
+        """End it from outside, as cancelled or timeout."""
+        self._end_step(status, None, {"type": status, "message": reason})
+        self.end(status, None, {"type": status, "message": reason})
+
+    def limit(self, name: str, seconds: float | None) -> None:
+        """End it as timeout after so many seconds, if there is such a bound."""
+        if seconds is not None:
+            reason = f"its {name} time of {seconds:g} s is over"
+            self.later(seconds, lambda: None if self.ended else self.stop(TIMEOUT, reason))
+
+    def later(self, seconds: float, action: Any) -> Timer:
+        """Forgotten when it ends."""
+        timer = self.world.clock.call_in(seconds, action)
+        self._timers.append(timer)
+        return timer
+
+    def _begin_step(self, action: str, attempt: int = 1, status: str = "running") -> Step:
+        call = self.call
+        began = self.world.clock.now
+        step = Step(call.path, action, attempt, dict(call.parameters), began, call.item, status)
+        self.steps.append(step)
+        self.root.steps.append(step) if self.root is not self else None
+        return step
+
+    def _end_step(self, status: str, result: Any = None, error: dict[str, Any] | None = None) -> None:
+        if self.steps and self.steps[-1].ended_at is None:
+            step = self.steps[-1]
+            step.status, step.result, step.error = status, result, error
+            step.ended_at = self.world.clock.now
+
+
+@dataclass(slots=True)
+class Question:
+    """What an execution asks (`prompt`, `schema`, `assignee`, `default`), and what is done with the answer."""
+
+    execution: Execution
+    asked: Mapping[str, Any]
+    answered: Callable[[Any], None]
+
+    def answer(self, value: Any, by: str | None = None) -> None:
+        """Raises InvalidInput for an answer that does not fit, or from somebody who was not asked."""
+        assignee = self.asked.get("assignee")
+        if by is not None and assignee is not None and by != assignee:
+            raise InvalidInput(f"only {assignee} may answer this", hint=f"Answer as {assignee}.")
+        Schema(self.asked.get("schema")).check(value, what="response")
+        self.answered(value)
+
+
+@dataclass(slots=True)
+class EventWait:
+    """An execution that waits for an event: whether one fits, and what is done with it."""
+
+    execution: Execution
+    fits: Callable[[Mapping[str, Any]], bool]
+    complete: Callable[[Mapping[str, Any]], None]
+
+
+class World:
+    """One installation, in memory."""
+
+    def __init__(self, now: datetime, max_workflow_depth: int) -> None:
+        self.clock = Clock(now)
+        self.known = KnownDefinitions()
+        self.fakes = Fakes()
+        self.max_workflow_depth = max_workflow_depth
+        self.executions: list[Execution] = []
+        self.questions: list[Question] = []
+        self.event_waits: list[EventWait] = []
+        self.answers: dict[str, Any] = {}
+        """Answers to questions that will be asked, by the path or the ref of who asks."""
+        self._ready: deque[Callable[[], None]] = deque()
+        self._numbers = count(1)
+        self.on_end: list[Callable[[Execution], None]] = []
+
+    def new_id(self) -> UUID:
+        """1, 2, 3 ...: the same in each run of a test."""
+        return UUID(int=next(self._numbers))
+
+    def soon(self, action: Callable[[], None]) -> None:
+        self._ready.append(action)
+
+    def settle(self) -> None:
+        """Do all that can be done without the clock moving. Raises InvalidInput for a fake that stands in for nothing."""
+        self.fakes.check(self.known.names)
+        for _ in range(MOST_STEPS):
+            if not self._ready:
+                return
+            self._ready.popleft()()
+        raise RuntimeError(f"after {MOST_STEPS:,} steps there is still something to do, and the clock stands")
+
+    def move_on(self, done: Callable[[], bool], until: datetime | None = None) -> None:
+        """Move the clock on from one thing that is due to the next, until all is done or nothing is due."""
+        self.settle()
+        for _ in range(MOST_TIMERS):
+            if done() or not self.clock.fire_next(until):
+                return
+            self.settle()
+        raise RuntimeError(f"after {MOST_TIMERS:,} timers there is still something due")
+
+    def follow(self, ended: Execution) -> None:
+        """An execution has ended."""
+        self.questions = [one for one in self.questions if one.execution is not ended]
+        self.event_waits = [one for one in self.event_waits if one.execution is not ended]
+        parent = ended.call.parent
+        if parent is not None:
+            self.soon(lambda: parent.child_ended(ended))
+        for told in self.on_end:
+            told(ended)
+
+    def ask(self, question: Question, timeout: float | None) -> None:
+        """Somebody asks. What was answered beforehand is answered at once."""
+        self.questions.append(question)
+        call = question.execution.call
+        for name in (call.path, call.ref):
+            if name in self.answers:
+                self.soon(lambda value=self.answers[name]: self.answer(question, value))  # type: ignore[misc]
+                return
+        if timeout is not None:
+            question.execution.later(timeout, lambda: self._expire(question))
+
+    def answer(self, question: Question, value: Any, by: str | None = None) -> None:
+        """Nothing, if it is not open any more. Raises InvalidInput."""
+        if question in self.questions:
+            question.answer(value, by)
+            self.questions = [one for one in self.questions if one is not question]
+
+    def _expire(self, question: Question) -> None:
+        if question not in self.questions:
+            return
+        if question.asked.get("default") is not None:
+            self.answer(question, question.asked["default"])
+        else:
+            question.execution.stop(TIMEOUT, "nobody answered its inquiry in time")

@@ -1,0 +1,107 @@
+"""`penstock dev` takes over what is saved: what runs is not lost, and what is wrong leaves the last good definitions."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from penstock.cli.dev_loop import line_of, reload_changes, take_over
+from penstock.client.client import Client
+from penstock.client.local_installation import LocalInstallation
+from penstock.language.loading.reload import folders_of
+
+MODULE = """
+import asyncio
+from pathlib import Path
+from penstock import action
+
+@action(pack="reloaded")
+async def answer(wait_for: str = "") -> str:
+    while wait_for and not Path(wait_for).exists():
+        await asyncio.sleep(0.05)
+    return "{}"
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PENSTOCK_DATABASE_URL", database)
+    monkeypatch.delenv("PENSTOCK_BROKER_URL", raising=False)
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    path = tmp_path / "reloaded_shop.py"
+    path.write_text(MODULE.format("the first"))
+    return path
+
+
+async def test_what_is_saved_is_taken_over_and_what_runs_goes_on(
+    module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with LocalInstallation.started(tmp_path, modules=[str(module)]) as local:
+        async with Client.connect(local.settings) as client:
+            gate = tmp_path / "gate"
+            first = await client.start("reloaded.answer", {"wait_for": str(gate)})
+            await _running(client, first)
+
+            asked = asyncio.Event()
+            watching = asyncio.create_task(reload_changes(local, [str(module)], asked))
+            await _says(client, "the second", lambda: module.write_text(MODULE.format("the second")))
+            asked.set()
+            await watching
+
+            module.write_text("not Python (")
+            await take_over(local, [str(module)], folders_of([str(module)]), [module.name])
+            said = capsys.readouterr().err
+            assert "reloaded_shop.py:1: it is not Python" in said
+            assert "the last good definitions" in said
+            assert await client.run("reloaded.answer", timeout=20) == "the second"
+
+            gate.touch()
+            assert await client.result(first, timeout=20) == "the first"
+            assert [attempt.outcome for attempt in await client.attempts(first)] == ["completed"]
+
+
+async def _running(client: Client, id: UUID) -> None:
+    for _ in range(400):
+        if (await client.get(id)).status == "running":
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it does not run")
+
+
+async def _says(client: Client, wanted: str, save: Any) -> None:
+    """Saved again now and then: nobody knows when the watch begins."""
+    for turn in range(100):
+        if turn % 10 == 0:
+            save()
+        if await client.run("reloaded.answer", timeout=20) == wanted:
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("it was not taken over")
+
+
+def test_an_execution_has_one_line() -> None:
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    found = {
+        "id": UUID(int=7),
+        "action": "shop.charge",
+        "task": "pay",
+        "parent": UUID(int=1),
+        "status": "failed",
+        "created_at": began,
+        "finished_at": began + timedelta(seconds=2),
+        "error": {"type": "ValueError", "message": "no card\nsecond line"},
+        "result": None,
+    }
+    line = line_of(found)
+    assert "  shop.charge (pay)" in line
+    assert "ValueError: no card" in line
+    assert "second line" not in line
+    assert "in 2.0 s" in line
+    completed = line_of({**found, "status": "completed", "error": None, "result": {"a": "x" * 200}})
+    assert '{"a":"xxx' in completed
+    assert completed.count("x") < 200

@@ -1,0 +1,135 @@
+"""What a newcomer types first: `penstock new`, `lint` and `test`, with no server anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.penstock.cli.commands import penstock
+
+FAULTY = """
+from penstock import Rule, action, workflow
+
+@action(pack="shop", retries=3)
+def charge(order: int): ...
+
+@action(pack="shop", timeout="banana")
+def ship(order: int): ...
+
+@workflow(pack="shop")
+def sell(order: int):
+    return charge(order=order)
+
+Rule("shop.a", trigger="shop.paid", when="payload.x >", action="shop.ship")
+undefined_name
+print(sell)
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    return tmp_path
+
+
+async def test_a_new_project_is_sound_and_its_tests_pass(here: Path) -> None:
+    said = await penstock("new", "newcomer")
+    assert said.code == 0, said
+    assert "penstock dev -m newcomer.py" in said.out
+    linted = await penstock("lint", "newcomer")
+    assert linted.code == 0, linted
+    tested = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"],
+        cwd=here / "newcomer",
+        capture_output=True,
+        text=True,
+    )
+    assert "3 passed" in tested.stdout, tested.stdout + tested.stderr
+
+
+async def test_the_commands_of_its_readme_do_what_they_say(here: Path) -> None:
+    await penstock("new", "readme_shop", "--into", here / "there")
+    readme = (here / "there/README.md").read_text()
+    assert "penstock test readme_shop.fulfil_orders -m readme_shop.py id=7 amount=25" in readme
+    module = here / "there/readme_shop.py"
+    tried = await penstock(
+        *("test", "readme_shop.fulfil_orders", "-m", module, "id=7", "amount=25", 'goods=["pen"]', "--json")
+    )
+    assert tried.document == {
+        "rule": "readme_shop.fulfil_orders",
+        "matched": True,
+        "params": {"order": 7, "amount": 25, "items": ["pen"]},
+        "error": None,
+    }
+    free = await penstock("test", "readme_shop.fulfil_orders", "-m", module, "id=7", "amount=0")
+    assert (free.code, "does not match" in free.out) == (0, True)
+    refused = await penstock("test", "readme_shop.fulfil_orders", "-m", module, "amount=0")
+    assert (refused.code, "id is missing" in refused.err) == (1, True)
+    unknown = await penstock("test", "readme_shop.fulfil", "-m", module)
+    assert (unknown.code, "fulfil_orders" in unknown.err) == (1, True)
+
+
+async def test_an_expression_is_tried_on_a_payload() -> None:
+    assert (await penstock("test", "payload.amount * 2", "amount=4", "--json")).document == {"value": 8}
+    assert (await penstock("test", "order {{ payload.id }}", "id=4", "--json")).document == {
+        "value": "order 4"
+    }
+    wrong = await penstock("test", "payload.amont", "amount=4")
+    assert (wrong.code, "amont" in wrong.err) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["Shop", "json", "class", "two words", "", "penstock"])
+async def test_a_name_that_cannot_be_one_is_refused(here: Path, name: str) -> None:
+    said = await penstock("new", name)
+    assert said.code == 1
+    assert "hint:" in said.err
+    assert list(here.iterdir()) == []
+
+
+async def test_a_folder_with_something_in_it_is_left_alone(here: Path) -> None:
+    (here / "kept").mkdir()
+    (here / "kept/file").write_text("mine")
+    said = await penstock("new", "kept")
+    assert (said.code, "not empty" in said.err) == (1, True)
+    assert [path.name for path in (here / "kept").iterdir()] == ["file"]
+
+
+async def test_one_look_finds_all_faults_of_a_python_file(here: Path) -> None:
+    (here / "faulty.py").write_text(FAULTY)
+    said = await penstock("lint", "faulty.py", "--json")
+    assert said.code == 1
+    found = [(fault["line"], fault["message"].split(":")[0]) for fault in said.documents]
+    assert [line for line, _ in found] == [4, 7, 14, 15]
+    assert [what for _, what in found][:2] == ["action shop.charge", "action shop.ship"]
+    people = await penstock("lint", "faulty.py")
+    assert "faulty.py:4: action shop.charge: retries: unknown option" in people.out
+    assert "Did you mean 'retry'?" in people.out
+    assert "4 faults" in people.out
+
+
+async def test_names_that_nothing_has_are_faults_unless_they_may_be_elsewhere(here: Path) -> None:
+    (here / "rules.py").write_text(
+        "from penstock import Rule\nRule('shop.a', trigger='shop.paid', action='shop.ship')\n"
+    )
+    said = await penstock("lint", "rules.py")
+    assert (said.code, "unknown trigger 'shop.paid'" in said.out) == (1, True)
+    assert (await penstock("lint", "rules.py", "--alone")).code == 0
+
+
+async def test_packs_and_what_is_not_there_are_looked_at_too(here: Path) -> None:
+    (here / "stock").mkdir()
+    (here / "stock/pack.yaml").write_text(
+        "name: stock\ntriggers:\n  a: {shcema: {}}\nrules:\n  r: {trigger: a, wen: x, action: b}\n"
+    )
+    said = await penstock("lint", "stock", "--json")
+    assert [(fault["file"], fault["line"]) for fault in said.documents] == [
+        ("stock/pack.yaml", 3),
+        ("stock/pack.yaml", 5),
+    ]
+    assert (await penstock("lint", "nothing.py")).code == 1
