@@ -52,7 +52,9 @@ class SameOrigin:
 
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *HEADERS]
+                given = message.get("headers", ())
+                known = {name.lower() for name, _ in given}
+                message["headers"] = [*given, *(one for one in HEADERS if one[0] not in known)]
             await send(message)
 
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

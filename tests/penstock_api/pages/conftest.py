@@ -1,0 +1,93 @@
+"""One installation in which something of everything has happened, an API on a socket, and a real browser that looks at it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import uvicorn
+from playwright.async_api import Browser, async_playwright
+
+from penstock_api.app import make_app
+from penstock_api.backend import Backend
+from tests.flows.installation import Installation
+from tests.penstock_api.pages import depot
+from tests.servers import apt, databases
+from tests.servers.errors import NoServer
+from tests.servers.postgres import Postgres
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@dataclass(slots=True)
+class Site:
+    """Where the pages are, and what is worth a look there."""
+
+    address: str
+    house: Installation
+    ids: dict[str, UUID]
+
+
+@pytest.fixture(scope="package")
+async def site(postgres_server: Postgres, template: str) -> AsyncIterator[Site]:
+    name = databases.new_name()
+    database = await databases.create(postgres_server, name, template=template)
+    async with Installation(database, None, api_access="open") as house:
+        await house.start(*depot.ALL, depot.wide(320))
+        ids = await depot.fill(house)
+        backend = Backend.of(house.client)
+        server = uvicorn.Server(uvicorn.Config(make_app(backend), port=0, log_config=None, lifespan="off"))
+        serving = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield Site(f"http://127.0.0.1:{port}", house, ids)
+        await house.client.cancel(*ids.values(), reason="the tests are over")
+        await backend.changes.close()
+        server.should_exit = True
+        await serving
+    await databases.drop(postgres_server, name)
+
+
+def chromium() -> str | None:
+    """The browser of this machine, installed first where that is possible."""
+    given = os.environ.get("PENSTOCK_TEST_CHROMIUM")
+    if given:
+        return given
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None and apt.can_install():
+        try:
+            apt.install("chromium", there=lambda: shutil.which("chromium"))
+        except NoServer:
+            return None
+        found = shutil.which("chromium")
+    return found
+
+
+@pytest.fixture(scope="package")
+async def browser() -> AsyncIterator[Browser]:
+    """Skips where there is none and none can be installed."""
+    program = await asyncio.to_thread(chromium)
+    if program is None:
+        pytest.skip("there is no Chromium here: install the package `chromium`, or set PENSTOCK_TEST_CHROMIUM")
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )
+        yield started
+        await started.close()
+
+
+@pytest.fixture(scope="package")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where screenshots go: PENSTOCK_TEST_SCREENSHOTS, else nowhere that stays."""
+    given = os.environ.get("PENSTOCK_TEST_SCREENSHOTS")
+    folder = Path(given) if given else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
