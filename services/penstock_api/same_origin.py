@@ -24,7 +24,10 @@ POLICY = (
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    (
+        b"referrer-policy",
+        b"same-origin",
+    ),  # with none at all, browsers hide the origin of forms of this host, too
     (b"cache-control", b"no-store"),
 )
 

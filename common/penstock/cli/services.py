@@ -139,6 +139,7 @@ def dev(
     home: Annotated[
         Path, typer.Option(envvar="PENSTOCK_HOME", help="Where the embedded database lives.")
     ] = HOME,
+    browse: Annotated[bool, typer.Option("--open", help="Open its pages in a browser.")] = False,
 ) -> None:
     """Run everything in this one process, PostgreSQL included.
 
@@ -150,6 +151,9 @@ def dev(
             home, modules=module or [], fresh=fresh, overrides={"concurrency": concurrency}
         ) as local:
             err.print(f"[green]ready[/green]  {local.describe()}")
+            err.print(f"look at it: [bold]{local.address}[/bold]  (an HTTP API, too: {local.address}/docs)")
+            if browse and not local.show():
+                err.print("[dim]there is no browser here: open the address in one[/dim]")
             err.print("[dim]stop with Ctrl-C; in another terminal: penstock executions[/dim]")
             await local.until(stop_on_signals().asked)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 from uuid import UUID
 
@@ -47,20 +48,32 @@ async def show_all(
     )
 
 
+@router.get("/dead-letters/many", dependencies=[OPERATE_ALL])
+async def ask_many(request: Request, here: Here, session: Db) -> Response:
+    """Say how many would be put back, or forgotten."""
+    return await _many(request, here, session, dict(request.query_params), sure=False)
+
+
+@router.post("/dead-letters/many", dependencies=[OPERATE_ALL])
+async def change_many(request: Request, here: Here, session: Db) -> Response:
+    """Do it."""
+    return await _many(request, here, session, await form_of(request), sure=True)
+
+
 @router.get("/dead-letters/{id}", dependencies=[READ_ALL])
 async def show(id: UUID, request: Request, session: Db) -> Response:
     """One, with its headers and its body."""
     return page(request, "dead_letter.html", letter=await dead_letters.shown(session, id))
 
 
-@router.post("/dead-letters/many", dependencies=[OPERATE_ALL])
-async def change_many(request: Request, here: Here, session: Db) -> Response:
-    """Say how many that would be, and do it once that is confirmed."""
-    given = await form_of(request)
-    asked = {name: given[name] for name in NAMES if name in given}
-    does, sure = given.get("does", ""), given.get("sure") == "true"
+async def _many(
+    request: Request, here: Here, session: Session, given: Mapping[str, str], *, sure: bool
+) -> Response:
+    asked = {name: given[name] for name in NAMES if given.get(name)}
+    does = given.get("does", "")
     if does not in DOES:
         raise InvalidInput(f"nothing is called {does[:50]!r}", hint="Begin at the list of dead letters.")
+    chosen = LetterFilter(queue=asked.get("queue"), reason=asked.get("reason"))
     return page(
         request,
         "many.html",
@@ -71,7 +84,7 @@ async def change_many(request: Request, here: Here, session: Db) -> Response:
         verb=DOES[does],
         sure=sure,
         reason=None,
-        done=await _done(here, session, LetterFilter(**asked), does, dry_run=not sure),
+        done=await _done(here, session, chosen, does, dry_run=not sure),
     )
 
 

@@ -54,7 +54,6 @@ async def show(id: ExecutionId, request: Request, here: Here, session: Db, calle
         "execution.html",
         run=found,
         open=open_,
-        access_open=here.settings.api_access == "open",
         why=answer,
         history=history[-MOVES:],
         earlier=max(0, len(history) - MOVES),

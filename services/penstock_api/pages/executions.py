@@ -105,20 +105,28 @@ def _id(asked: Mapping[str, str], name: str) -> UUID | None:
     try:
         return UUID(asked[name]) if name in asked else None
     except ValueError:
-        raise InvalidInput(f"{name} is no id: {asked[name][:50]!r}", hint="Copy it from its page.") from None
+        raise InvalidInput(f"{name} is no id: {asked[name][:50]!r}", hint="Its own page shows it.") from None
+
+
+@router.get("/executions/many", dependencies=[OPERATE])
+async def ask_many(request: Request, here: Here, caller: Asked) -> Response:
+    """Say how many would be cancelled, or run again."""
+    return await _many(request, here, caller, dict(request.query_params), sure=False)
 
 
 @router.post("/executions/many", dependencies=[OPERATE])
 async def change_many(request: Request, here: Here, caller: Asked) -> Response:
-    """Say how many that would be, and do it once that is confirmed."""
-    given = await form_of(request)
-    asked = {name: given[name] for name in NAMES if name in given}
-    does = given.get("does", "")
+    """Do it."""
+    return await _many(request, here, caller, await form_of(request), sure=True)
+
+
+async def _many(
+    request: Request, here: Here, caller: Caller, given: Mapping[str, str], *, sure: bool
+) -> Response:
+    asked = {name: given[name] for name in NAMES if given.get(name)}
+    does, reason = given.get("does", ""), given.get("reason") or None
     if does not in DOES:
         raise InvalidInput(f"nothing is called {does[:50]!r}", hint="Begin at the list of executions.")
-    sure = given.get("sure") == "true"
-    reason = given.get("reason") or None
-    done = await _done(here, chosen(asked, caller), caller, does, reason, dry_run=not sure)
     return page(
         request,
         "many.html",
@@ -129,7 +137,7 @@ async def change_many(request: Request, here: Here, caller: Asked) -> Response:
         verb=DOES[does],
         sure=sure,
         reason=reason,
-        done=done,
+        done=await _done(here, chosen(asked, caller), caller, does, reason, dry_run=not sure),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter, Request, Response
 
 from penstock.language.moves import ABANDONED, FAILED, TIMEOUT
@@ -49,7 +51,7 @@ async def show(request: Request, here: Here, caller: Asked) -> Response:
             limit=NEWEST,
         )
     given = {"newest": newest, "failures": failures, "stream": "", "every": 5}
-    return page(request, "overview.html", **given, **_drawn(seen))
+    return page(request, "overview.html", **{**given, **_drawn(seen)})
 
 
 def watch_of(request: Request) -> ActivityWatch:
@@ -61,7 +63,7 @@ def watch_of(request: Request) -> ActivityWatch:
     return found
 
 
-def _drawn(seen: Activity | None) -> dict[str, object]:
+def _drawn(seen: Activity | None) -> dict[str, Any]:
     if seen is None:
         return {"seen": None}
     slices = seen.slices

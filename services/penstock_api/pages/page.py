@@ -82,7 +82,7 @@ def page(request: Request, template: str, /, status: int = 200, **given: Any) ->
         "caller": caller,
         "may": frozenset() if caller is None else caller.scopes,
         "everywhere": caller is not None and caller.tenants is None,
-        "open": backend_of(request).settings.api_access == "open",
+        "unlocked": backend_of(request).settings.api_access == "open",
         "menu": menu,
         "here": request.url.path,
         "stream": None,

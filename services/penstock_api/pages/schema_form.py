@@ -39,10 +39,11 @@ def fields(schema: Any, *place: str, value: Any = None) -> list[Field]:
     if isinstance(properties, Mapping) and properties:
         required = known.get("required") or ()
         given = value if isinstance(value, Mapping) else {}
-        return [
+        found = [
             _field(name, one, (*place, name), name in required, given.get(name))
             for name, one in properties.items()
         ]
+        return sorted(found, key=lambda field: not field.required)
     if known.get("type") == "object" or not known:
         begin = {} if value is None else value
         return [_field(place[-1] if place else "document", {"type": "object"}, place, False, begin)]
@@ -50,7 +51,7 @@ def fields(schema: Any, *place: str, value: Any = None) -> list[Field]:
 
 
 def _field(name: str, schema: Any, place: Sequence[str], required: bool, value: Any) -> Field:
-    one: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
+    one = _plain(schema)
     kind, choices = _kind(one)
     begin = one.get("default") if value is None else value
     return Field(
@@ -64,6 +65,18 @@ def _field(name: str, schema: Any, place: Sequence[str], required: bool, value: 
         least=_limit(one, "minimum"),
         most=_limit(one, "maximum"),
     )
+
+
+def _plain(schema: Any) -> Mapping[str, Any]:
+    """Of what may also be null, what it is otherwise."""
+    one: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
+    parts = [part for part in one.get("anyOf") or () if part != {"type": "null"}]
+    if len(parts) == 1 and isinstance(parts[0], Mapping):
+        return {**parts[0], **{name: value for name, value in one.items() if name != "anyOf"}}
+    if isinstance(one.get("type"), list):
+        types = [type_ for type_ in one["type"] if type_ != "null"]
+        return {**one, "type": types[0] if len(types) == 1 else types}
+    return one
 
 
 def _kind(schema: Mapping[str, Any]) -> tuple[str, Sequence[tuple[str, str]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ from urllib.parse import urlencode
 
 import jinja2
 import orjson
+from markupsafe import Markup, escape
 
 from penstock.language.moves import FINAL
 from penstock.operate.why.answer import count, ordinal, span
@@ -72,6 +74,20 @@ def short(id: object) -> str:
     return str(id)[-8:]
 
 
+ID = re.compile(r"(?:See why: penstock why |penstock why )?([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})")
+
+
+def linked(text: str) -> Markup:
+    """A sentence in which each execution that it names, or says to ask about, is a link."""
+    parts, at = Markup(), 0
+    for found in ID.finditer(text):
+        shown = "See why." if found[0].startswith("See") else short(found[1])
+        parts += escape(text[at : found.start()])
+        parts += Markup('<a href="/executions/{}">{}</a>').format(found[1], shown)
+        at = found.end()
+    return parts + escape(text[at:])
+
+
 def number(value: float | None) -> str:
     """A figure as people read it: 0.4, 12, 3,400."""
     if value is None:
@@ -94,6 +110,7 @@ TEMPLATES.filters.update(
     number=number,
     same=same,
     ordinal=ordinal,
+    linked=linked,
 )
 TEMPLATES.globals.update(address=address, static=static_files.address, FINAL=FINAL, count=count)
 TEMPLATES.globals.update(

@@ -6,12 +6,14 @@ import asyncio
 import os
 import shutil
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 import uvicorn
+from fastapi import FastAPI
 from playwright.async_api import Browser, async_playwright
 
 from penstock_api.app import make_app
@@ -31,6 +33,7 @@ class Site:
 
     address: str
     house: Installation
+    backend: Backend
     ids: dict[str, UUID]
 
 
@@ -42,17 +45,27 @@ async def site(postgres_server: Postgres, template: str) -> AsyncIterator[Site]:
         await house.start(*depot.ALL, depot.wide(320))
         ids = await depot.fill(house)
         backend = Backend.of(house.client)
-        server = uvicorn.Server(uvicorn.Config(make_app(backend), port=0, log_config=None, lifespan="off"))
-        serving = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield Site(f"http://127.0.0.1:{port}", house, ids)
-        await house.client.cancel(*ids.values(), reason="the tests are over")
-        await backend.changes.close()
-        server.should_exit = True
-        await serving
+        async with serving(make_app(backend)) as address:
+            yield Site(address, house, backend, ids)
+            await house.client.cancel(*ids.values(), reason="the tests are over")
+            await backend.changes.close()
     await databases.drop(postgres_server, name)
+
+
+@asynccontextmanager
+async def serving(app: FastAPI) -> AsyncIterator[str]:
+    """Serve it on a free port of this machine; gives the address."""
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app, port=0, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
+        )
+    )
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    await task
 
 
 def chromium() -> str | None:
@@ -75,7 +88,9 @@ async def browser() -> AsyncIterator[Browser]:
     """Skips where there is none and none can be installed."""
     program = await asyncio.to_thread(chromium)
     if program is None:
-        pytest.skip("there is no Chromium here: install the package `chromium`, or set PENSTOCK_TEST_CHROMIUM")
+        pytest.skip(
+            "there is no Chromium here: install the package `chromium`, or set PENSTOCK_TEST_CHROMIUM"
+        )
     async with async_playwright() as playwright:
         started = await playwright.chromium.launch(
             executable_path=program, args=["--no-sandbox"] if os.geteuid() == 0 else []
@@ -85,9 +100,11 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots go: PENSTOCK_TEST_SCREENSHOTS, else nowhere that stays."""
+def pictures() -> Path | None:
+    """Where pictures of the pages are to go, if somebody wants any."""
     given = os.environ.get("PENSTOCK_TEST_SCREENSHOTS")
-    folder = Path(given) if given else tmp_path_factory.mktemp("screenshots")
+    if not given:
+        return None
+    folder = Path(given)
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -4,6 +4,7 @@ who would run a script in other people's browsers wherever a text can be his."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -35,7 +36,7 @@ async def check(
     pin: Annotated[str, Field(json_schema_extra={"secret": True})] = "",
     parts: list[str] = [],  # noqa: B006
 ) -> dict[str, Any]:
-    print(f"order {order}: {words}")
+    logging.getLogger("depot").warning("order %s: %s", order, words)
     return {"order": order, "words": words}
 
 
@@ -47,7 +48,7 @@ async def load(order: int, seconds: float = 0.02) -> str:
 
 @action(pack="depot")
 async def weigh(parcel: int) -> int:
-    print(f"parcel {parcel}")
+    logging.getLogger("depot").warning("parcel %s", parcel)
     return parcel * 2
 
 
@@ -72,6 +73,16 @@ async def ask() -> Any:
         },
         assignee=EVIL,
     )
+
+
+@action(pack="depot")
+async def confirm() -> Any:
+    schema = {
+        "type": "object",
+        "properties": {"leave": {"type": "boolean"}, "by": {"type": "string"}},
+        "required": ["leave"],
+    }
+    raise AskInquiry("When?", schema=schema)
 
 
 placed = Trigger(
@@ -112,7 +123,7 @@ RULES = (
     Rule(
         "depot.large",
         trigger=placed,
-        when=f"payload.order > 100 and payload.note != {EVIL!r}",
+        when=f"payload.note != {EVIL!r} or payload.order > 100",
         action=drive,
         params={"order": "{{ payload.order }}"},
     ),
@@ -129,7 +140,7 @@ NIGHTLY = Schedule("depot.nightly", action=check, cron="0 2 * * *", params={"ord
 HOURLY = Schedule("depot.hourly", action=check, cron="0 * * * *", params={"order": 8})
 GATE = Limit(2, ref="depot.gate", scope="depot.load")
 
-ALL = (check, load, weigh, drive, ask, placed, TRUCK, TOUR, *RULES, NIGHTLY, HOURLY, GATE)
+ALL = (check, load, weigh, drive, ask, confirm, placed, TRUCK, TOUR, *RULES, NIGHTLY, HOURLY, GATE)
 
 
 def wide(tasks: int) -> Any:

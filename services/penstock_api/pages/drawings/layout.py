@@ -14,6 +14,8 @@ LARGE = 300
 WIDE, HIGH = 168, 44
 ACROSS, DOWN = 56, 18
 """Between columns, and between boxes of one."""
+WORDY = 124
+"""Between columns where arrows say something."""
 MARGIN = 8
 SWEEPS = 4
 
@@ -67,7 +69,7 @@ def _layout(tasks: tuple[Task, ...], labels: tuple[tuple[str, str, str], ...], h
     if len(tasks) > LARGE:
         return _collapsed(tasks, columns)
     _sort(tasks, columns)
-    boxes = _placed(tasks, columns)
+    boxes = _placed(tasks, columns, WORDY if labels else ACROSS)
     said = {(source, target): label for source, target, label in labels}
     arrows = [
         _arrow(boxes[source], boxes[index], said.get((tasks[source][0], tasks[index][0]), ""))
@@ -108,21 +110,21 @@ def _sort(tasks: Sequence[Task], columns: list[list[int]]) -> None:
             place.update({index: float(n) for n, index in enumerate(column)})
 
 
-def _placed(tasks: Sequence[Task], columns: Sequence[Sequence[int]]) -> dict[int, Box]:
+def _placed(tasks: Sequence[Task], columns: Sequence[Sequence[int]], across: int) -> dict[int, Box]:
     tallest = max((len(column) for column in columns), default=0)
     boxes = {}
     for at, column in enumerate(columns):
         top = MARGIN + (tallest - len(column)) * (HIGH + DOWN) // 2
         for n, index in enumerate(column):
             name, does, _ = tasks[index]
-            boxes[index] = Box((name,), does, MARGIN + at * (WIDE + ACROSS), top + n * (HIGH + DOWN))
+            boxes[index] = Box((name,), does, MARGIN + at * (WIDE + across), top + n * (HIGH + DOWN))
     return boxes
 
 
 def _arrow(source: Box, target: Box, label: str = "") -> Arrow:
     x1, y1 = source.x + WIDE, source.y + HIGH // 2
     x2, y2 = target.x, target.y + HIGH // 2
-    bend = max(ACROSS // 2, (x2 - x1) // 2)
+    bend = (x2 - x1) // 2
     path = f"M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2 - 5} {y2}"
     return Arrow(path, source.names[0], target.names[0], label, (x1 + x2) // 2, (y1 + y2) // 2 - 6)
 

@@ -54,15 +54,19 @@ def lines(*series: Sequence[float | None]) -> Plot:
 
 def _polylines(values: Sequence[float | None], top: float) -> list[str]:
     step = WIDTH / max(1, len(values))
-    found: list[list[str]] = [[]]
+    found: list[list[tuple[float, float]]] = [[]]
     for n, value in enumerate(values):
         if value is None:
             found.append([])
-            continue
-        found[-1].append(f"{n * step + step / 2:.1f},{HEIGHT - HEIGHT * value / top:.1f}")
-        if len(found[-1]) == 1:  # a point alone is a dash
-            found[-1].append(f"{n * step + step / 2 + 2:.1f},{HEIGHT - HEIGHT * value / top:.1f}")
-    return [" ".join(points) for points in found if points]
+        else:
+            found[-1].append((n * step + step / 2, HEIGHT - HEIGHT * value / top))
+    return [" ".join(f"{x:.1f},{y:.1f}" for x, y in _seen(points, step)) for points in found if points]
+
+
+def _seen(points: list[tuple[float, float]], step: float) -> list[tuple[float, float]]:
+    """A point alone is a dash."""
+    [(x, y), *more] = points
+    return points if more else [(x - step / 2, y), (x + step / 2, y)]
 
 
 def ceiling(value: float) -> float:

@@ -71,13 +71,22 @@ function swap(fresh) {
     if (!here || shown.get(part.id) === html || busy(here)) continue;
     const kept = [...here.querySelectorAll("details[id][open]")].map((one) => one.id);
     const scrolled = [...here.querySelectorAll(".scroll, .json")].map((one) => [one.scrollLeft, one.scrollTop]);
+    const at = here.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     here.replaceChildren(...part.childNodes);
     shown.set(part.id, html);
+    if (at !== null) refocus(here, at);
     for (const id of kept) document.getElementById(id)?.setAttribute("open", "");
     [...here.querySelectorAll(".scroll, .json")].forEach((one, n) => {
       if (scrolled[n]) [one.scrollLeft, one.scrollTop] = scrolled[n];
     });
   }
+}
+
+/** Whoever goes through a list with the keyboard stays where he is in it. */
+function refocus(part, href) {
+  const link = part.querySelector(`a[href="${CSS.escape(href)}"]`);
+  link?.closest("tr[data-row]")?.setAttribute("data-on", "");
+  link?.focus({ preventScroll: true });
 }
 
 /** Somebody is about to say something there, and must not be disturbed. */
