@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -69,7 +69,7 @@ def _layout(tasks: tuple[Task, ...], labels: tuple[tuple[str, str, str], ...], h
     if len(tasks) > LARGE:
         return _collapsed(tasks, columns)
     _sort(tasks, columns)
-    boxes = _placed(tasks, columns, WORDY if labels else ACROSS)
+    boxes = _placed(tasks, columns, {source for source, _, _ in labels})
     said = {(source, target): label for source, target, label in labels}
     arrows = [
         _arrow(boxes[source], boxes[index], said.get((tasks[source][0], tasks[index][0]), ""))
@@ -110,14 +110,18 @@ def _sort(tasks: Sequence[Task], columns: list[list[int]]) -> None:
             place.update({index: float(n) for n, index in enumerate(column)})
 
 
-def _placed(tasks: Sequence[Task], columns: Sequence[Sequence[int]], across: int) -> dict[int, Box]:
+def _placed(
+    tasks: Sequence[Task], columns: Sequence[Sequence[int]], wordy: Collection[str]
+) -> dict[int, Box]:
+    """`wordy`: tasks from which arrows go that say something, and so need room."""
     tallest = max((len(column) for column in columns), default=0)
-    boxes = {}
-    for at, column in enumerate(columns):
+    boxes, x = {}, MARGIN
+    for column in columns:
         top = MARGIN + (tallest - len(column)) * (HIGH + DOWN) // 2
         for n, index in enumerate(column):
             name, does, _ = tasks[index]
-            boxes[index] = Box((name,), does, MARGIN + at * (WIDE + across), top + n * (HIGH + DOWN))
+            boxes[index] = Box((name,), does, x, top + n * (HIGH + DOWN))
+        x += WIDE + (WORDY if any(tasks[index][0] in wordy for index in column) else ACROSS)
     return boxes
 
 

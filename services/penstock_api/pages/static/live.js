@@ -1,7 +1,7 @@
 // Keeps what a page shows true: listens to what changes, and takes the page's live parts anew from the server.
 // A browser has six connections to a host: a page that nobody sees gives its own back.
 const SOON = 80; // milliseconds, so that changes that come together are shown together
-const LEAST = 500; // between two looks; a slow server is asked less often
+const LEAST = 300; // between two looks; a slow server is asked less often
 const shown = new Map(); // what the server said last of each part, by its id
 
 let source = null;
