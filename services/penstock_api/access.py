@@ -52,6 +52,9 @@ class Guard(HTTPBearer):
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         is_token = scheme.lower() == "bearer" and bool(given)
         secret = given.strip() if is_token else session_cookie.secret_of(request)
+        if secret is None:  # a browser that has signed in with a token
+            secret = session_cookie.secret_of(request, session_cookie.TOKEN)
+            is_token = secret is not None
         if secret is None:
             raise NotAuthenticated(
                 "no token came with this request",

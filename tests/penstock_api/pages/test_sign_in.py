@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from penstock_api.access import COOKIE
+from penstock.operate import people
 from tests.penstock_api.conftest import THEIRS, Api
 
-HTML = {"accept": "text/html"}
+HTML = {"accept": "text/html", "sec-fetch-site": "same-origin"}
+"""What a browser says of itself with what a page of this host asks."""
 SHARED = ("/schedules", "/limits", "/dead-letters", "/workers")
 
 
@@ -49,12 +50,21 @@ async def test_who_is_not_signed_in_is_asked_to_and_comes_back_where_he_wanted_t
         assert (await client.get("/")).status_code == 303
 
 
-async def test_the_cookie_goes_over_tls_alone_where_there_is_tls(api: Api) -> None:
+async def test_people_sign_in_with_a_password_and_their_session_ends_with_them(api: Api) -> None:
+    await people.create(api.house.session, "ada", "a password of hers", ["operator"], by="test")
     async with visitor(api) as client:
-        entered = await client.post(
-            "/sign-in", data={"token": api.secrets["all"]}, headers={"x-forwarded-proto": "https"}
-        )
-    assert "; secure" in entered.headers["set-cookie"].lower()
+        refused = await client.post("/sign-in", data={"name": "ada", "password": "a guess", "then": "/"})
+        assert refused.status_code == 401
+        assert 'role="alert"' in refused.text
+        entered = await client.post("/sign-in", data={"name": "ada", "password": "a password of hers"})
+        assert entered.status_code == 303
+        seen = await client.get("/")
+        assert "user:ada" in seen.text
+        kept = dict(client.cookies)
+        await client.post("/sign-out")
+        assert (await client.get("/")).status_code == 303
+        client.cookies.update(kept)
+        assert (await client.get("/")).status_code == 303
 
 
 @pytest.mark.parametrize(
@@ -75,7 +85,6 @@ async def test_pages_of_other_origins_change_nothing_with_somebodys_cookie(api: 
                 assert (await client.post(path, data={"does": "cancel"}, headers=headers)).status_code == 403
             answer = await client.post(f"/api/v1/executions/{id}/cancel", json={}, headers=headers)
             assert answer.status_code == 403
-        assert client.cookies.get(COOKIE)
     assert await api.house.rows("select 1 from execution where id = $1 and status = 'requested'", id)
     await api.house.client.cancel(id)
 

@@ -154,8 +154,9 @@ async def test_who_signs_in_with_a_browser_stays_signed_in(browser: Browser, sit
         context = await browser.new_context(base_url=address)
         page = await context.new_page()
         await page.goto("/executions?children=true")
+        await page.get_by_text("With a token").click()
         await page.get_by_label("Token").fill(secret)
-        await page.get_by_role("button", name="Sign in").click()
+        await page.get_by_role("button", name="Sign in with it").click()
         await page.wait_for_url("**/executions?children=true")
         await expect(page.locator("[data-pulse]")).to_have_text("live")
         assert await page.evaluate("document.cookie") == ""
