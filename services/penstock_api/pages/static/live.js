@@ -60,7 +60,7 @@ async function take() {
     if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
   } catch { /* it is not there for a moment: the next look finds it again */ }
   looking = false;
-  next = performance.now() + Math.max(LEAST, 4 * (performance.now() - began));
+  next = performance.now() + Math.max(LEAST, 2 * (performance.now() - began));
   if (again) { again = false; look(); }
 }
 
