@@ -14,7 +14,7 @@ help: ## Show this list
 setup: .venv/.dev ## Make .venv with all that work on Penstock needs
 
 demo: .venv/.runtime ## See events become results: no server, no Docker, one minute
-	@$(BIN)/penstock demo
+	@$(BIN)/penstock demo $(ARGS)
 
 test: .venv/.dev ## Run all tests, against a real PostgreSQL and a real RabbitMQ
 	@TMPDIR=$$(.ci/scratch) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)

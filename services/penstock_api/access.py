@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
+from urllib.parse import parse_qsl
 from uuid import UUID
 
+import orjson
 from fastapi import Depends, Path, Query, Request, Response, Security
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer, SecurityScopes
@@ -50,6 +52,9 @@ class Guard(HTTPBearer):
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         is_token = scheme.lower() == "bearer" and bool(given)
         secret = given.strip() if is_token else session_cookie.secret_of(request)
+        if secret is None:  # a browser that has signed in with a token
+            secret = session_cookie.secret_of(request, session_cookie.TOKEN)
+            is_token = secret is not None
         if secret is None:
             raise NotAuthenticated(
                 "no token came with this request",
@@ -137,10 +142,11 @@ class GuardedRoute(APIRoute):
 
 async def _reason(request: Request) -> str | None:
     """The change is made: whatever a body that nobody had to read says, this fails for no reason."""
+    body = await request.body()
     try:
-        given = await request.json()
-    except ValueError:
-        given = None
+        given = orjson.loads(body)
+    except ValueError:  # a form's
+        given = dict(parse_qsl(body.decode("utf-8", "replace")))
     said = given.get("reason") if isinstance(given, dict) else None
     reason = said if isinstance(said, str) else request.headers.get("x-reason")
     return None if reason is None else reason.replace("\0", "")[:LONGEST_REASON]

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 
-from penstock_api import log_in, webhook_calls
+from penstock_api import log_in, pages, webhook_calls
 from penstock_api.backend import Backend
 from penstock_api.description import describe
 from penstock_api.problems import ANSWERS, handle_errors
@@ -38,6 +38,8 @@ def make_app(backend: Backend) -> FastAPI:
         app.include_router(router, prefix=PREFIX, responses=ANSWERS)
     app.include_router(log_in.router, prefix=PREFIX)
     app.include_router(webhook_calls.router)
+    for router in pages.ROUTERS:
+        app.include_router(router)
     describe(app)
     app.add_middleware(SameOrigin, loopback=backend.settings.api_access == "open")
     return app

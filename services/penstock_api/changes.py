@@ -69,6 +69,10 @@ class Changes:
         finally:
             self._watching.discard(queue)
 
+    def watching(self) -> int:
+        """How many watch."""
+        return len(self._watching)
+
     @property
     def looking(self) -> bool:
         """Somebody watches, or did a moment ago."""

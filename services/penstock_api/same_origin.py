@@ -24,7 +24,10 @@ POLICY = (
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    (
+        b"referrer-policy",
+        b"same-origin",
+    ),  # with none at all, browsers hide the origin of forms of this host, too
     (b"cache-control", b"no-store"),
 )
 
@@ -52,7 +55,9 @@ class SameOrigin:
 
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *HEADERS]
+                given = message.get("headers", ())
+                known = {name.lower() for name, _ in given}
+                message["headers"] = [*given, *(one for one in HEADERS if one[0] not in known)]
             await send(message)
 
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

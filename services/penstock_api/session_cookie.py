@@ -1,9 +1,10 @@
-"""The cookie of a person's session: no script reads it, no other site makes a browser send it with anything that changes
-something, and it goes over TLS alone, save on this machine."""
+"""The cookie of a person's session, and that of a browser that has signed in with a token: no script reads them, no other site
+makes a browser send them with anything that changes something, and they go over TLS alone, save on this machine."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Literal
 
 from fastapi import Request, Response
 
@@ -12,15 +13,15 @@ from penstock.settings import LOOPBACK, Settings
 from penstock_api.backend import backend_of
 from penstock_api.same_origin import SAFE, says_same_origin
 
-NAME = "penstock_session"
-SECURE = "__Host-penstock_session"
-"""Browsers take a cookie of such a name only over TLS, for this host, from this host (RFC 6265bis)."""
+SESSION, TOKEN = "penstock_session", "penstock_token"
+SECURE = "__Host-"
+"""Browsers take a cookie whose name begins so only over TLS, for this host, from this host (RFC 6265bis)."""
 
 
-def secret_of(request: Request) -> str | None:
-    """The session's secret that came with it; None where none did. Raises NotAllowed where something is to be changed, and
-    the browser does not say that a page of ours asks."""
-    secret = request.cookies.get(_name(backend_of(request).settings))
+def secret_of(request: Request, name: str = SESSION) -> str | None:
+    """The session's secret, or the token, that came with it; None where none did. Raises NotAllowed where something is to be
+    changed, and the browser does not say that a page of ours asks."""
+    secret = request.cookies.get(_name(name, backend_of(request).settings))
     if secret and request.method not in SAFE and not says_same_origin(request.headers):
         raise NotAllowed(
             "a session changes something only where the browser says that a page of this host asks",
@@ -29,22 +30,28 @@ def secret_of(request: Request) -> str | None:
     return secret or None
 
 
-def put(request: Request, response: Response, secret: str, until: datetime) -> None:
+def put(request: Request, response: Response, secret: str, until: datetime, name: str = SESSION) -> None:
     settings = backend_of(request).settings
     seconds = int((until - datetime.now(UTC)).total_seconds())
     response.set_cookie(
-        _name(settings), secret, max_age=max(1, seconds), path="/", secure=_secure(settings), httponly=True,
-        samesite="lax",
+        _name(name, settings), secret, max_age=max(1, seconds), path="/", secure=_secure(settings), httponly=True,
+        samesite=_samesite(name),
     )  # fmt: skip
 
 
-def take_back(request: Request, response: Response) -> None:
+def take_back(request: Request, response: Response, name: str = SESSION) -> None:
     settings = backend_of(request).settings
-    response.delete_cookie(_name(settings), path="/", secure=_secure(settings), httponly=True, samesite="lax")
+    response.delete_cookie(
+        _name(name, settings), path="/", secure=_secure(settings), httponly=True, samesite=_samesite(name)
+    )
 
 
-def _name(settings: Settings) -> str:
-    return SECURE if _secure(settings) else NAME
+def _samesite(name: str) -> Literal["lax", "strict"]:
+    return "strict" if name == TOKEN else "lax"
+
+
+def _name(name: str, settings: Settings) -> str:
+    return f"{SECURE}{name}" if _secure(settings) else name
 
 
 def _secure(settings: Settings) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -11,13 +10,7 @@ from uuid import UUID
 import tenacity
 from pydantic import SecretStr
 
-from penstock.advance.child_targets import current_targets
-from penstock.advance.open_workflows import open_workflows
-from penstock.advance.remembered import RememberedWorkflows, all_tasks
-from penstock.engine import Plan
-from penstock.engine.serialization import load_task_state
 from penstock.ids import new_id
-from penstock.language.workflows.model import Workflow
 from penstock.messaging.consumer import Batch, Handler
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.supervision import Supervisor
@@ -25,25 +18,35 @@ from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity
 from penstock.settings import Settings
 from penstock.store import catalog, executions, namespaces, queues
-from penstock.store.attempts import AttemptEnd
 from penstock.store.database import Database, Row, Session, backoff
+from penstock.store.invariants import INVARIANTS
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loops import fire_timers, reap_workers
 from penstock_worker.claims import Claims
 from penstock_worker.executor_room import ExecutorRoom
-from penstock_worker.next_step import finish
-from penstock_worker.next_work import NextWork, Taking
 from penstock_worker.slots import Slots
 from tests.interleavings.broker import Fickle, Silent
-from tests.interleavings.scene_queries import LEFT, OPEN, REMEMBERED, RUNNING, TABLES, VIOLATED
 from tests.interleavings.stage import Work
 from tests.penstock.store.admission.desk import FINISH, Desk
 
 HANDLERS: dict[str, Handler] = {route.queue: route.handle for route in ROUTES if not route.raw}
+KEPT = "definition|catalog|namespace|concurrency_limit|legal_move|cluster|process|schedule|penstock_migration"
+TABLES = f"""
+select string_agg(format('delete from %I;', c.relname), ' ') from pg_class c
+where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+    and c.relname !~ '^({KEPT})$'
+"""
+OPEN = "select id::text, status, task from execution where finished_at is null"
+RUNNING = "select id, status, claim from execution where status in ('running', 'canceling') and claim is not null order by id"
+LEFT = """
+select (select count(*) from slot) as slots, (select count(*) from waiter) as waiters, (select count(*) from lane) as lanes,
+    (select count(*) from live) as live, (select count(*) from claim) as claims
+"""
+VIOLATED = " union all ".join(
+    f"select '{one.name}' as name, array({one.violations}) as violations" for one in INVARIANTS
+)
+"""What `penstock check` asks, in one statement."""
 ROUNDS = 60
-
-
-def _nothing(*_: object) -> Any: ...
 
 
 def soon() -> tenacity.AsyncRetrying:
@@ -108,7 +111,7 @@ class Scene(Desk):
         async def work(session: Session) -> list[UUID]:
             async for attempt in soon():
                 with attempt:
-                    claims = Claims(session, identity, self._action, Slots(take), ExecutorRoom({}), {})
+                    claims = Claims(session, identity, self.action, Slots(take), ExecutorRoom({}), {})
                     found = [claimed async for claimed in claims.claim("work.default", list(ids))]
             return [one.event.execution_id for claimed in found for one in claimed.attempts]
 
@@ -134,68 +137,6 @@ class Scene(Desk):
 
         return work
 
-    def takes_steps(self, ids: Sequence[UUID]) -> Work:
-        """What a worker does at the end of tasks, and with what follows them."""
-        ends = [AttemptEnd(id, 1, "completed", None, None, 0.0, None, None, False) for id in sorted(ids)]
-        return self._takes(ends, RememberedWorkflows())
-
-    async def takes_remembered_steps(self, ids: Sequence[UUID]) -> Work:
-        """The same of a worker that remembers their workflows as they are now."""
-        remembered = RememberedWorkflows()
-        await self._look_up()
-        rows = await self.session.fetch(
-            "select id, parent, task from execution where id = any($1) order by id", ids
-        )
-        async with self.session.transaction() as tx:
-            for workflow in await open_workflows(tx, sorted({row["parent"] for row in rows})):
-                [stored] = await tx.fetch(REMEMBERED, workflow.id)
-                tasks = zip(stored["tasks"], stored["records"], strict=True)
-                all_tasks(workflow, {task: load_task_state(record) for task, record in tasks})
-                remembered.keep(workflow, stored["version"])
-        ends = [
-            AttemptEnd(
-                row["id"], 1, "completed", None, None, 0.0, None, None, False, row["parent"], row["task"]
-            )
-            for row in rows
-        ]
-        return self._takes(ends, remembered)
-
-    async def _look_up(self) -> None:
-        """All that a step may start is known from memory."""
-        refs = [one.ref for one in self.definitions if getattr(one, "kind", "action") == "action"]
-        names = {
-            f"public::{one.ref.replace('.', '::')}::{node.name}": node.step.action
-            for one in self.definitions
-            if isinstance(one, Workflow)
-            for node in Plan(one).graph.nodes
-            if node.step.action is not None
-        }
-        await namespaces.places(self.session, names)
-        async with self.session.transaction() as tx:
-            targets = await current_targets(tx, refs)
-            await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
-
-    def _takes(self, ends: Sequence[AttemptEnd], remembered: RememberedWorkflows) -> Work:
-        worker = self.worker
-
-        async def work(session: Session) -> None:
-            slots = Slots(100)
-            claims = Claims(
-                session, Identity(worker, "worker", "worker"), self._action, slots, ExecutorRoom({}), {}
-            )
-            await claims.look_up(list(self._definitions.values()))
-            next_work = NextWork(
-                self.parts.publisher, slots, {"work.default"}, claims, _nothing, _nothing, asyncio.Event()
-            )
-            next_work.remembered = remembered
-            go_on = Taking(next_work)
-            session.cache.update(self.session.cache)
-            async for attempt in soon():
-                with attempt:
-                    await finish(session, worker, ends, [], go_on)
-
-        return work
-
     def cancels(self, ids: Sequence[UUID]) -> Work:
         async def work(session: Session) -> None:
             async for attempt in soon():
@@ -214,7 +155,12 @@ class Scene(Desk):
 
         return work
 
-    def _action(self, ref: str) -> Any:
+    @property
+    def known_definitions(self) -> list[int]:
+        """Of actions."""
+        return list(self._definitions.values())
+
+    def action(self, ref: str) -> Any:
         return next((a for a in self.definitions if getattr(a, "ref", None) == ref), None)
 
     # -- what comes before and after ---------------------------------------------------------------------------

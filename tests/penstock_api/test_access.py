@@ -22,8 +22,11 @@ from penstock_api.backend import Backend
 from penstock_api.routes.router import Router
 from tests.penstock_api.conftest import THEIRS, Api
 
-OPEN = {"/api/v1/openapi.json", "/docs", "/docs/description.css", "/hooks/{name}", "/api/v1/session"}
-"""What needs no token: the description, what its caller signs, and logging in and out."""
+OPEN = {
+    *("/api/v1/openapi.json", "/docs", "/docs/description.css", "/hooks/{name}", "/api/v1/session"),
+    *("/sign-in", "/sign-out", "/static/{version}/{name}"),
+}
+"""What needs no token: the description, what its caller signs, logging in and out, and what pages look like."""
 V1 = "/api/v1"
 
 

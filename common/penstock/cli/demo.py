@@ -24,6 +24,7 @@ from penstock.errors import ConfigurationError, NotFound
 from penstock.language.definitions.importing import imported
 from penstock.operate.check import check
 from penstock.service.assembly import run as run_service
+from penstock.service.assembly import stop_on_signals
 from penstock.store.demo import NotCompleted
 from penstock.store.invariants import INVARIANTS
 
@@ -52,6 +53,9 @@ def demo(
         Path, typer.Option(envvar="PENSTOCK_HOME", help="Where the embedded database lives.")
     ] = HOME,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs stored.")] = False,
+    browse: Annotated[
+        bool, typer.Option("--open", help="Open its pages in a browser, and go on until Ctrl-C.")
+    ] = False,
 ) -> None:
     """See it work: every commit of a repository becomes an event, rules pick some, actions look at what changed."""
     for name in SERVERS:
@@ -59,7 +63,7 @@ def demo(
     failed: list[NotCompleted] = []
 
     async def start() -> None:
-        failed.extend(await _show(folder.resolve(), commits, files, home, fresh))
+        failed.extend(await _show(folder.resolve(), commits, files, home, fresh, browse))
 
     run_service(start)
     if failed:
@@ -76,8 +80,11 @@ def example() -> Path:
     )
 
 
-async def _show(folder: Path, commits: int, files: int, home: Path, fresh: bool) -> list[NotCompleted]:
-    """Run it, and print what it did. Returns the executions that did not complete."""
+async def _show(
+    folder: Path, commits: int, files: int, home: Path, fresh: bool, browse: bool
+) -> list[NotCompleted]:
+    """Run it, and print what it did. Returns the executions that did not complete. Where somebody is there to look at its
+    pages, they stay until he has seen enough."""
     from penstock.client.local_installation import LocalInstallation
 
     begun = time.perf_counter()
@@ -93,6 +100,9 @@ async def _show(folder: Path, commits: int, files: int, home: Path, fresh: bool)
                 f"nothing in {folder} to look at", hint="Name a git repository: penstock demo FOLDER"
             )
         say.print(f"\nEvents: {escape(what)}\n")
+        say.print(f"pages: [bold]{local.address}[/bold]")
+        if browse:
+            local.show()
         async with Client.connect(local.settings) as client:
             run = DemoRun(client)
             if left := await run.left_over():
@@ -104,8 +114,13 @@ async def _show(folder: Path, commits: int, files: int, home: Path, fresh: bool)
             figures = await run.figures()
             broken = [f for f in await check(client.session) if f.violations]
             failed = await run.failed()
-    _print_report(report)
-    _print_figures(figures, len(payloads), broken=[finding.says for finding in broken], failed=failed)
+        _print_report(report)
+        _print_figures(figures, len(payloads), broken=[finding.says for finding in broken], failed=failed)
+        if browse or sys.stdin.isatty():
+            say.print(
+                f"\n[bold]Look at it:[/bold] {local.address}/executions/{figures.largest or ''}  (Ctrl-C ends it)"
+            )
+            await local.until(stop_on_signals().asked)
     _print_next(figures)
     return failed
 
@@ -174,7 +189,10 @@ def _print_next(figures: Figures) -> None:
         (f"show {figures.largest}", "the commit with the most files"),
         (f"show {figures.event}", "an event, and why each rule matched it or did not"),
         ("doctor", "is all well?"),
-        (f"dev --module {os.path.relpath(example())}", "keep it running, and publish events of your own"),
+        (
+            f"dev --module {os.path.relpath(example())}",
+            "keep it running, look at its pages, and publish events of your own",
+        ),
     ):
         say.print(f"  {command} {words}", soft_wrap=True)
         say.print(f"      [dim]{does}[/dim]")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
@@ -13,8 +12,9 @@ import typer
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import read
 from penstock.errors import NotFound
+from penstock.operate.workflow_tree import names_inside
 from penstock.store import executions as store
-from penstock.store import log_lines, workflow_runs
+from penstock.store import log_lines
 from penstock.store.database import Session
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> 
         found = await store.find(session, [id])
         if not found:
             raise NotFound(f"no execution {id}", hint="`penstock executions` lists the newest.")
-        names = await _names(session, id)
+        names = await names_inside(session, id)
         for execution in names:
             last.setdefault(execution, (0, -1))
         lines = await log_lines.after_each(session, last)
@@ -78,19 +78,6 @@ def _print(task: str, execution: UUID, line: log_lines.LogLine, json: bool) -> N
         return
     style = "red" if line.stream == "stderr" else None
     out.print(f"{task} | {line.line}" if task else line.line, markup=False, highlight=False, style=style)
-
-
-async def _names(session: Session, id: UUID) -> dict[UUID, str]:
-    """An execution, which has no name, and all that belong to it: the tasks on the way to each, and its item."""
-    names = {id: ""}
-    parents: Sequence[UUID] = [id]
-    while parents:
-        children = await workflow_runs.children(session, parents)
-        for one in children:
-            task = one.task if one.item < 0 else f"{one.task}[{one.item}]"
-            names[one.id] = f"{names[one.parent]}.{task}".removeprefix(".")
-        parents = [one.id for one in children]
-    return names
 
 
 def add_to(app: typer.Typer) -> None:

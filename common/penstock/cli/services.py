@@ -144,6 +144,7 @@ def dev(
     home: Annotated[
         Path, typer.Option(envvar="PENSTOCK_HOME", help="Where the embedded database lives.")
     ] = HOME,
+    browse: Annotated[bool, typer.Option("--open", help="Open its pages in a browser.")] = False,
 ) -> None:
     """Run everything in this one process, PostgreSQL included.
 
@@ -160,6 +161,9 @@ def dev(
             home, modules=modules, fresh=fresh, overrides={"concurrency": concurrency, "log_level": log_level}
         ) as local:
             err.print(f"[green]ready[/green]  {local.describe()}")
+            err.print(f"look at it: [bold]{local.address}[/bold]  (an HTTP API, too: {local.address}/docs)")
+            if browse and not local.show():
+                err.print("[dim]there is no browser here: open the address in one[/dim]")
             err.print("[dim]stop with Ctrl-C; in another terminal: penstock executions[/dim]")
             asked = stop_on_signals().asked
             beside = [asyncio.create_task(print_executions(local))]

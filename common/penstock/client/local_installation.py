@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import webbrowser
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -81,8 +82,17 @@ class LocalInstallation:
         where = "embedded PostgreSQL" if "PENSTOCK_DATABASE_URL" not in os.environ else "PostgreSQL"
         carries = "RabbitMQ" if self.settings.broker_url else "PostgreSQL"
         parts = "executor and worker" if self.worker is not None else "executor (no worker: give --module)"
-        address = f"http://{self.settings.api_host}:{self.settings.api_port}"
-        return f"{where}, messages by {carries}, {parts}, API on {address}, {len(self.changes)} definitions"
+        return f"{where}, messages by {carries}, {parts}, {len(self.changes)} definitions"
+
+    @property
+    def address(self) -> str:
+        """Where its pages and its API are."""
+        host = self.settings.api_host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.settings.api_port}"
+
+    def show(self) -> bool:
+        """Open the pages in a browser. False where there is none."""
+        return webbrowser.open(self.address)
 
     @classmethod
     @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -45,6 +46,19 @@ async def tree(session: Session, run: Execution, graph: Graph, depth: int = 1) -
                 if inner is not None:
                     task.inside = await tree(session, row, inner, depth + 1)
     return found
+
+
+async def names_inside(session: Session, id: UUID) -> dict[UUID, str]:
+    """An execution, which has no name here, and all that belong to it: the tasks on the way to each, and its item."""
+    names = {id: ""}
+    parents: Sequence[UUID] = [id]
+    while parents:
+        children = await workflow_runs.children(session, parents)
+        for one in children:
+            task = one.task if one.item < 0 else f"{one.task}[{one.item}]"
+            names[one.id] = f"{names[one.parent]}.{task}".removeprefix(".")
+        parents = [one.id for one in children]
+    return names
 
 
 async def sent_commands(session: Session, id: UUID) -> list[dict[str, Any]]:

@@ -242,7 +242,7 @@ class Move:
 
 HISTORY = """
 select at, old, new, attempt, actor, reason from history
-where execution_id = $1 and at >= $2::timestamptz - interval '1 hour'
+where execution_id = $1 and at >= $2::timestamptz - interval '1 minute'
     and ($3::timestamptz is null or at <= $3 + interval '1 minute')
 order by at
 """

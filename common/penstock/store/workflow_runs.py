@@ -42,7 +42,7 @@ with child as materialized (
     select c.task, h.new, h.at,
         coalesce(lead(h.at) over (partition by h.execution_id order by h.at, h.attempt), clock_timestamp()) as upto
     from child c join history h on h.execution_id = c.id
-    where h.at >= $2::timestamptz - interval '1 hour' and ($3::timestamptz is null or h.at <= $3 + interval '1 minute')
+    where h.at >= $2::timestamptz - interval '1 minute' and ($3::timestamptz is null or h.at <= $3 + interval '1 minute')
 ), busy as (
     select task, range_agg(tstzrange(at, greatest(at, upto))) filter (where new in ('running', 'canceling')) as during
     from move group by task

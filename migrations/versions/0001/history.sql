@@ -50,6 +50,8 @@ create table archive (
 create index archive_root on archive (root);
 -- Few, and what people look for: without it, a list of those that failed reads all that went well.
 create index archive_not_completed on archive (id) where status <> 'completed';
+-- What else people look for: else a list of what runs seldom reads all that runs often.
+create index archive_action on archive (action, id);
 
 -- What actions print and log, and on which worker: its id and its name.
 create table log_line (

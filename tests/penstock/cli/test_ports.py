@@ -58,7 +58,7 @@ async def test_dev_with_a_port_listens_on_it_and_runs_all_services(
         assert said.code == 0, said
         answer = await to_thread(urllib.request.urlopen, f"http://127.0.0.1:{port}/live")
         assert answer.status == 200
-        found = re.search(r"API on (http://\S+:\d+)", local.describe())
+        found = re.search(r"(http://\S+:\d+)", local.address)
         assert found is not None
         listed = await to_thread(urllib.request.urlopen, f"{found[1]}/api/v1/actions")
         assert b"ports.one" in listed.read()

@@ -155,6 +155,7 @@ archive = Table(
     Column("attempts", JSONB),
     Index("archive_root", "root"),
     Index("archive_not_completed", "id", postgresql_where=text("status <> 'completed'")),
+    Index("archive_action", "action", "id"),
     postgresql_partition_by="RANGE (finished_at)",
 )
 

@@ -1,0 +1,85 @@
+"""What an overview shows: how much ended lately, how long that took, and what waits for what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.language.moves import ABANDONED, FAILED, FINAL, TIMEOUT
+from penstock.store.database import Session
+from penstock.store.rows import rows_as
+
+BAD = (FAILED, TIMEOUT, ABANDONED)
+"""Statuses that somebody may want to look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What ended within some seconds: `number` is that of the slice since 1970. `p50` and `p95` are seconds from when
+    executions that nothing belongs to were made to when they ended; None where there were none."""
+
+    number: int
+    ended: int
+    failed: int
+    p50: float | None
+    p95: float | None
+
+
+# An execution that is archived already tells by its id when it was made.
+SLICES = """
+with gone as (
+    select h.new, floor(extract(epoch from h.at) / $3)::bigint as number, e.parent,
+        extract(epoch from h.at - coalesce(e.created_at, to_timestamp(
+            ('x' || lpad(left(replace(h.execution_id::text, '-', ''), 12), 16, '0'))::bit(64)::bigint / 1000.0)))::float8 as took
+    from history h left join execution e on e.id = h.execution_id
+    where h.at >= to_timestamp($1::float8) and h.at < to_timestamp($2::float8) and h.new = any($4::text[])
+)
+select number, count(*) as ended, count(*) filter (where new = any($5::text[])) as failed,
+    (percentile_cont(0.5) within group (order by greatest(took, 0)) filter (where parent is null)) as p50,
+    (percentile_cont(0.95) within group (order by greatest(took, 0)) filter (where parent is null)) as p95
+from gone group by number order by number
+"""
+
+
+async def slices(session: Session, first: int, last: int, seconds: int) -> list[Slice]:
+    """The slices from `first` to before `last`, of so many seconds each, without those in which nothing ended."""
+    rows = await session.fetch(
+        SLICES, float(first * seconds), float(last * seconds), seconds, sorted(FINAL), list(BAD)
+    )
+    return rows_as(Slice, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How many executions that are open stand where, for the same `cause`: running, stopping, worker (ready on a route),
+    route (no worker that lives can run them), timer (a retry, a delay), executor (to be scheduled), limit, human, event,
+    workflow (runs of them, whose tasks stand elsewhere)."""
+
+    cause: str
+    count: int
+    oldest: datetime | None
+
+
+STANDING = """
+select case
+        when n.kind = 'workflow' and e.status = 'running' then 'workflow'
+        when e.status = 'running' then 'running'
+        when e.status = 'canceling' then 'stopping'
+        when e.status = 'scheduled' then 'worker'
+        when e.status = 'waiting' and n.kind = 'wait' and i.execution_id is null then 'event'
+        when e.status = 'waiting' then 'human'
+        when e.not_before > clock_timestamp() then 'timer'
+        else 'executor' end as cause,
+    count(*) as count, min(coalesce(e.since, e.ready_at)) as oldest
+from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
+left join inquiry i on i.execution_id = e.id and e.status = 'waiting'
+where e.finished_at is null group by 1
+union all
+select case l.gate_kind when 'worker' then 'route' else 'limit' end, count(*), min(w.ready_at)
+from waiter w join lane l on l.id = w.lane group by 1
+"""
+
+
+async def standing(session: Session) -> list[Standing]:
+    """What is open, by what it waits for."""
+    return rows_as(Standing, await session.fetch(STANDING))

@@ -1,0 +1,97 @@
+"""How much ended lately, for everybody who looks at this process's overview: each slice of time is counted once.
+
+Counting a quarter of an hour of a busy installation takes seconds. What is over does not change any more, so only the newest
+slices are read again; those that are still to be read are, for a moment at each look, the newest first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.store import clock, overview, processes, waiting_work
+from penstock.store.database import Session
+from penstock.store.overview import Slice, Standing
+from penstock.store.processes import Process
+from penstock.store.waiting_work import Line, RouteWork
+from penstock_api.backend import Backend
+
+SECONDS = 15
+"""Of a slice."""
+SLICES = 60
+LATE = 2
+"""Slices that are read again: a move is seen once its transaction commits, and that may be later."""
+FRESH = 0.9
+"""Seconds for which a look serves everybody."""
+PATIENCE = 0.05
+"""Seconds of one look that reading older slices may take, or about that."""
+KEYS = 8
+"""Lines that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """`slices` in the order of time, the last is not over yet: `seconds` of it are."""
+
+    slices: Sequence[Slice]
+    seconds: float
+    standing: Sequence[Standing]
+    lines: Sequence[Line]
+    routes: Sequence[RouteWork]
+    processes: Sequence[Process]
+
+
+@dataclass(slots=True)
+class ActivityWatch:
+    """One for each process."""
+
+    _counted: dict[int, Slice] = field(default_factory=dict)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _seen: Activity | None = None
+    _at: float = -FRESH
+
+    async def look(self, here: Backend) -> Activity:
+        """As it is, or was a second ago."""
+        loop = asyncio.get_running_loop()
+        async with self._lock:
+            if self._seen is None or loop.time() - self._at >= FRESH:
+                self._seen = await self._look(here)
+                self._at = loop.time()
+            return self._seen
+
+    async def _look(self, here: Backend) -> Activity:
+        async with here.pool.session() as session:
+            now = (await clock.now(session)).timestamp()
+            last = int(now // SECONDS)
+            await self._count(session, last)
+            return Activity(
+                [
+                    self._counted.get(n, Slice(n, 0, 0, None, None))
+                    for n in range(last - SLICES + 1, last + 1)
+                ],
+                now - last * SECONDS,
+                await overview.standing(session),
+                await waiting_work.lines(session, KEYS),
+                await waiting_work.routes(session, here.settings.stale_threshold),
+                await processes.all(session),
+            )
+
+    async def _count(self, session: Session, last: int) -> None:
+        """Count the newest slices, and of those that nobody has counted as many as there is time for."""
+        loop = asyncio.get_running_loop()
+        oldest = last - SLICES + 1
+        self._counted = {n: one for n, one in self._counted.items() if oldest <= n <= last - LATE}
+        until, many, upto = loop.time() + PATIENCE, LATE, last + 1
+        while upto > oldest:
+            first = max(oldest, upto - many)
+            await self._read(session, first, upto)
+            if loop.time() > until:
+                return
+            upto, many = first, many * 2
+            while upto - 1 in self._counted:
+                upto -= 1
+
+    async def _read(self, session: Session, first: int, last: int) -> None:
+        found = {one.number: one for one in await overview.slices(session, first, last, SECONDS)}
+        for n in range(first, last):
+            self._counted[n] = found.get(n, Slice(n, 0, 0, None, None))

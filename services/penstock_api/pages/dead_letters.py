@@ -1,0 +1,94 @@
+"""Dead letters: messages that could not be handled, by the reason, to be put back or forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request, Response
+
+from penstock.client import dead_letters
+from penstock.client.bulk import Tally, tally
+from penstock.errors import InvalidInput
+from penstock.store.database import Session
+from penstock.store.dead_letters import LetterFilter
+from penstock_api.access import OPERATE_ALL, READ_ALL
+from penstock_api.backend import Db, Here
+from penstock_api.pages.page import PageRouter, form_of, page
+
+router: APIRouter = PageRouter("dead letters")
+
+PAGE = 50
+NAMES = ("queue", "reason")
+DOES = {"replay": "Put back", "drop": "Forget"}
+
+
+@router.get("/dead-letters", dependencies=[READ_ALL])
+async def show_all(
+    request: Request,
+    session: Db,
+    queue: str = "",
+    reason: str = "",
+    before: Annotated[UUID | None, Query()] = None,
+) -> Response:
+    """How many there are of each reason, and those that came last."""
+    asked = {name: value for name, value in (("queue", queue), ("reason", reason)) if value}
+    chosen = LetterFilter(queue=queue or None, reason=reason or None)
+    rows = await dead_letters.newest(session, chosen, limit=PAGE + 1, before=before)
+    return page(
+        request,
+        "dead_letters.html",
+        counts=await dead_letters.counts(session, LetterFilter()),
+        rows=rows[:PAGE],
+        after=str(rows[PAGE - 1].id) if len(rows) > PAGE else None,
+        asked=asked,
+        does=DOES,
+        every=None if before else 5,
+    )
+
+
+@router.get("/dead-letters/many", dependencies=[OPERATE_ALL])
+async def ask_many(request: Request, here: Here, session: Db) -> Response:
+    """Say how many would be put back, or forgotten."""
+    return await _many(request, here, session, dict(request.query_params), sure=False)
+
+
+@router.post("/dead-letters/many", dependencies=[OPERATE_ALL])
+async def change_many(request: Request, here: Here, session: Db) -> Response:
+    """Do it."""
+    return await _many(request, here, session, await form_of(request), sure=True)
+
+
+@router.get("/dead-letters/{id}", dependencies=[READ_ALL])
+async def show(id: UUID, request: Request, session: Db) -> Response:
+    """One, with its headers and its body."""
+    return page(request, "dead_letter.html", letter=await dead_letters.shown(session, id))
+
+
+async def _many(
+    request: Request, here: Here, session: Session, given: Mapping[str, str], *, sure: bool
+) -> Response:
+    asked = {name: given[name] for name in NAMES if given.get(name)}
+    does = given.get("does", "")
+    if does not in DOES:
+        raise InvalidInput(f"nothing is called {does[:50]!r}", hint="Begin at the list of dead letters.")
+    chosen = LetterFilter(queue=asked.get("queue"), reason=asked.get("reason"))
+    return page(
+        request,
+        "many.html",
+        subject="dead letters",
+        back="/dead-letters",
+        asked=asked,
+        does=does,
+        verb=DOES[does],
+        sure=sure,
+        reason=None,
+        done=await _done(here, session, chosen, does, dry_run=not sure),
+    )
+
+
+async def _done(here: Here, session: Session, chosen: LetterFilter, does: str, *, dry_run: bool) -> Tally:
+    if does == "drop":
+        return Tally(await dead_letters.drop(session, chosen, dry_run=dry_run))
+    return await tally(dead_letters.replay(here.client, chosen, dry_run=dry_run))

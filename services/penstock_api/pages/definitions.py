@@ -1,0 +1,82 @@
+"""Actions and workflows: what there is, its versions, what differs between them; and a form that starts one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from penstock.language.workflows.graph import Graph
+from penstock.operate import definitions, workflows
+from penstock.operate.masking import Masking
+from penstock.store import execution_list
+from penstock.store.database import Session
+from penstock.store.execution_list import ExecutionFilter
+from penstock_api.access import READ, Asked
+from penstock_api.backend import Db
+from penstock_api.pages.drawings.layout import layout
+from penstock_api.pages.page import PageRouter, page
+from penstock_api.pages.schema_form import fields
+
+router: APIRouter = PageRouter("definitions")
+
+KINDS = ("action", "workflow")
+RUNS = 10
+"""Of its newest that are listed."""
+Digest = Annotated[str | None, Query(pattern="^[0-9a-f]{4,64}$")]
+
+
+@router.get("/actions", dependencies=[READ])
+async def show_all(request: Request, session: Db, find: str = "") -> Response:
+    """All of them, or those with `find` in their names."""
+    found = await definitions.listed(session, KINDS)
+    rows = [one for one in found if find.lower() in one["ref"].lower()]
+    return page(request, "actions.html", rows=rows, find=find, all=len(found))
+
+
+@router.get("/actions/{ref}", dependencies=[READ])
+async def show(
+    ref: str, request: Request, session: Db, caller: Asked, old: Digest = None, version: Digest = None
+) -> Response:
+    """One of them, or a `version` of a workflow, and how it differs from an `old` one."""
+    found = await definitions.one(session, KINDS, ref)
+    given: dict[str, Any] = {"versions": [], "layout": None, "differences": None}
+    if found["kind"] == "workflow":
+        given = await _workflow(session, ref, old, version)
+    runs = await execution_list.page(
+        session, ExecutionFilter(action=ref, children=True, tenants=caller.tenants), limit=RUNS
+    )
+    return page(
+        request,
+        "action.html",
+        one=found,
+        runs=runs,
+        fields=fields(found["definition"].get("parameters"), "parameters"),
+        tenants=None if caller.tenants is None else sorted(caller.tenants),
+        old=old,
+        version=version,
+        statuses={},
+        stream=f"action={ref}",
+        every=None,
+        **given,
+    )
+
+
+async def _workflow(session: Session, ref: str, old: str | None, version: str | None) -> dict[str, Any]:
+    masking = await Masking.load(session)
+    if version is None:
+        shown = await workflows.current(session, ref, masking)
+    else:
+        shown = await workflows.version(session, ref, version, masking)
+    differences = None
+    if old is not None:
+        before = await workflows.version(session, ref, old)
+        after = await (
+            workflows.version(session, ref, version) if version else workflows.current(session, ref)
+        )
+        differences = await workflows.differences(session, before, after)
+    return {
+        "versions": await workflows.versions(session, ref),
+        "layout": layout(Graph(shown)),
+        "differences": differences,
+    }

@@ -1,0 +1,1 @@
+"""Where the lines and boxes of drawings go. Pure: templates make SVG of it."""

@@ -1,0 +1,164 @@
+"""A Gantt chart: when each task of a run waited, when it ran, and what made the run take as long as it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from penstock.language.moves import CANCELING, RUNNING, WAITING
+from penstock.language.workflows.progress import TaskProgress
+from penstock.store.timelines import TaskStay
+
+WIDTH = 1000.0
+ROWS = 400
+"""Rows that are drawn: more could not be read."""
+RAN, HELD, QUEUED = "ran", "held", "queued"
+KINDS = {RUNNING: RAN, CANCELING: RAN, WAITING: HELD}
+"""What a status means here: something ran; it waited for a human or an event; or for a slot, a worker, its time."""
+
+Interval = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    kind: str
+    x: float
+    width: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A task, or one inside the workflow that a task runs (`depth`)."""
+
+    name: str
+    depth: int
+    status: str
+    execution: UUID | None
+    items: int | None
+    critical: bool
+    waited: float | None
+    ran: float | None
+    segments: Sequence[Segment]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    rows: Sequence[Row]
+    more: int
+    """Rows that are not drawn."""
+    ticks: Sequence[tuple[float, float]]
+    """Where on the axis, and how many seconds after the beginning."""
+    seconds: float
+
+
+def timeline(
+    tasks: Sequence[TaskProgress],
+    stays: dict[UUID, list[TaskStay]],
+    run: UUID,
+    begun: datetime,
+    ended: datetime,
+) -> Timeline:
+    """Of the tasks of `run`; `stays` of the executions of tasks, by the run that they belong to."""
+    whole = max(ended - begun, timedelta(milliseconds=1))
+    scale = _Scale(begun, ended, WIDTH / whole.total_seconds())
+    rows = list(_rows(tasks, stays, run, scale, 0))
+    return Timeline(
+        rows[:ROWS], max(0, len(rows) - ROWS), _ticks(whole.total_seconds()), whole.total_seconds()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    begun: datetime
+    ended: datetime
+    unit: float
+
+    def segment(self, kind: str, interval: Interval) -> Segment:
+        x = max(0.0, (interval[0] - self.begun).total_seconds() * self.unit)
+        seconds = (interval[1] - interval[0]).total_seconds()
+        width = min(WIDTH - min(x, WIDTH - 2), max(2.0, seconds * self.unit))
+        return Segment(kind, round(min(x, WIDTH - 2), 1), round(width, 1), seconds)
+
+
+def _rows(
+    tasks: Sequence[TaskProgress],
+    stays: dict[UUID, list[TaskStay]],
+    run: UUID,
+    scale: _Scale,
+    depth: int,
+) -> Iterator[Row]:
+    by_task: dict[str, list[TaskStay]] = {}
+    for stay in stays.get(run, ()):
+        by_task.setdefault(stay.task, []).append(stay)
+    for task in sorted(tasks, key=lambda one: (one.begun is None, one.begun or scale.begun)):
+        segments = [scale.segment(*part) for part in parts(by_task.get(task.name, ()), scale.ended)]
+        yield Row(
+            task.name,
+            depth,
+            task.status,
+            task.execution,
+            task.items,
+            task.critical,
+            task.waited,
+            task.ran,
+            segments,
+        )
+        if task.inside and task.execution is not None:
+            yield from _rows(task.inside, stays, task.execution, scale, depth + 1)
+
+
+def parts(stays: Iterable[TaskStay], now: datetime) -> list[tuple[str, Interval]]:
+    """What the executions of a task did, one after another: something ran, else one waited for a human, else for its turn."""
+    during: dict[str, list[Interval]] = {RAN: [], HELD: [], QUEUED: []}
+    for stay in stays:
+        until = max(stay.until or now, stay.since)
+        during[KINDS.get(stay.status, QUEUED)].append((stay.since, until))
+    ran = _joined(during[RAN])
+    held = _without(_joined(during[HELD]), ran)
+    queued = _without(_without(_joined(during[QUEUED]), ran), held)
+    found = [(kind, one) for kind, many in ((RAN, ran), (HELD, held), (QUEUED, queued)) for one in many]
+    return sorted(found, key=lambda part: part[1])
+
+
+def _joined(intervals: Iterable[Interval]) -> list[Interval]:
+    found: list[Interval] = []
+    for since, until in sorted(intervals):
+        if found and since <= found[-1][1]:
+            found[-1] = (found[-1][0], max(until, found[-1][1]))
+        else:
+            found.append((since, until))
+    return found
+
+
+def _without(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
+    """What is left of these where none of the others is; both are joined and in order."""
+    found, first = [], 0
+    for since, until in intervals:
+        while first < len(others) and others[first][1] <= since:
+            first += 1
+        at = first
+        while at < len(others) and others[at][0] < until:
+            if others[at][0] > since:
+                found.append((since, others[at][0]))
+            since = max(since, others[at][1])
+            at += 1
+        if since < until:
+            found.append((since, until))
+    return found
+
+
+def _ticks(seconds: float) -> list[tuple[float, float]]:
+    """Four or five instants at round times."""
+    step = next(
+        (
+            size * 10.0**power
+            for power in range(-4, 9)
+            for size in (1, 2, 5)
+            if seconds / (size * 10.0**power) <= 5
+        ),
+        seconds,
+    )
+    return [(round(n * step / seconds * WIDTH, 1), n * step) for n in range(int(seconds / step) + 1)]

@@ -1,0 +1,60 @@
+"""Events: what happened, which rules matched it, and why the others did not."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request, Response
+
+from penstock.errors import NotFound
+from penstock.operate import definitions, event_rules
+from penstock.store.event_list import EventFilter
+from penstock_api.access import READ, Asked, Tenants
+from penstock_api.backend import Db
+from penstock_api.pages.page import PageRouter, page
+from penstock_api.pages.schema_form import fields
+
+router: APIRouter = PageRouter("events")
+
+PAGE = 50
+
+
+@router.get("/events", dependencies=[READ])
+async def show_all(
+    request: Request,
+    session: Db,
+    tenants: Tenants,
+    caller: Asked,
+    trigger: str = "",
+    source: str = "",
+    publish: Annotated[str, Query(description="A trigger whose form is open.")] = "",
+    before: Annotated[UUID | None, Query()] = None,
+) -> Response:
+    """The newest, and a form that publishes one."""
+    chosen = EventFilter(trigger=trigger or None, source=source or None, tenants=tenants)
+    rows = await event_rules.listed(session, chosen, before=before, limit=PAGE + 1)
+    triggers = await definitions.listed(session, ["trigger"])
+    picked = next((one for one in triggers if one["ref"] == publish), None)
+    return page(
+        request,
+        "events.html",
+        rows=rows[:PAGE],
+        after=str(rows[PAGE - 1]["id"]) if len(rows) > PAGE else None,
+        before=before,
+        asked={"trigger": trigger, "source": source},
+        triggers=triggers,
+        picked=picked,
+        fields=[] if picked is None else fields(picked["definition"].get("schema"), "payload"),
+        tenants=None if caller.tenants is None else sorted(caller.tenants),
+        every=None if before else 3,
+    )
+
+
+@router.get("/events/{id}", dependencies=[READ])
+async def show(id: UUID, request: Request, session: Db, caller: Asked) -> Response:
+    """One, and what its trigger's rules made of it."""
+    found = await event_rules.described(session, id)
+    if found is None or not caller.sees(found["tenant"]):
+        raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
+    return page(request, "event.html", event=found, verdicts=await event_rules.tried(session, id), every=3)

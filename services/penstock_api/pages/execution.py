@@ -1,0 +1,127 @@
+"""One execution: why it stands where it stands, what its tasks do, what it printed, and what can be done about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import orjson
+from fastapi import APIRouter, Body, Request, Response
+
+from penstock.errors import NotFound
+from penstock.language.moves import FINAL
+from penstock.language.workflows.progress import TaskProgress
+from penstock.operate.executions import described, one
+from penstock.operate.why import why
+from penstock.operate.workflow_tree import names_inside
+from penstock.store import executions, inquiries, log_lines, timelines
+from penstock.store.database import Session
+from penstock.store.executions import Execution
+from penstock.store.timelines import TaskStay
+from penstock_api.access import READ, Asked, ExecutionId
+from penstock_api.backend import Db, Here
+from penstock_api.pages.drawings.layout import layout
+from penstock_api.pages.drawings.timeline import Timeline, timeline
+from penstock_api.pages.page import PageRouter, page
+from penstock_api.pages.schema_form import fields
+
+router: APIRouter = PageRouter("executions")
+
+MOVES = 200
+"""Of its history, the newest, that are shown."""
+FOLLOWED = 300
+"""Executions whose lines are read at once: of a wide workflow the first."""
+RUNS = 20
+"""Workflows inside a workflow of which it is drawn when their tasks waited and ran."""
+
+
+@router.get("/executions/{id}", dependencies=[READ])
+async def show(id: ExecutionId, request: Request, here: Here, session: Db, caller: Asked) -> Response:
+    """All of it."""
+    found = await described(session, id)
+    if found is None:
+        raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
+    answer = await why(session, id, here.settings)
+    if caller.tenants is not None:
+        answer = answer.of_one_tenant()
+    row = await one(session, id)
+    history = await executions.history(session, row)
+    tasks: list[TaskProgress] = found["tasks"]
+    open_ = found["status"] not in FINAL
+    return page(
+        request,
+        "execution.html",
+        run=found,
+        open=open_,
+        why=answer,
+        history=history[-MOVES:],
+        earlier=max(0, len(history) - MOVES),
+        layout=None if found["graph"] is None else layout(found["graph"]),
+        statuses={task.name: task for task in tasks},
+        counts=_counted(tasks),
+        timeline=await _timeline(session, row, tasks),
+        paused=any(task.status == "paused" for task in tasks),
+        inquiry=await _inquiry(session, id) if found["status"] == "waiting" else None,
+        left=[task.name for task in tasks if task.status not in FINAL],
+        stream=f"execution={id}",
+        every=2 if open_ else None,
+    )
+
+
+def _counted(tasks: list[TaskProgress]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for task in tasks:
+        counts[task.status] = counts.get(task.status, 0) + 1
+    return counts
+
+
+async def _timeline(session: Session, row: Execution, tasks: list[TaskProgress]) -> Timeline | None:
+    if not tasks:
+        return None
+    stays: dict[UUID, list[TaskStay]] = {row.id: await timelines.of_tasks(session, row, sorted(FINAL))}
+    inside = [task for task in tasks if task.inside and task.execution is not None]
+    while inside and len(stays) < RUNS:
+        task = inside.pop(0)
+        assert task.execution is not None
+        for run in await executions.find(session, [task.execution]):
+            stays[run.id] = await timelines.of_tasks(session, run, sorted(FINAL))
+        inside += [deeper for deeper in task.inside if deeper.inside and deeper.execution is not None]
+    begun = min([row.created_at, *(task.begun for task in tasks if task.begun is not None)])
+    return timeline(tasks, stays, row.id, begun, row.finished_at or datetime.now(UTC))
+
+
+async def _inquiry(session: Session, id: UUID) -> dict[str, Any] | None:
+    """The question that it asks, and the fields of an answer."""
+    found = await inquiries.find(session, id)
+    if found is None or found.answered_at is not None:
+        return None
+    schema = None if found.schema is None else orjson.loads(found.schema)
+    return {"row": found, "fields": fields(schema, "response")}
+
+
+@router.post("/executions/{id}/lines", dependencies=[READ])
+async def lines(
+    id: ExecutionId, session: Db, after: Annotated[dict[UUID, tuple[int, int]], Body(embed=True)]
+) -> dict[str, Any]:
+    """What it and its tasks printed `after` the line of each (attempt, number) that the asker has already."""
+    row = await one(session, id)
+    names = await names_inside(session, id)
+    followed = dict(list(names.items())[:FOLLOWED])
+    read = await log_lines.after_each(session, {one: after.get(one, (0, -1)) for one in followed})
+    return {
+        "lines": [
+            {
+                "id": of,
+                "task": followed[of],
+                "attempt": line.attempt,
+                "seq": line.seq,
+                "stream": line.stream,
+                "line": line.line,
+                "at": line.at,
+            }
+            for of, line in read
+        ],
+        "left_out": max(0, len(names) - FOLLOWED),
+        "ended": row.finished_at is not None and len(read) < log_lines.PAGE,
+    }

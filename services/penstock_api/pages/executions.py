@@ -1,0 +1,151 @@
+"""Executions: look for them, and cancel or run many of them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from penstock.client import executions as many
+from penstock.client.bulk import Tally, tally
+from penstock.errors import InvalidInput
+from penstock.language.moves import STATUSES
+from penstock.operate.access import Caller
+from penstock.store import execution_list, executions
+from penstock.store.execution_list import ExecutionFilter
+from penstock_api.access import OPERATE, READ, Asked, own
+from penstock_api.backend import Db, Here
+from penstock_api.pages.page import PageRouter, form_of, page
+
+router: APIRouter = PageRouter("executions")
+
+PAGE = 50
+NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children")
+"""What a list is narrowed by, in the address of the page as in the API's."""
+DOES = {"cancel": "Cancel", "rerun": "Run again", "rerun_failed": "Run again from what failed"}
+
+
+@router.get("/executions", dependencies=[READ])
+async def show(
+    request: Request,
+    session: Db,
+    caller: Asked,
+    before: Annotated[UUID | None, Query()] = None,
+    find: str = "",
+) -> Response:
+    """The newest that are like what the address says. `find`: an id, which is gone to, or the name of an action."""
+    asked = {name: ",".join(request.query_params.getlist(name)) for name in NAMES}
+    asked = {name: value for name, value in asked.items() if value}
+    if found := await _found(session, find.strip()):
+        return RedirectResponse(f"/executions/{found}", 303)
+    if find.strip():
+        asked["action"] = find.strip()
+    rows = await execution_list.page(session, chosen(asked, caller), before=before, limit=PAGE + 1)
+    return page(
+        request,
+        "executions.html",
+        rows=rows[:PAGE],
+        asked=asked,
+        before=before,
+        after=str(rows[PAGE - 1].id) if len(rows) > PAGE else None,
+        statuses=STATUSES,
+        picked=set(asked.get("status", "").split(",")),
+        stream=None if before else "",
+        every=None if before else 10,
+    )
+
+
+async def _found(session: Db, find: str) -> UUID | None:
+    """The execution of this id, if there is one."""
+    try:
+        id = UUID(find)
+    except ValueError:
+        return None
+    return id if await executions.tenant(session, id) is not None else None
+
+
+def chosen(asked: Mapping[str, str], caller: Caller) -> ExecutionFilter:
+    """What a list is narrowed to. Raises InvalidInput, NotAllowed."""
+    status = [one for one in asked.get("status", "").split(",") if one]
+    if unknown := sorted(set(status) - set(STATUSES)):
+        raise InvalidInput(
+            f"there is no status {', '.join(unknown)}", hint=f"There are: {', '.join(STATUSES)}."
+        )
+    tenant = asked.get("tenant")
+    return ExecutionFilter(
+        status=status or None,
+        action=asked.get("action"),
+        tenants=caller.tenants if tenant is None else frozenset((own(caller, tenant),)),
+        since=_instant(asked, "since"),
+        until=_instant(asked, "until"),
+        event=_id(asked, "event"),
+        parent=_id(asked, "parent"),
+        children=asked.get("children") == "true",
+    )
+
+
+def _instant(asked: Mapping[str, str], name: str) -> datetime | None:
+    """An instant as a browser sends it: without an offset it is UTC."""
+    if name not in asked:
+        return None
+    try:
+        found = datetime.fromisoformat(asked[name])
+    except ValueError:
+        raise InvalidInput(
+            f"{name} is no instant: {asked[name][:50]!r}", hint="Such as 2030-01-31T09:00."
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _id(asked: Mapping[str, str], name: str) -> UUID | None:
+    try:
+        return UUID(asked[name]) if name in asked else None
+    except ValueError:
+        raise InvalidInput(f"{name} is no id: {asked[name][:50]!r}", hint="Its own page shows it.") from None
+
+
+@router.get("/executions/many", dependencies=[OPERATE])
+async def ask_many(request: Request, here: Here, caller: Asked) -> Response:
+    """Say how many would be cancelled, or run again."""
+    return await _many(request, here, caller, dict(request.query_params), sure=False)
+
+
+@router.post("/executions/many", dependencies=[OPERATE])
+async def change_many(request: Request, here: Here, caller: Asked) -> Response:
+    """Do it."""
+    return await _many(request, here, caller, await form_of(request), sure=True)
+
+
+async def _many(
+    request: Request, here: Here, caller: Caller, given: Mapping[str, str], *, sure: bool
+) -> Response:
+    asked = {name: given[name] for name in NAMES if given.get(name)}
+    does, reason = given.get("does", ""), given.get("reason") or None
+    if does not in DOES:
+        raise InvalidInput(f"nothing is called {does[:50]!r}", hint="Begin at the list of executions.")
+    return page(
+        request,
+        "many.html",
+        subject="executions",
+        back="/executions",
+        asked=asked,
+        does=does,
+        verb=DOES[does],
+        sure=sure,
+        reason=reason,
+        done=await _done(here, chosen(asked, caller), caller, does, reason, dry_run=not sure),
+    )
+
+
+async def _done(
+    here: Here, chosen: ExecutionFilter, caller: Caller, does: str, reason: str | None, *, dry_run: bool
+) -> Tally:
+    if does == "cancel":
+        said = f"{reason or 'asked on the pages'} ({caller.name})"
+        return Tally(await many.cancel(here.client, chosen, reason=said, dry_run=dry_run))
+    options: dict[str, Any] = {"from_failed": does == "rerun_failed", "dry_run": dry_run}
+    return await tally(many.rerun(here.client, chosen, by=caller.name, reason=reason, **options))

@@ -1,0 +1,36 @@
+"""Limits: how many may run at once, who holds a slot, and who is next."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from penstock.store import limit_holders, waiting_work
+from penstock_api.access import READ_ALL
+from penstock_api.backend import Db, OnLimits
+from penstock_api.pages.page import PageRouter, page
+
+router: APIRouter = PageRouter("limits")
+
+LINES = 50
+MOST = 100
+"""Holders, and waiters, that are listed."""
+
+
+@router.get("/limits", dependencies=[READ_ALL])
+async def show_all(request: Request, session: Db, limits: OnLimits) -> Response:
+    """Those in force, and the longest lines."""
+    lines = await waiting_work.lines(session, LINES)
+    return page(request, "limits.html", rows=await limits.all(), lines=lines, every=2)
+
+
+@router.get("/limits/{ref}", dependencies=[READ_ALL])
+async def show(ref: str, request: Request, session: Db, limits: OnLimits) -> Response:
+    """One of them."""
+    return page(
+        request,
+        "limit.html",
+        one=await limits.get(ref),
+        holders=await limit_holders.holders(session, ref, MOST),
+        waiters=await limit_holders.waiters(session, ref, MOST),
+        every=2,
+    )

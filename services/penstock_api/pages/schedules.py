@@ -1,0 +1,67 @@
+"""Schedules: when each fires next, and how it went."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from fastapi import APIRouter, Request, Response
+
+from penstock.client.schedules import Schedules
+from penstock.operate import definitions
+from penstock_api.access import READ_ALL
+from penstock_api.backend import Db, OnSchedules
+from penstock_api.models.schedules import Schedule
+from penstock_api.pages.page import PageRouter, page
+
+router: APIRouter = PageRouter("schedules")
+
+DRAWN = 60
+"""Schedules whose next fires are drawn: finding them takes a moment each."""
+FIRES = 48
+"""Of each, at the most."""
+DAY = timedelta(days=1)
+WIDTH = 1000.0
+PREVIEWED, PAST = 10, 20
+
+
+@router.get("/schedules", dependencies=[READ_ALL])
+async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> Response:
+    """All of them, and what fires in the next 24 hours."""
+    found = [Schedule.model_validate(row) for row in await schedules.all()]
+    rows = [one for one in found if find.lower() in one.ref.lower()]
+    rows.sort(key=lambda one: (one.next_due is None, one.next_due or datetime.now(UTC), one.ref))
+    fires = {one.ref: await _fires(schedules, one) for one in rows[:DRAWN] if one.next_due is not None}
+    return page(
+        request,
+        "schedules.html",
+        rows=rows,
+        all=len(found),
+        find=find,
+        fires=fires,
+        trouble=await schedules.health(),
+        every=10,
+    )
+
+
+async def _fires(schedules: Schedules, one: Schedule) -> list[float]:
+    """Where on a line of a day its next fires are."""
+    now = datetime.now(UTC)
+    if one.state != "active" or one.next_due is None or one.next_due > now + DAY:
+        return []
+    due = [fire.instant for fire in await schedules.preview(one.ref, FIRES)]
+    return [round((at - now) / DAY * WIDTH, 1) for at in due if now <= at < now + DAY]
+
+
+@router.get("/schedules/{ref}", dependencies=[READ_ALL])
+async def show(ref: str, request: Request, session: Db, schedules: OnSchedules) -> Response:
+    """One of them: its next fires, and its newest."""
+    return page(
+        request,
+        "schedule.html",
+        one=Schedule.model_validate(await schedules.get(ref)),
+        definition=(await definitions.one(session, ["schedule"], ref))["definition"],
+        preview=await schedules.preview(ref, PREVIEWED),
+        history=await schedules.history(ref, PAST, None),
+        stats=await schedules.stats(ref, DAY.total_seconds()),
+        every=5,
+    )

@@ -1,0 +1,109 @@
+"""Forms made from JSON schemas: a field for each property of an object, else one for the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from penstock.language.schemas.secrets import is_secret
+
+LONG = 200
+"""From this `maxLength` on a text has room for several lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field. `at` is its place in the document, as JSON; `kind` is text, long, secret, integer, number, boolean, choice,
+    date, date-time or json."""
+
+    name: str
+    at: str
+    kind: str
+    required: bool
+    says: str
+    choices: Sequence[tuple[str, str]] = ()
+    """What is sent (JSON), and what is shown."""
+    value: str = ""
+    least: float | None = None
+    most: float | None = None
+
+
+def fields(schema: Any, *place: str, value: Any = None) -> list[Field]:
+    """The fields of a form for a document that fits this schema, below `place` in what is sent. `value`: what they begin
+    with, where it says something, in place of their defaults."""
+    known = schema if isinstance(schema, Mapping) else {}
+    properties = known.get("properties")
+    if isinstance(properties, Mapping) and properties:
+        required = known.get("required") or ()
+        given = value if isinstance(value, Mapping) else {}
+        found = [
+            _field(name, one, (*place, name), name in required, given.get(name))
+            for name, one in properties.items()
+        ]
+        return sorted(found, key=lambda field: not field.required)
+    if known.get("type") == "object" or not known:
+        begin = {} if value is None else value
+        return [_field(place[-1] if place else "document", {"type": "object"}, place, False, begin)]
+    return [_field(str(known.get("title") or "answer"), known, place, True, value)]
+
+
+def _field(name: str, schema: Any, place: Sequence[str], required: bool, value: Any) -> Field:
+    one = _plain(schema)
+    kind, choices = _kind(one)
+    begin = one.get("default") if value is None else value
+    return Field(
+        name=name,
+        at=orjson.dumps(list(place)).decode(),
+        kind=kind,
+        required=required and kind != "boolean",
+        says=str(one.get("description") or one.get("title") or ""),
+        choices=choices,
+        value="" if kind == "secret" else _text(begin, kind),
+        least=_limit(one, "minimum"),
+        most=_limit(one, "maximum"),
+    )
+
+
+def _plain(schema: Any) -> Mapping[str, Any]:
+    """Of what may also be null, what it is otherwise."""
+    one: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
+    parts = [part for part in one.get("anyOf") or () if part != {"type": "null"}]
+    if len(parts) == 1 and isinstance(parts[0], Mapping):
+        return {**parts[0], **{name: value for name, value in one.items() if name != "anyOf"}}
+    if isinstance(one.get("type"), list):
+        types = [type_ for type_ in one["type"] if type_ != "null"]
+        return {**one, "type": types[0] if len(types) == 1 else types}
+    return one
+
+
+def _kind(schema: Mapping[str, Any]) -> tuple[str, Sequence[tuple[str, str]]]:
+    """What to ask with: whatever is not simple is asked as JSON."""
+    if isinstance(schema.get("enum"), list):
+        return "choice", [(orjson.dumps(one).decode(), str(one)) for one in schema["enum"]]
+    type_ = schema.get("type")
+    if type_ == "string" and is_secret(schema):
+        return "secret", ()
+    if type_ == "string" and schema.get("format") in ("date", "date-time"):
+        return str(schema["format"]), ()
+    if type_ == "string":
+        return ("long" if (schema.get("maxLength") or 0) >= LONG else "text"), ()
+    if type_ in ("integer", "number", "boolean"):
+        return str(type_), ()
+    return "json", ()
+
+
+def _text(value: Any, kind: str) -> str:
+    """As its field shows it."""
+    if value is None:
+        return ""
+    if kind in ("json", "choice", "boolean") or not isinstance(value, str):
+        return orjson.dumps(value, default=str).decode()
+    return value
+
+
+def _limit(schema: Mapping[str, Any], name: str) -> float | None:
+    found = schema.get(name)
+    return found if isinstance(found, int | float) and not isinstance(found, bool) else None

@@ -1,0 +1,69 @@
+"""Where somebody says who he is: with name and password, or with a token. His browser keeps the session, or the token, where no
+script can read it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from penstock.errors import NotAuthenticated, PenstockError
+from penstock.operate import access
+from penstock_api import log_in, session_cookie
+from penstock_api.backend import Here
+from penstock_api.models.users import LogIn
+from penstock_api.pages.page import form_of, page
+from penstock_api.problems import STATUSES
+
+router = APIRouter(include_in_schema=False)
+
+KEPT_FOR = timedelta(hours=12)
+"""After which a browser forgets a token."""
+
+
+@router.get("/sign-in")
+async def show(request: Request, then: str = "/") -> Response:
+    """A form for either."""
+    return page(request, "sign_in.html", then=_inside(then), refused=None)
+
+
+@router.post("/sign-in")
+async def enter(request: Request, here: Here) -> Response:
+    """Let in who is known. All that others are told is that they are not."""
+    given = await form_of(request)
+    then = _inside(given.get("then", "/"))
+    answer = RedirectResponse(then, 303)
+    try:
+        if "token" in given:
+            await _keep(request, here, answer, given["token"].strip())
+        else:
+            said = LogIn.model_validate({name: given.get(name, "") for name in ("name", "password")})
+            await log_in.log_in(said, request, answer, here)
+    except ValidationError:
+        return page(request, "sign_in.html", 422, then=then, refused="This is too long to be right.")
+    except PenstockError as error:
+        status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+        return page(request, "sign_in.html", status, then=then, refused=error.message)
+    return answer
+
+
+async def _keep(request: Request, here: Here, answer: Response, token: str) -> None:
+    if not token.startswith(access.PREFIX) or await here.caller(token) is None:
+        raise NotAuthenticated("this token is unknown, or has expired")
+    session_cookie.put(request, answer, token, datetime.now(UTC) + KEPT_FOR, session_cookie.TOKEN)
+
+
+@router.post("/sign-out")
+async def leave(request: Request, here: Here) -> Response:
+    """End the session, and forget the token."""
+    answer = RedirectResponse("/sign-in", 303)
+    await log_in.log_out(request, answer, here)
+    session_cookie.take_back(request, answer, session_cookie.TOKEN)
+    return answer
+
+
+def _inside(then: str) -> str:
+    """A path of this host: anything else would lead somebody who has just signed in to somewhere else."""
+    return then if then.startswith("/") and then[1:2] not in ("/", "\\") and then.isprintable() else "/"

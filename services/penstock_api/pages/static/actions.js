@@ -1,0 +1,106 @@
+// Forms that are requests to the API: data-api is "METHOD address", and perhaps a body; each field says where in the body it
+// goes (data-at) and as what (data-kind).
+import { look } from "./live.js";
+
+export function listen() {
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.dataset.api) { event.preventDefault(); send(form, event.submitter); }
+    else if (form.hasAttribute("data-clean")) clean(form);
+  });
+  document.addEventListener("input", (event) => event.target.closest("form[data-api]")?.setAttribute("data-dirty", ""));
+  document.addEventListener("click", (event) => {
+    for (const one of document.querySelectorAll("details.action[open]")) if (!one.contains(event.target)) one.open = false;
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const one of document.querySelectorAll("details.action[open]")) { one.open = false; one.querySelector("summary").focus(); }
+  });
+}
+
+async function send(form, button) {
+  const problem = form.querySelector(".problem");
+  const show = (text) => { if (problem) { problem.textContent = text; problem.hidden = !text; } };
+  show("");
+  const [, method, address, given] = form.dataset.api.match(/^(\w+) (\S+)(?: (.*))?$/s);
+  let body;
+  try { body = collect(form, given ? JSON.parse(given) : {}); } catch (error) { show(error.message); return; }
+  const headers = { "content-type": "application/json", accept: "application/json" };
+  if (form.hasAttribute("data-keyed")) headers["idempotency-key"] = form.dataset.key ??= key();
+  if (button) button.disabled = true;
+  try {
+    const bare = method === "DELETE" || method === "GET";
+    const answer = await fetch(address, { method, headers, body: bare ? undefined : JSON.stringify(body), credentials: "same-origin" });
+    const said = answer.status === 204 ? {} : await answer.json().catch(() => ({}));
+    if (!answer.ok) { show([said.detail ?? `the server said ${answer.status}`, said.hint].filter(Boolean).join("\n")); delete form.dataset.key; return; }
+    form.removeAttribute("data-dirty");
+    delete form.dataset.key;
+    if (form.dataset.then) { location.assign(form.dataset.then.replace("{id}", encodeURIComponent(said.id ?? ""))); return; }
+    form.closest("details.action")?.removeAttribute("open");
+    button?.blur();
+    tell("Done.");
+    look(true);
+  } catch {
+    show("The server did not answer. Try again: a start is not made twice.");
+  } finally {
+    if (button) button.disabled = false;
+  }
+}
+
+/** What the fields say, as one document. What is left empty is left out. */
+function collect(form, body) {
+  for (const field of form.querySelectorAll("[data-at]")) {
+    const place = JSON.parse(field.dataset.at);
+    if (field.dataset.kind === "list") { if (field.checked) put(body, place, [...(at(body, place) ?? []), field.value]); continue; }
+    if (field.value === "") continue;
+    put(body, place, read(field));
+  }
+  return body;
+}
+
+function read(field) {
+  const { kind } = field.dataset;
+  const text = field.value;
+  if (kind === "integer" || kind === "number") return Number(text);
+  if (kind === "date-time") return `${text.length === 16 ? `${text}:00` : text}Z`;
+  if (kind !== "json") return text;
+  try { return JSON.parse(text); } catch (error) {
+    const name = field.labels?.[0]?.textContent.trim() ?? "this field";
+    throw new Error(`${name} is no JSON: ${error.message}\nTexts are in double quotes: "like this".`);
+  }
+}
+
+function put(body, place, value) {
+  let here = body;
+  for (const name of place.slice(0, -1)) here = Object.hasOwn(here, name) ? here[name] : define(here, name, {});
+  define(here, place.at(-1), value);
+}
+
+/** Also where the name is one that objects have of themselves. */
+function define(object, name, value) {
+  Object.defineProperty(object, name, { value, enumerable: true, writable: true, configurable: true });
+  return value;
+}
+
+function at(body, place) {
+  return place.reduce((here, name) => here?.[name], body);
+}
+
+function key() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** An address without what says nothing. */
+function clean(form) {
+  for (const field of form.elements) if (field.name && field.value === "") field.disabled = true;
+  addEventListener("pageshow", () => { for (const field of form.elements) field.disabled = false; }, { once: true });
+}
+
+export function tell(text) {
+  const told = document.querySelector("[data-told]");
+  if (!told) return;
+  told.textContent = text;
+  told.hidden = false;
+  clearTimeout(tell.timer);
+  tell.timer = setTimeout(() => { told.hidden = true; }, 4000);
+}

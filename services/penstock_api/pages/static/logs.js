@@ -1,0 +1,64 @@
+// What an execution and its tasks print, as it comes.
+const MOST = 5000; // lines that are kept on the page
+const PAUSE = 700; // milliseconds between two looks
+const LATE = 6; // looks after the end: a worker's last lines are stored a moment after what they tell of
+
+export function follow() {
+  const box = document.querySelector("[data-log]");
+  if (!box) return;
+  const empty = document.querySelector("[data-log-empty]");
+  const state = document.querySelector("[data-log-state]");
+  const after = {};
+  let quiet = 0;
+
+  async function turn() {
+    if (document.hidden) return setTimeout(turn, PAUSE);
+    try {
+      const answer = await fetch(box.dataset.log, {
+        method: "POST",
+        headers: { "content-type": "application/json", accept: "application/json" },
+        body: JSON.stringify({ after }),
+        credentials: "same-origin",
+      });
+      if (!answer.ok) throw new Error(String(answer.status));
+      const { lines, ended, left_out: left } = await answer.json();
+      add(lines);
+      empty.hidden = box.childElementCount > 0;
+      state.textContent = left ? `of its first 300 executions; ${left} are left out` : ended ? "" : "follows";
+      quiet = ended && !lines.length ? quiet + 1 : 0;
+      if (quiet < LATE) setTimeout(turn, lines.length ? 50 : PAUSE);
+    } catch {
+      setTimeout(turn, 5 * PAUSE);
+    }
+  }
+
+  function add(lines) {
+    const down = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+    const rows = document.createDocumentFragment();
+    for (const one of lines) {
+      after[one.id] = [one.attempt, one.seq];
+      rows.append(row(one));
+    }
+    box.append(rows);
+    while (box.childElementCount > MOST) box.firstElementChild.remove();
+    if (down) box.scrollTop = box.scrollHeight;
+  }
+
+  turn();
+}
+
+function row({ at, task, line, stream }) {
+  const row = document.createElement("div");
+  row.className = stream === "stderr" ? "stderr" : "";
+  const time = document.createElement("time");
+  time.dateTime = at;
+  time.textContent = at.slice(11, 23);
+  row.append(time);
+  if (task) {
+    const name = document.createElement("b");
+    name.textContent = `${task} `;
+    row.append(name);
+  }
+  row.append(line);
+  return row;
+}

@@ -1,0 +1,119 @@
+"""Templates, and how they word things."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import jinja2
+import orjson
+from markupsafe import Markup, escape
+
+from penstock.language.moves import FINAL
+from penstock.operate.why.answer import count, ordinal, span
+from penstock_api.pages import static_files
+
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
+LONGEST = 20_000
+"""Characters of a document that a page shows."""
+
+
+def pretty(value: Any) -> str:
+    """A JSON document for people: whole if it is short, else how it begins."""
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS, default=str).decode()
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST]}\n... {len(text) - LONGEST:,} characters more: the API has all of it."
+
+
+def brief(value: Any, most: int = 90) -> str:
+    """The same in a line."""
+    text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str).decode()
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def took(value: float | timedelta | None) -> str:
+    """A length of time: 12 ms, 0.8 s, 5 min."""
+    if value is None:
+        return "–"
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    return f"{max(0.0, seconds) * 1000:.0f} ms" if seconds < 1 else span(seconds)
+
+
+def ago(value: datetime) -> str:
+    """How long ago an instant is, or how long it is still to come."""
+    seconds = (datetime.now(UTC) - value).total_seconds()
+    if -1 < seconds < 1:
+        return "now"
+    return f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
+
+
+def clock(value: datetime) -> str:
+    """An instant in UTC, to the millisecond."""
+    return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
+
+
+def address(path: str, /, **query: Any) -> str:
+    """A path with those of these parameters that say something."""
+    said = {name: value for name, value in query.items() if value not in (None, "", [], False)}
+    return f"{path}?{urlencode(said, doseq=True)}" if said else path
+
+
+def short(id: object) -> str:
+    """The end of an id, which differs most."""
+    return str(id)[-8:]
+
+
+ID = re.compile(r"(?:See why: penstock why |penstock why )?([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})")
+
+
+def linked(text: str) -> Markup:
+    """A sentence in which each execution that it names, or says to ask about, is a link."""
+    parts, at = Markup(), 0
+    for found in ID.finditer(text):
+        shown = "See why." if found[0].startswith("See") else short(found[1])
+        parts += escape(text[at : found.start()])
+        parts += Markup('<a href="/executions/{}">{}</a>').format(found[1], shown)
+        at = found.end()
+    return parts + escape(text[at:])
+
+
+def number(value: float | None) -> str:
+    """A figure as people read it: 0.4, 12, 3,400."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def same(one: Mapping[str, Any], **other: Any) -> dict[str, Any]:
+    """A mapping with something else in it."""
+    return {**one, **other}
+
+
+TEMPLATES.filters.update(
+    pretty=pretty,
+    brief=brief,
+    took=took,
+    ago=ago,
+    clock=clock,
+    short=short,
+    number=number,
+    same=same,
+    ordinal=ordinal,
+    linked=linked,
+)
+TEMPLATES.globals.update(address=address, static=static_files.address, FINAL=FINAL, count=count)
+TEMPLATES.globals.update(
+    parts=TEMPLATES.get_template("parts.html").module,
+    drawings=TEMPLATES.get_template("drawings.html").module,
+)

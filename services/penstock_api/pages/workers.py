@@ -1,0 +1,31 @@
+"""Workers and executors that live, and where work goes."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from penstock.operate import routes
+from penstock.store import processes, waiting_work
+from penstock_api.access import READ_ALL
+from penstock_api.backend import Db, Here
+from penstock_api.pages.page import PageRouter, page
+
+router: APIRouter = PageRouter("operations")
+
+
+@router.get("/workers", dependencies=[READ_ALL])
+async def show(request: Request, session: Db, here: Here) -> Response:
+    """Processes, routes, and the rules that choose routes."""
+    found = await processes.all(session)
+    queues = await waiting_work.routes(session, here.settings.stale_threshold)
+    return page(
+        request,
+        "workers.html",
+        workers=[one for one in found if one.kind == "worker"],
+        others=[one for one in found if one.kind != "worker"],
+        stale=here.settings.stale_threshold,
+        routes=await routes.table(session, here.settings),
+        rules=await routes.rules(session),
+        queues={one.queue.removeprefix("work."): one for one in queues},
+        every=2,
+    )

@@ -1,0 +1,110 @@
+"""One installation in which something of everything has happened, an API on a socket, and a real browser that looks at it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from playwright.async_api import Browser, async_playwright
+
+from penstock_api.app import make_app
+from penstock_api.backend import Backend
+from tests.flows.installation import Installation
+from tests.penstock_api.pages import depot
+from tests.servers import apt, databases
+from tests.servers.errors import NoServer
+from tests.servers.postgres import Postgres
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@dataclass(slots=True)
+class Site:
+    """Where the pages are, and what is worth a look there."""
+
+    address: str
+    house: Installation
+    backend: Backend
+    ids: dict[str, UUID]
+
+
+@pytest.fixture(scope="package")
+async def site(postgres_server: Postgres, template: str) -> AsyncIterator[Site]:
+    name = databases.new_name()
+    database = await databases.create(postgres_server, name, template=template)
+    async with Installation(database, None, api_access="open") as house:
+        await house.start(*depot.ALL, depot.wide(320))
+        ids = await depot.fill(house)
+        backend = Backend.of(house.client)
+        async with serving(make_app(backend)) as address:
+            yield Site(address, house, backend, ids)
+            await house.client.cancel(*ids.values(), reason="the tests are over")
+            await backend.changes.close()
+    await databases.drop(postgres_server, name)
+
+
+@asynccontextmanager
+async def serving(app: FastAPI) -> AsyncIterator[str]:
+    """Serve it on a free port of this machine; gives the address."""
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app, port=0, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
+        )
+    )
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    await task
+
+
+def chromium() -> str | None:
+    """The browser of this machine, installed first where that is possible."""
+    given = os.environ.get("PENSTOCK_TEST_CHROMIUM")
+    if given:
+        return given
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None and apt.can_install():
+        try:
+            apt.install("chromium", there=lambda: shutil.which("chromium"))
+        except NoServer:
+            return None
+        found = shutil.which("chromium")
+    return found
+
+
+@pytest.fixture(scope="package")
+async def browser() -> AsyncIterator[Browser]:
+    """Skips where there is none and none can be installed."""
+    program = await asyncio.to_thread(chromium)
+    if program is None:
+        pytest.skip(
+            "there is no Chromium here: install the package `chromium`, or set PENSTOCK_TEST_CHROMIUM"
+        )
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )
+        yield started
+        await started.close()
+
+
+@pytest.fixture(scope="package")
+def pictures() -> Path | None:
+    """Where pictures of the pages are to go, if somebody wants any."""
+    given = os.environ.get("PENSTOCK_TEST_SCREENSHOTS")
+    if not given:
+        return None
+    folder = Path(given)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

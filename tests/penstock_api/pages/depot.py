@@ -1,0 +1,207 @@
+"""What is defined and what has happened where the tests look at pages: something for each of them, with a payload of somebody
+who would run a script in other people's browsers wherever a text can be his."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from penstock import Limit, NonRetryable, Rule, Schedule, Trigger, action
+from penstock.errors import PenstockError
+from penstock.ids import new_id
+from penstock.language.workflows import from_yaml
+from penstock.run.steering import AskInquiry
+from penstock.store import dead_letters
+from penstock.store.dead_letters import KeptLetter
+from tests.flows.installation import Installation
+
+EVIL = """</script><script>window.hit=1</script>"><img src=x onerror="window.hit=1">'{{7*7}}"""
+SHOWN = "<img src=x onerror="
+"""What of it can be seen where it is shown as what it is."""
+
+
+@action(pack="depot", description=f"Looks whether it is there. {EVIL}")
+async def check(
+    order: Annotated[int, Field(ge=1, description=f"Which one. {EVIL}")],
+    words: Annotated[str, Field(max_length=500)] = "a few",
+    how: Literal["by road", "by rail", '<img src=x onerror="window.hit=1">'] = "by road",
+    when: datetime | None = None,
+    fragile: bool = False,
+    pin: Annotated[str, Field(json_schema_extra={"secret": True})] = "",
+    parts: list[str] = [],  # noqa: B006
+) -> dict[str, Any]:
+    logging.getLogger("depot").warning("order %s: %s", order, words)
+    return {"order": order, "words": words}
+
+
+@action(pack="depot", limits=[Limit(2)])
+async def load(order: int, seconds: float = 0.02) -> str:
+    await asyncio.sleep(seconds)
+    return f"loaded {order}"
+
+
+@action(pack="depot")
+async def weigh(parcel: int) -> int:
+    logging.getLogger("depot").warning("parcel %s", parcel)
+    return parcel * 2
+
+
+@action(pack="depot", retry={"max_attempts": 2, "initial_delay": 0.01})
+async def drive(order: int, ok: bool = True) -> str:
+    if not ok:
+        raise NonRetryable(f"the road is closed {EVIL}")
+    return "there"
+
+
+@action(pack="depot")
+async def ask() -> Any:
+    raise AskInquiry(
+        f"May it leave? {EVIL}",
+        schema={
+            "type": "object",
+            "properties": {
+                "leave": {"type": "boolean", "description": EVIL},
+                "by": {"type": "string"},
+            },
+            "required": ["leave"],
+        },
+        assignee=EVIL,
+    )
+
+
+@action(pack="depot")
+async def confirm() -> Any:
+    schema = {
+        "type": "object",
+        "properties": {"leave": {"type": "boolean"}, "by": {"type": "string"}},
+        "required": ["leave"],
+    }
+    raise AskInquiry("When?", schema=schema)
+
+
+placed = Trigger(
+    "depot.placed",
+    schema={
+        "type": "object",
+        "properties": {"order": {"type": "integer"}, "note": {"type": "string"}},
+        "required": ["order"],
+    },
+)
+TRUCK = from_yaml("""
+workflow: depot.truck
+description: Loads a truck and sends it on its way.
+parameters: {order: {type: integer, required: true}, ok: {type: boolean, default: true}}
+tasks:
+  check: {action: depot.check, input: {order: "{{ parameters.order }}"}}
+  load: {action: depot.load, input: {order: "{{ parameters.order }}"}, needs: [check]}
+  weigh: {action: depot.weigh, with_items: "{{ [1, 2, 3, 4] }}", input: {parcel: "{{ item }}"}, needs: [check]}
+  drive:
+    action: depot.drive
+    needs: [load, weigh]
+    input: {order: "{{ parameters.order }}", ok: "{{ parameters.ok }}"}
+    next:
+      - when: failed() and error.message != "<script>window.hit=1</script>"
+        do: again
+  again: {action: depot.check, input: {order: "{{ parameters.order }}", words: "once more"}}
+output: {said: "{{ tasks.load.result }}"}
+""")
+TOUR = from_yaml("""
+workflow: depot.tour
+tasks:
+  first: {workflow: depot.truck, input: {order: 1}}
+  second: {workflow: depot.truck, input: {order: 2}, needs: [first]}
+  leave: {inquiry: {prompt: "May the tour begin?", schema: {type: boolean}}, needs: [first]}
+  home: {action: depot.check, input: {order: 3}, needs: [leave, second]}
+""")
+RULES = (
+    Rule(
+        "depot.large",
+        trigger=placed,
+        when=f"payload.note != {EVIL!r} or payload.order > 100",
+        action=drive,
+        params={"order": "{{ payload.order }}"},
+    ),
+    Rule("depot.any", trigger=placed, action=check, params={"order": "{{ payload.order }}"}),
+    Rule(
+        "depot.broken",
+        trigger=placed,
+        when="payload.order == 13",
+        action=check,
+        params={"order": "{{ payload.missing }}"},
+    ),
+)
+NIGHTLY = Schedule("depot.nightly", action=check, cron="0 2 * * *", params={"order": 7, "words": EVIL})
+HOURLY = Schedule("depot.hourly", action=check, cron="0 * * * *", params={"order": 8})
+GATE = Limit(2, ref="depot.gate", scope="depot.load")
+
+ALL = (check, load, weigh, drive, ask, confirm, placed, TRUCK, TOUR, *RULES, NIGHTLY, HOURLY, GATE)
+
+
+def wide(tasks: int) -> Any:
+    """A workflow of so many tasks, ten at a time."""
+    lines = ["workflow: depot.wide", "tasks:"]
+    for n in range(tasks):
+        needs = f", needs: [t{n - 10}]" if n >= 10 else ""
+        lines.append(f"  t{n}: {{action: depot.weigh, input: {{parcel: {n}}}{needs}}}")
+    return from_yaml("\n".join(lines))
+
+
+async def fill(house: Installation) -> dict[str, UUID]:
+    """Let it all happen. Returns the ids of what is worth a look, by name."""
+    client = house.client
+    found = {
+        "good": await client.start("depot.truck", {"order": 1}),
+        "bad": await client.start("depot.truck", {"order": 2, "ok": False}),
+        "evil": await client.start("depot.check", {"order": 3, "words": EVIL}, by=EVIL),
+        "failed": await client.start("depot.drive", {"order": 4, "ok": False}),
+        "asks": await client.start("depot.ask"),
+        "tour": await client.start("depot.tour"),
+        "wide": await client.start("depot.wide"),
+    }
+    found["event"] = await client.publish("depot.placed", {"order": 101, "note": EVIL}, source=EVIL[:100])
+    await client.publish("depot.placed", {"order": 13, "note": EVIL})
+    for name in ("good", "bad", "evil", "failed", "wide"):
+        await _ended(client, found[name])
+    await house.until("select 1 from inquiry where status = 'created' having count(*) >= 2")
+    await house.until("select 1 from enforcement where error is not null")
+    found["held"] = await client.start("depot.load", {"order": 5, "seconds": 600})
+    await client.start("depot.load", {"order": 6, "seconds": 600})
+    found["queued"] = await client.start("depot.load", {"order": 7})
+    await house.until("select 1 from waiter where execution_id = $1", found["queued"])
+    later = await client.start("depot.check", {"order": 9}, delay=600)
+    await client.cancel(later, reason=EVIL)
+    found["letter"] = await _letter(house)
+    return found
+
+
+async def _ended(client: Any, id: UUID) -> None:
+    try:
+        await client.result(id, timeout=30)
+    except PenstockError:
+        return
+
+
+async def _letter(house: Installation) -> UUID:
+    letters: Sequence[KeptLetter] = [
+        KeptLetter(
+            id=new_id(),
+            queue="event.created",
+            reason=f"no trigger {EVIL}",
+            type=EVIL,
+            message_id=EVIL,
+            body=EVIL.encode(),
+            headers='{"x-evil": "<script>window.hit=1</script>"}',
+            fingerprint="depot",
+            count=3,
+            cut_from=None,
+        )
+    ]
+    async with house.session.transaction() as tx:
+        await dead_letters.keep(tx, letters)
+    return letters[0].id

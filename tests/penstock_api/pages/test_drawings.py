@@ -1,0 +1,155 @@
+"""Where lines and boxes go, and what fields a form has."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from uuid import UUID
+
+import pytest
+
+from penstock.ids import new_id
+from penstock.language.workflows import from_yaml
+from penstock.language.workflows.graph import Graph
+from penstock.language.workflows.progress import TaskProgress
+from penstock.store.timelines import TaskStay
+from penstock_api.pages.drawings import plot
+from penstock_api.pages.drawings.layout import HIGH, LARGE, WIDE, layout
+from penstock_api.pages.drawings.timeline import HELD, QUEUED, RAN, parts, timeline
+from penstock_api.pages.schema_form import fields
+from penstock_api.pages.templating import linked
+from tests.penstock_api.pages import depot
+
+BEGUN = datetime(2030, 1, 31, 9, tzinfo=UTC)
+
+
+def stay(status: str, since: float, until: float | None, task: str = "one") -> TaskStay:
+    later = None if until is None else BEGUN + timedelta(seconds=until)
+    return TaskStay(new_id(), task, -1, status, BEGUN + timedelta(seconds=since), later)
+
+
+def seconds(*stays: TaskStay, now: float = 100) -> list[tuple[str, float, float]]:
+    found = parts(stays, BEGUN + timedelta(seconds=now))
+    return [(k, (a - BEGUN).total_seconds(), (b - BEGUN).total_seconds()) for k, (a, b) in found]
+
+
+def test_a_graph_goes_from_left_to_right_and_no_box_lies_on_another() -> None:
+    drawn = layout(Graph(depot.TRUCK))
+    at = {box.names[0]: box for box in drawn.boxes}
+    assert at["check"].x < at["load"].x == at["weigh"].x < at["drive"].x < at["again"].x
+    for one, other in combinations(drawn.boxes, 2):
+        assert abs(one.x - other.x) >= WIDE or abs(one.y - other.y) >= HIGH
+    assert all(box.x + WIDE <= drawn.width and box.y + HIGH <= drawn.height for box in drawn.boxes)
+    assert len(drawn.arrows) == 5
+    assert [arrow.label for arrow in drawn.arrows if arrow.label]
+
+
+def test_what_runs_at_the_exit_is_last() -> None:
+    flow = from_yaml("workflow: a.b\ntasks: {x: {action: a.c}}\non_exit: {action: a.d}")
+    at = {box.names[0]: box.x for box in layout(Graph(flow)).boxes}
+    assert at["x"] < at["on_exit"]
+
+
+def test_the_same_graph_is_laid_out_once() -> None:
+    assert layout(Graph(depot.TOUR)) is layout(Graph(depot.TOUR))
+
+
+@pytest.mark.parametrize(("tasks", "collapsed"), [(LARGE, False), (LARGE + 10, True)])
+def test_a_large_graph_has_a_box_for_each_column(tasks: int, collapsed: bool) -> None:
+    drawn = layout(Graph(depot.wide(tasks)))
+    assert drawn.collapsed == collapsed
+    assert sum(len(box.names) for box in drawn.boxes) == tasks
+    assert len(drawn.boxes) == (tasks // 10 if collapsed else tasks)
+
+
+def test_waiting_stands_apart_from_running() -> None:
+    assert seconds(stay("requested", 0, 1), stay("queued", 1, 4), stay("running", 4, 9)) == [
+        (QUEUED, 0, 4),
+        (RAN, 4, 9),
+    ]
+
+
+def test_of_many_items_something_runs_or_all_wait() -> None:
+    found = seconds(
+        stay("scheduled", 0, 2),
+        stay("running", 2, 5),
+        stay("scheduled", 0, 6),
+        stay("running", 6, 8),
+        stay("waiting", 8, None),
+        now=10,
+    )
+    assert found == [(QUEUED, 0, 2), (RAN, 2, 5), (QUEUED, 5, 6), (RAN, 6, 8), (HELD, 8, 10)]
+
+
+def test_a_timeline_has_rows_inside_rows_and_stays_in_its_frame() -> None:
+    run, inner = new_id(), new_id()
+    inside = TaskProgress("deep", "a.b", [], "running", BEGUN + timedelta(seconds=5))
+    outer = TaskProgress("one", "a.c", [], "running", BEGUN, execution=inner, critical=True, inside=[inside])
+    never = TaskProgress("never", "a.d", ["one"], "not started")
+    stays: dict[UUID, list[TaskStay]] = {
+        run: [stay("running", 0, None)],
+        inner: [stay("running", 5, 5.0001, "deep"), stay("running", 9.9999, 10, "deep")],
+    }
+    drawn = timeline([never, outer], stays, run, BEGUN, BEGUN + timedelta(seconds=10))
+    assert [(row.name, row.depth, row.critical) for row in drawn.rows] == [
+        ("one", 0, True),
+        ("deep", 1, False),
+        ("never", 0, False),
+    ]
+    assert drawn.rows[0].segments[0].width == 1000
+    for row in drawn.rows:
+        assert all(part.width >= 2 and part.x + part.width <= 1000 for part in row.segments)
+    assert [tick for _, tick in drawn.ticks] == [0, 2, 4, 6, 8, 10]
+
+
+@pytest.mark.parametrize(
+    ("value", "top"), [(0, 1), (0.03, 0.05), (0.2, 0.2), (1, 1), (3, 5), (7, 10), (18_000, 20_000)]
+)
+def test_a_plot_ends_at_a_round_figure(value: float, top: float) -> None:
+    assert plot.ceiling(value) == pytest.approx(top)
+
+
+def test_a_line_is_broken_where_nothing_was() -> None:
+    [points] = plot.lines([1.0, 2.0, None, 1.0]).lines
+    assert [len(one.split()) for one in points] == [2, 2]
+
+
+def test_a_form_asks_for_each_property_as_what_it_is() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "n": {"type": "integer", "minimum": 1},
+            "how": {"enum": ["a", 2]},
+            "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "pin": {"type": "string", "secret": True, "default": "0000"},
+            "tags": {"type": "array"},
+            "must": {"type": "string"},
+        },
+        "required": ["must"],
+    }
+    found = {field.name: field for field in fields(schema, "parameters")}
+    assert {name: field.kind for name, field in found.items()} == {
+        "must": "text",
+        "n": "integer",
+        "how": "choice",
+        "maybe": "text",
+        "pin": "secret",
+        "tags": "json",
+    }
+    assert next(iter(found)) == "must"
+    assert found["n"].least == 1
+    assert found["how"].choices == [('"a"', "a"), ("2", "2")]
+    assert found["pin"].value == ""
+    assert found["tags"].at == '["parameters","tags"]'
+
+
+@pytest.mark.parametrize(("schema", "kind"), [({"type": "boolean"}, "boolean"), (None, "json"), ({}, "json")])
+def test_what_is_no_object_is_one_field(schema: object, kind: str) -> None:
+    [one] = fields(schema, "response")
+    assert (one.kind, one.at) == (kind, '["response"]')
+
+
+def test_executions_in_a_sentence_are_links_and_the_rest_is_text() -> None:
+    id = new_id()
+    said = linked(f"Waits for <b>. See why: penstock why {id}")
+    assert said == f'Waits for &lt;b&gt;. <a href="/executions/{id}">See why.</a>'

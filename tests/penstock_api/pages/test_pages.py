@@ -1,0 +1,133 @@
+"""Each page in a real browser, with data in it: wide and narrow, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from axe_playwright_python.base import AXE_FILE_PATH
+from playwright.async_api import Browser, Page
+
+from tests.penstock_api.pages.conftest import Site
+from tests.penstock_api.pages.depot import SHOWN
+
+PAGES = {
+    "overview": "/",
+    "executions": "/executions",
+    "executions-picked": "/executions?status=failed&status=timeout&children=true",
+    "executions-none": "/executions?find=nothing.like_it",
+    "run-good": "/executions/{good}",
+    "run-bad": "/executions/{bad}",
+    "run-evil": "/executions/{evil}",
+    "run-failed": "/executions/{failed}",
+    "run-asks": "/executions/{asks}",
+    "run-tour": "/executions/{tour}",
+    "run-wide": "/executions/{wide}",
+    "run-queued": "/executions/{queued}",
+    "actions": "/actions",
+    "action": "/actions/depot.check",
+    "workflow": "/actions/depot.truck",
+    "events": "/events?publish=depot.placed",
+    "event": "/events/{event}",
+    "rules": "/rules?rule=depot.broken",
+    "schedules": "/schedules",
+    "schedule": "/schedules/depot.nightly",
+    "limits": "/limits",
+    "limit": "/limits/depot.gate",
+    "inquiries": "/inquiries",
+    "dead-letters": "/dead-letters",
+    "dead-letter": "/dead-letters/{letter}",
+    "workers": "/workers",
+    "sign-in": "/sign-in",
+    "error": "/executions/00000000-0000-7000-8000-000000000000",
+}
+VIEWS = {
+    "wide-light": (1280, 900, "light"),
+    "wide-dark": (1280, 900, "dark"),
+    "narrow-dark": (390, 844, "dark"),
+    "narrow-light": (390, 844, "light"),
+}
+LOOKED_AT = ("wide-light", "narrow-dark")
+"""Where axe looks, if nobody wants pictures."""
+SEVERE = ("serious", "critical")
+COLOURS = {"runOnly": ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]}
+"""What of a page's soundness the window and the colours can change."""
+
+
+@asynccontextmanager
+async def looking(browser: Browser, site: Site) -> AsyncIterator[Page]:
+    """A page whose console and requests are listened to. Raises AssertionError for what should not have been there."""
+    amiss: list[str] = []
+    context = await browser.new_context(viewport={"width": 1280, "height": 900})
+    page = await context.new_page()
+    here = urlsplit(site.address).netloc
+    page.on("console", lambda m: amiss.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: amiss.append(str(error)))
+    page.on("request", lambda r: amiss.append(r.url) if urlsplit(r.url).netloc not in (here, "") else None)
+    try:
+        yield page
+    finally:
+        await context.close()
+    # A page that is not there says so in the console, too.
+    assert not [one for one in amiss if "404 (Not Found)" not in one], amiss
+
+
+async def test_pages_are_sound_wide_and_narrow_light_and_dark(
+    browser: Browser, site: Site, pictures: Path | None
+) -> None:
+    found: dict[str, list[str]] = {}
+    async with looking(browser, site) as page:
+        for name, path in PAGES.items():
+            await page.goto(site.address + path.format(**site.ids), wait_until="load")
+            for view, (width, height, scheme) in VIEWS.items():
+                await page.set_viewport_size({"width": width, "height": height})
+                await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+                if pictures is not None:
+                    await page.screenshot(path=pictures / f"{name}-{view}.png", full_page=True)
+                if pictures is None and view not in LOOKED_AT:
+                    pass  # a second for each page, for what two of the others would have shown
+                elif severe := await severe_findings(page, whole=view == "wide-light"):
+                    found[f"{name}-{view}"] = severe
+                across = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                assert across <= 0, f"{name} is {across} px wider than the window"
+    assert not found, found
+
+
+async def severe_findings(page: Page, *, whole: bool) -> list[str]:
+    """What axe says of it that would keep somebody from using it."""
+    if await page.evaluate("typeof axe") == "undefined":
+        await page.evaluate(AXE_FILE_PATH.read_text())
+    # Each violation has its first node alone: what is sent back is as long as the page else.
+    found: list[dict[str, str]] = await page.evaluate(
+        """async (options) => (await axe.run(document, options)).violations.map(
+            ({ id, impact, nodes }) => ({ id, impact, html: nodes[0].html, says: nodes[0].failureSummary }))""",
+        {"resultTypes": ["violations"], **({} if whole else COLOURS)},
+    )
+    return [f"{one['id']}: {one['html'][:200]} {one['says']}" for one in found if one["impact"] in SEVERE]
+
+
+async def test_texts_of_users_are_shown_and_never_run(browser: Browser, site: Site) -> None:
+    seen = set()
+    async with looking(browser, site) as page:
+        for name, path in PAGES.items():
+            await page.goto(site.address + path.format(**site.ids))
+            if name == "run-evil":
+                await page.locator("[data-log]", has_text=SHOWN).wait_for()
+            if SHOWN in await page.evaluate("document.body.textContent"):
+                seen.add(name)
+            assert await page.locator("img[src=x]").count() == 0, name
+            assert await page.evaluate("window.hit") is None, f"{name} ran somebody's script"
+    shown = {
+        "run-evil",
+        "run-failed",
+        "run-asks",
+        "action",
+        "actions",
+        "events",
+        "event",
+        "rules",
+        "schedule",
+    }
+    assert shown | {"inquiries", "dead-letters", "dead-letter"} <= seen, seen

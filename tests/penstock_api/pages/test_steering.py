@@ -1,0 +1,165 @@
+"""What people do on pages, in a real browser: look on while things change, start, answer, cancel, by the many too."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from penstock.operate.access import create_token
+from penstock.store import audit
+from penstock_api.app import make_app
+from tests.penstock_api.pages.conftest import Site, serving
+
+HIDE = """
+Object.defineProperty(document, "hidden", { configurable: true, get: () => HIDDEN });
+document.dispatchEvent(new Event("visibilitychange"));
+"""
+
+
+@pytest.fixture
+async def page(browser: Browser, site: Site) -> AsyncIterator[Page]:
+    context = await browser.new_context(viewport={"width": 1280, "height": 900}, base_url=site.address)
+    yield await context.new_page()
+    await context.close()
+
+
+def shown(page: Page) -> UUID:
+    return UUID(page.url.rpartition("/")[2])
+
+
+async def test_a_list_shows_what_starts_while_somebody_looks_on(page: Page, site: Site) -> None:
+    await page.goto("/executions?find=depot.weigh")
+    await expect(page.locator("[data-pulse]")).to_have_text("live")
+    id = await site.house.client.start("depot.weigh", {"parcel": 8})
+    await expect(page.locator(f'a[href="/executions/{id}"]')).to_be_visible()
+    await expect(page.locator("tr", has=page.locator(f'a[href="/executions/{id}"]'))).to_contain_text(
+        "completed"
+    )
+
+
+async def test_an_action_is_started_with_its_form_and_followed_to_its_end(page: Page, site: Site) -> None:
+    await page.goto("/actions/depot.check")
+    await page.get_by_label("parts").fill("nothing that is JSON")
+    await page.get_by_label("order").fill("5")
+    await page.get_by_role("button", name="Start").click()
+    await expect(page.locator("form.start .problem")).to_contain_text("parts is no JSON")
+    await page.get_by_label("parts").fill('["lid", "box"]')
+    await page.get_by_label("how").select_option(label="by rail")
+    await page.get_by_role("button", name="Start").click()
+    await page.wait_for_url("**/executions/*-*")
+    await expect(page.locator("#why .status")).to_have_text("completed")
+    await expect(page.locator("[data-log]")).to_contain_text("order 5: a few")
+    found = await site.house.client.result(shown(page), timeout=10)
+    assert found == {"order": 5, "words": "a few"}
+
+
+async def test_what_the_api_refuses_is_said_in_the_form(page: Page) -> None:
+    await page.goto("/actions/depot.truck")
+    await page.get_by_text("Tenant, delay, priority").click()
+    await page.get_by_label("order").fill("1")
+    await page.get_by_label("Tenant").fill("no::tenant")
+    await page.get_by_role("button", name="Start").click()
+    await expect(page.locator("form.start .problem")).to_contain_text("body.tenant")
+
+
+async def test_an_inquiry_is_answered_with_its_form(page: Page, site: Site) -> None:
+    id = await site.house.client.start("depot.confirm")
+    await site.house.until("select 1 from inquiry where execution_id = $1", id)
+    await page.goto("/inquiries")
+    ask = page.locator(f"#ask-{id}")
+    await ask.get_by_label("leave").select_option(label="yes")
+    await ask.get_by_label("by").fill("noon")
+    await ask.get_by_role("button", name="Answer").click()
+    answer = await site.house.client.result(id, timeout=10)
+    assert answer == {"leave": True, "by": "noon"}
+    await expect(page.locator(f"#ask-{id}")).to_have_count(0)
+
+
+async def test_one_that_runs_is_cancelled_and_it_is_kept_who_did_it_and_why(page: Page, site: Site) -> None:
+    id = await site.house.client.start("depot.load", {"order": 11}, delay=600)
+    await page.goto(f"/executions/{id}")
+    await page.get_by_text("Cancel …").click()
+    await page.get_by_label("Why").fill("the road is flooded")
+    await page.get_by_role("button", name="Cancel it").click()
+    await expect(page.locator("#why .status")).to_have_text("cancelled")
+    await expect(page.get_by_text("Run again …", exact=True)).to_be_visible()
+    [noted] = [
+        one
+        for one in await audit.newest(site.house.session, None, None, 20)
+        if one.target == f"/api/v1/executions/{id}/cancel"
+    ]
+    assert noted.reason == "the road is flooded"
+
+
+async def test_many_are_counted_before_they_are_cancelled(page: Page, site: Site) -> None:
+    ids = [
+        await site.house.client.start("depot.drive", {"order": n}, delay=600, tenant="bulk") for n in range(3)
+    ]
+    before = len(await audit.newest(site.house.session, None, None, 1000))
+    await page.goto("/executions?tenant=bulk&find=depot.drive")
+    await page.get_by_role("button", name="Cancel …").click()
+    await expect(page.locator("main .warn")).to_have_text("3 would be taken.")
+    assert await site.house.rows("select 1 from execution where id = $1 and status = 'requested'", ids[0])
+    assert len(await audit.newest(site.house.session, None, None, 1000)) == before
+    await page.get_by_role("button", name="Cancel: 3 executions").click()
+    await expect(page.locator("main .calm")).to_have_text("3 were taken.")
+    await expect(page.get_by_role("link", name="Back to the list")).to_be_visible()
+    left = await site.house.rows("select 1 from execution where id = any($1) and status <> 'cancelled'", ids)
+    assert not left
+    assert len(await audit.newest(site.house.session, None, None, 1000)) == before + 1
+
+
+async def test_a_page_that_nobody_sees_gives_its_connection_back(page: Page, site: Site) -> None:
+    watching = site.backend.changes.watching
+    await page.goto(f"/executions/{site.ids['tour']}")
+    await expect(page.locator("[data-pulse]")).to_have_text("live")
+    assert watching() == 1
+    await page.evaluate(HIDE.replace("HIDDEN", "true"))
+    await expect(page.locator("[data-pulse]")).to_have_text("paused")
+    async with asyncio.timeout(20):
+        while watching():
+            await site.house.client.start("depot.weigh", {"parcel": 1})  # what is told finds nobody
+            await asyncio.sleep(0.1)
+    await page.evaluate(HIDE.replace("HIDDEN", "false"))
+    await expect(page.locator("[data-pulse]")).to_have_text("live")
+    async with asyncio.timeout(20):
+        while not watching():
+            await asyncio.sleep(0.02)
+
+
+async def test_the_keyboard_goes_through_menu_and_lists(page: Page) -> None:
+    await page.goto("/")
+    await page.keyboard.press("g")
+    await page.keyboard.press("e")
+    await page.wait_for_url("**/executions")
+    await page.keyboard.press("/")
+    await expect(page.get_by_label("Action or id")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await page.locator("main").focus()
+    await page.keyboard.press("j")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/executions/*-*")
+
+
+async def test_who_signs_in_with_a_browser_stays_signed_in(browser: Browser, site: Site) -> None:
+    _, secret = await create_token(site.house.session, "visitor", ["viewer"], by="test")
+    settings = site.house.settings(api_access="token")
+    backend = replace(site.backend, settings=settings)
+    async with serving(make_app(backend)) as address:
+        context = await browser.new_context(base_url=address)
+        page = await context.new_page()
+        await page.goto("/executions?children=true")
+        await page.get_by_text("With a token").click()
+        await page.get_by_label("Token").fill(secret)
+        await page.get_by_role("button", name="Sign in with it").click()
+        await page.wait_for_url("**/executions?children=true")
+        await expect(page.locator("[data-pulse]")).to_have_text("live")
+        assert await page.evaluate("document.cookie") == ""
+        await page.get_by_role("button", name="Sign out").click()
+        await page.wait_for_url("**/sign-in")
+        await context.close()
