@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.language.definitions.decorator import action
     from penstock.language.definitions.schedule import schedule
     from penstock.language.definitions.trigger import trigger
+    from penstock.language.durable.context import DurableContext
     from penstock.language.loading import Definitions, load
     from penstock.language.policies import Recovery, RetryPolicy, Timeouts
     from penstock.language.schemas import Secret
@@ -107,6 +108,7 @@ _HOMES = {
     "Client": "client.client",
     "Defer": "run.steering",
     "Definitions": "language.loading",
+    "DurableContext": "language.durable.context",
     "Document": "language.definitions",
     "Limit": "language.definitions",
     "MissedFires": "language.definitions",
@@ -146,6 +148,7 @@ __all__ = [
     "Defer",
     "Definitions",
     "Document",
+    "DurableContext",
     "Limit",
     "MissedFires",
     "NonRetryable",

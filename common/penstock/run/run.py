@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from penstock.run.results import RESULT_LIMIT
 from penstock.run.run_log import RunLog
+
+if TYPE_CHECKING:
+    from penstock.run.outcomes import Outcome
 
 GRACE = 10.0
 """Seconds that cancelled work has to end by itself before it is killed."""
@@ -52,6 +55,10 @@ class RunnableAction(Protocol):
         """The task executor it asks for; None for that of its route, else the default of its kind."""
 
     @property
+    def durable(self) -> bool:
+        """Whether its function takes a DurableContext."""
+
+    @property
     def options(self) -> Mapping[str, Any]:
         """What its task executor should know, such as the command or the URL."""
 
@@ -86,6 +93,8 @@ class Run:
     """Bytes of JSON that the result may have."""
     cancelled: bool = False
     """Set by the executor when the attempt was cancelled, for work that has to look by itself."""
+    durable: Callable[[Mapping[str, Any]], Awaitable[Outcome]] | None = None
+    """Runs the function of the action with these arguments, where it is durable."""
     slept: int = 0
     """Durable sleeps that this attempt has passed so far (`penstock.run.steering.sleep`)."""
     asked: int = 0

@@ -1,0 +1,5 @@
+"""Durable functions: what their code is given (`context`), how it is held against what is recorded of their run (`journal`), how
+an attempt is run (`drive`), and the kit that crashes it everywhere (`testing`).
+
+Not here: where records are kept and how children start, which is the worker's (`backend` says what it has to do).
+"""
