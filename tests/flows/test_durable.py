@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import DurableContext, Trigger, action
-from penstock.errors import ExecutionFailed, StepFailed, StepTimedOut
+from penstock.errors import Conflict, ExecutionFailed, NotFound, StepTimedOut
 from tests.flows.installation import Installation
 
 CALLS: Counter[str] = Counter()
@@ -101,7 +101,10 @@ async def test_steps_are_recorded_and_give_what_json_keeps(house: Installation) 
     result = await run(house, "dur.steps", n=3)
     assert result[:4] == ["A", ["z", "a"], 3, [0, 2, 4]]
     rows = await house.rows("select name, ordinal, kind, status, tries from step order by place")
-    assert [tuple(row) for row in rows][:2] == [("first", 1, "step", "completed", 1), ("plain", 1, "step", "completed", 1)]
+    assert [tuple(row) for row in rows][:2] == [
+        ("first", 1, "step", "completed", 1),
+        ("plain", 1, "step", "completed", 1),
+    ]
     assert ("tried", 1, "step", "completed", 3) in [tuple(row) for row in rows]
     assert len(rows) == 9
     await house.quiet()
@@ -135,7 +138,9 @@ async def test_a_function_waits_for_humans_and_for_events(house: Installation) -
     await house.client.answer(inquiry["execution_id"], "bob", by="ada")
     assert await house.client.result(id, timeout=20) == "bob"
     other = await house.client.start("dur.waiter", {"order": 7})
-    await house.until("select 1 from event_wait w join execution e on e.id = w.execution_id where e.task = 'wait_for'")
+    await house.until(
+        "select 1 from event_wait w join execution e on e.id = w.execution_id where e.task = 'wait_for'"
+    )
     await house.client.publish("dur.paid", {"order": 7, "sum": 3})
     assert await house.client.result(other, timeout=20) == {"order": 7, "sum": 3}
     await house.quiet()
@@ -146,3 +151,102 @@ async def test_a_retry_runs_the_step_again_that_failed(house: Installation) -> N
     await house.start(retried)
     assert await run(house, "dur.retried") == 2
     assert CALLS == {"once": 1, "fail": 2}
+
+
+@action(pack="dur")
+async def cleaning(ctx: DurableContext, seconds: float) -> None:
+    ctx.on_failure(note, "undone first")
+    await ctx.step("book", note, "book")
+    ctx.on_failure(note, "undone")
+    try:
+        await ctx.sleep(seconds)
+        await ctx.step("never", note, "never")
+    finally:
+        await ctx.step("clean", note, "clean")
+
+
+@action(pack="dur")
+async def failing(ctx: DurableContext) -> None:
+    ctx.on_failure(note, "undone")
+    await ctx.step("book", note, "book")
+    await ctx.step("break", fail, 9)
+
+
+@action(pack="dur")
+async def told(ctx: DurableContext) -> list[Any]:
+    first = await ctx.signal("word")
+    try:
+        await ctx.signal("never", timeout=0.05)
+    except StepTimedOut:
+        ctx.set("late", True)
+    return [first, await ctx.signal("word", timeout="1h")]
+
+
+@pytest.mark.parametrize("seconds", [3600, 0.9])
+async def test_a_cancelled_function_cleans_up_and_undoes(house: Installation, seconds: float) -> None:
+    await house.start(cleaning, suspend_after=1.0)
+    id = await house.client.start("dur.cleaning", {"seconds": seconds})
+    await house.until("select 1 from step where kind = 'sleep'")
+    if seconds > 1:
+        await house.until("select 1 from suspended")
+    assert await house.client.cancel(id) == 1
+    with pytest.raises(ExecutionFailed) as failed:
+        await house.client.result(id, timeout=20)
+    assert failed.value.status == "cancelled"
+    assert CALLS == {"book": 1, "clean": 1, "undone": 1, "undone first": 1}
+    await house.quiet()
+    await house.sound()
+
+
+async def test_what_failed_for_good_is_undone(house: Installation) -> None:
+    await house.start(failing)
+    with pytest.raises(ExecutionFailed, match="step break failed: ConnectionError: away"):
+        await run(house, "dur.failing")
+    assert CALLS == {"book": 1, "fail": 1, "undone": 1}
+
+
+async def test_a_function_is_told_by_signals(house: Installation) -> None:
+    await house.start(told)
+    id = await house.client.start("dur.told")
+    await house.client.signal(id, "word", "a")
+    await house.until("select 1 from step where kind = 'state' and name = 'state/late'")
+    await house.client.signal(id, "word", {"b": 1})
+    assert await house.client.result(id, timeout=20) == ["a", {"b": 1}]
+    with pytest.raises(Conflict):
+        await house.client.signal(id, "word", 1)
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_step_is_given_its_result(house: Installation) -> None:
+    await house.start(asker)
+    id = await house.client.start("dur.asker")
+    await house.until("select 1 from suspended")
+    await house.client.command(id, "set_result", task="ask", value="nobody", by="ada")
+    assert await house.client.result(id, timeout=20) == "nobody"
+    with pytest.raises(Conflict):
+        await house.client.command(id, "set_result", task="ask", value="again", by="ada")
+    await house.quiet()
+    await house.sound()
+
+
+@action(pack="dur")
+async def again(ctx: DurableContext) -> list[Any]:
+    kept = [await ctx.step("one", note, "one"), await ctx.run(double, n=2)]
+    return [*kept, await ctx.step("two", fail, 1), await ctx.step("three", note, "three")]
+
+
+@pytest.mark.parametrize("archived", [False, True])
+async def test_a_rerun_keeps_what_came_before_a_step(house: Installation, archived: bool) -> None:
+    await house.start(again, double, archive_after=0.1 if archived else 3600.0)
+    id = await house.client.start("dur.again")
+    with pytest.raises(ExecutionFailed):
+        await house.client.result(id, timeout=20)
+    if archived:
+        await house.until("select 1 from archive where id = $1", id)
+        assert not await house.rows("select 1 from step")
+    new = await house.client.rerun(id, from_task="two", by="ada")
+    assert await house.client.result(new, timeout=20) == ["ONE", 4, 2, "THREE"]
+    assert CALLS == {"one": 1, "double": 1, "fail": 2, "three": 1}
+    with pytest.raises(NotFound, match="no step 'four'"):
+        await house.client.rerun(id, from_task="four", by="ada")

@@ -191,3 +191,59 @@ WAKE = "select wake_functions($1::uuid[], $2) as messages"
 async def wake(tx: Transaction, ids: Sequence[UUID], reason: str) -> None:
     """Have those of these that are suspended go on: something that they wait for is there."""
     await tx.stage(WAKE, sorted(ids), reason)
+
+
+SIGNAL = "select messages, known from signal_function($1, $2, $3)"
+
+
+async def signal(tx: Transaction, id: UUID, name: str, value: str) -> bool:
+    """Tell a durable function this (JSON) under a signal's step name. False if it has ended, or is none."""
+    [row] = await tx.stage(SIGNAL, id, name, value)
+    return bool(row["known"])
+
+
+@dataclass(slots=True)
+class GivenStep:
+    """`known`: the function has not ended. `given`: the step was not over. `open_child`: its execution, which nobody needs now."""
+
+    known: bool
+    given: bool
+    open_child: UUID | None
+
+
+GIVE = "select messages, known, given, open_child from give_step($1, $2, $3, $4, $5, $6, $7)"
+
+
+async def give(
+    tx: Transaction,
+    id: UUID,
+    name: str,
+    ordinal: int,
+    result: str,
+    *,
+    kind: str,
+    by: str,
+    reason: str | None,
+) -> GivenStep:
+    """Give a step its result (JSON). `kind`: skip or set_result, as it is kept with who and why."""
+    [row] = await tx.stage(GIVE, id, name, ordinal, result, kind, by, reason)
+    return GivenStep(row["known"], row["given"], row["open_child"])
+
+
+RECORDED = f"""
+select {COLUMNS} from recorded_steps($1) order by at, place, name, ordinal
+"""
+
+
+async def recorded(db: Session | Transaction, id: UUID) -> list[StoredStep]:
+    """What a run has recorded, archived or not, in the order in which it was. A step that is an execution of its own and has
+    completed is so, too."""
+    return rows_as(StoredStep, await db.fetch(RECORDED, id))
+
+
+KEEP = "select keep_steps($1, $2, $3, $4)"
+
+
+async def keep(tx: Transaction, new: UUID, old: UUID, name: str | None, ordinal: int) -> None:
+    """Let a re-run keep what the run before has recorded; of that, where a step is named, what came before it."""
+    await tx.fetch(KEEP, new, old, name, ordinal)

@@ -17,7 +17,8 @@ from penstock_worker.durable.recorder import Recorder
 
 
 class AttemptAccess:
-    """`free` says whether nobody else needs the attempt's slot, `asked_to_end` whether its end was asked for."""
+    """`free` says whether nobody else needs the attempt's slot, `asked_to_end` whether its end was asked
+    for, and `ends` is told where that was so before it began."""
 
     def __init__(
         self,
@@ -27,15 +28,20 @@ class AttemptAccess:
         *,
         free: Callable[[], bool],
         asked_to_end: Callable[[], bool],
+        ends: Callable[[], None],
     ) -> None:
         self._event = event
         self._recorder = recorder
         self._watch = watch
         self._free = free
         self._asked_to_end = asked_to_end
+        self._ends = ends
 
     async def load(self) -> History:
-        return await self._recorder.load(self._event.execution_id)
+        history = await self._recorder.load(self._event.execution_id)
+        if history.ends_as is not None:
+            self._ends()
+        return history
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         writes = [self._write(record) for record in records]

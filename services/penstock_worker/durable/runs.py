@@ -22,14 +22,21 @@ Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
 
 
 class DurableRuns:
-    """`cancelled` says whether somebody asked for the end of an attempt that runs here."""
+    """`is_cancelled` says whether somebody asked for the end of an attempt that runs here; `noted` is told of one that was begun to
+    clean up."""
 
     def __init__(
-        self, parts: Parts, worker: Identity, slots: Slots, cancelled: Callable[[OwnedAttempt], bool]
+        self,
+        parts: Parts,
+        worker: Identity,
+        slots: Slots,
+        is_cancelled: Callable[[OwnedAttempt], bool],
+        noted: Callable[[OwnedAttempt], None],
     ) -> None:
         self._settings = parts.settings
         self._slots = slots
-        self._cancelled = cancelled
+        self._is_cancelled = is_cancelled
+        self._noted = noted
         self._recorder = Recorder(
             parts.database.session,
             worker.id,
@@ -48,7 +55,8 @@ class DurableRuns:
             self._recorder,
             self._watch,
             free=lambda: self._slots.free > 0,
-            asked_to_end=lambda: self._cancelled(owned),
+            asked_to_end=lambda: self._is_cancelled(owned),
+            ends=lambda: self._noted(owned),
         )
         return Attempt(
             access,

@@ -33,6 +33,7 @@ class Core:
         self.open_children: set[UUID] = set()
         self._now, self._loaded = history.now, time.monotonic()
         self.waiting = Waiting(backend, self.clock, warm)
+        self.waiting.ends_as = history.ends_as
 
     def clock(self) -> datetime:
         """The database's, as of when the attempt began, and what has passed since."""

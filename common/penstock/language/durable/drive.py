@@ -40,37 +40,52 @@ class Attempt:
         self._warm = warm
         self._grace = grace
         self._retried = retried
+        self._core: Core | None = None
+        self._ends_as: str | None = None
 
     async def run(self, arguments: Mapping[str, Any]) -> Outcome:
         """What came of it. Raises ClaimLost, and CancelledError where the attempt was ended from outside."""
-        core = Core(self._backend, await self._backend.load(), limit=self._limit, warm=self._warm)
-        inside = asyncio.create_task(self._inside(core, arguments))
+        inside = asyncio.create_task(self._inside(arguments))
         try:
-            return _said(core.waiting, await asyncio.shield(inside))
+            return await asyncio.shield(inside)
         except asyncio.CancelledError as cancelled:
-            await self._end(core, inside, told=self._backend.asked_to_end() or self._is_late(cancelled))
+            if not inside.done():
+                await self._end(inside, told=self._backend.asked_to_end() or self._is_late(cancelled))
             raise
         finally:
             inside.cancel()
-            core.waiting.close()
 
     def _is_late(self, cancelled: asyncio.CancelledError) -> bool:
         """Whether its time is up, and no other attempt follows."""
         return TIME_IS_UP in cancelled.args and not self._retried(Outcome.timed_out(0))
 
-    async def _end(self, core: Core, inside: asyncio.Task[Outcome], *, told: bool) -> None:
+    async def _end(self, inside: asyncio.Task[Outcome], *, told: bool) -> None:
         """End it from outside. `told`: as a cancellation, with time to clean up; else only this attempt is over."""
-        if told:
-            core.waiting.staying = True
-        else:
+        core = self._core
+        if core is not None and not told:
             core.waiting.end(Unfinished())
-        inside.cancel()
+        elif core is not None:
+            core.waiting.staying = True
+        if told and (core is None or core.journal.replaying):
+            self._ends_as = "cancelled"  # it is told where it goes on
+            if core is not None:
+                core.waiting.ends_as = "cancelled"
+        else:
+            inside.cancel()
         await asyncio.wait({inside}, timeout=self._grace)
-        core.waiting.end(Unfinished())
+        if self._core is not None:
+            self._core.waiting.end(Unfinished())
+        inside.cancel()
+        await asyncio.wait({inside})
 
-    async def _inside(self, core: Core, arguments: Mapping[str, Any]) -> Outcome:
+    async def _inside(self, arguments: Mapping[str, Any]) -> Outcome:
         root = Branch("", asyncio.current_task())
         BRANCH.set(root)
+        core = self._core = Core(
+            self._backend, await self._backend.load(), limit=self._limit, warm=self._warm
+        )
+        core.waiting.ends_as = core.waiting.ends_as or self._ends_as
+        core.waiting.staying = core.waiting.ends_as is not None
         context = DurableContext(core)
         try:
             outcome = await self._called(core, context, arguments)
@@ -81,10 +96,11 @@ class Attempt:
         except AttemptOver:
             outcome = UNFINISHED
         finally:
+            core.waiting.close()
             for task in root.tasks():
                 task.cancel()
                 task.add_done_callback(_forget)
-        return outcome
+        return _said(core.waiting, outcome)
 
     async def _called(self, core: Core, context: DurableContext, arguments: Mapping[str, Any]) -> Outcome:
         try:
