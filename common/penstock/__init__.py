@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from penstock.language.definitions.schedule import schedule
     from penstock.language.definitions.trigger import trigger
     from penstock.language.durable.context import DurableContext
+    from penstock.language.testing import DurableRun, crash_everywhere
     from penstock.language.loading import Definitions, load
     from penstock.language.policies import Recovery, RetryPolicy, Timeouts
     from penstock.language.schemas import Secret
@@ -108,6 +109,8 @@ _HOMES = {
     "Client": "client.client",
     "Defer": "run.steering",
     "Definitions": "language.loading",
+    "crash_everywhere": "language.testing",
+    "DurableRun": "language.testing",
     "DurableContext": "language.durable.context",
     "Document": "language.definitions",
     "Limit": "language.definitions",
@@ -149,6 +152,7 @@ __all__ = [
     "Definitions",
     "Document",
     "DurableContext",
+    "DurableRun",
     "Limit",
     "MissedFires",
     "NonRetryable",
@@ -172,6 +176,7 @@ __all__ = [
     "ask",
     "command_action",
     "context",
+    "crash_everywhere",
     "current",
     "each",
     "error",

@@ -50,7 +50,7 @@ async def steps(ctx: DurableContext, n: int) -> list[Any]:
     plain = await ctx.step("plain", note_plain, "b")
     stamp = (ctx.now().isoformat(), ctx.random(), str(ctx.uuid()))
     tried = await ctx.step("tried", fail, 2, retry={"max_attempts": 3, "initial_delay": 0.01})
-    many = [await ctx.step("many", double.function, i) for i in range(n)]
+    many = [await ctx.step("many", double, i) for i in range(n)]
     return [first, list(plain), tried, many, list(stamp)]
 
 
@@ -79,8 +79,8 @@ async def asker(ctx: DurableContext) -> Any:
 async def waiter(ctx: DurableContext, order: int) -> Any:
     try:
         await ctx.wait_for(paid, when="event.payload.order == order", timeout=0.2, name="early", order=-1)
-    except StepTimedOut as late:
-        assert late.status == "timeout"
+    except StepTimedOut:
+        ctx.set("late", True)
     event = await ctx.wait_for(paid, when="event.payload.order == order", order=order)
     return event["payload"]
 

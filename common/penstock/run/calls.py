@@ -22,7 +22,8 @@ async def call(run: Run) -> Outcome:
     try:
         arguments = run.action.bind(run.params)
         if run.durable is not None:
-            return await run.durable(arguments)
+            durable: Outcome = await run.durable(arguments)
+            return durable
         return Outcome.returned(await _function(run)(**arguments), run.result_limit)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from penstock.run.results import RESULT_LIMIT
 from penstock.run.run_log import RunLog
-
-if TYPE_CHECKING:
-    from penstock.run.outcomes import Outcome
 
 GRACE = 10.0
 """Seconds that cancelled work has to end by itself before it is killed."""
@@ -93,8 +90,8 @@ class Run:
     """Bytes of JSON that the result may have."""
     cancelled: bool = False
     """Set by the executor when the attempt was cancelled, for work that has to look by itself."""
-    durable: Callable[[Mapping[str, Any]], Awaitable[Outcome]] | None = None
-    """Runs the function of the action with these arguments, where it is durable."""
+    durable: Callable[[Mapping[str, Any]], Awaitable[Any]] | None = None
+    """Runs the function of the action with these arguments, where it is durable, and gives the Outcome."""
     slept: int = 0
     """Durable sleeps that this attempt has passed so far (`penstock.run.steering.sleep`)."""
     asked: int = 0

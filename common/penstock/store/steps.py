@@ -51,7 +51,8 @@ class Unwritten:
 
 RECORD = """
 select nth, name, ordinal, place, lost, kind, status, tries, result, error
-from record_steps($1, $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::integer[], $7::text[], $8::text[], $9::smallint[], $10::real[], $11::text[], $12::text[])
+from record_steps($1, $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::integer[], $7::text[], $8::text[],
+    $9::smallint[], $10::real[], $11::text[], $12::text[])
 """
 
 
@@ -204,7 +205,8 @@ async def signal(tx: Transaction, id: UUID, name: str, value: str) -> bool:
 
 @dataclass(slots=True)
 class GivenStep:
-    """`known`: the function has not ended. `given`: the step was not over. `open_child`: its execution, which nobody needs now."""
+    """`known`: the function has not ended. `given`: the step was not over. `open_child`: its execution, which nobody
+    needs now."""
 
     known: bool
     given: bool

@@ -84,8 +84,10 @@ class Recorder:
         return await retried(lambda: self._histories(ids))
 
     async def _histories(self, ids: Sequence[UUID]) -> list[History]:
-        heads = {head.id: head for head in await steps.heads(self._reading, ids)}
-        found = {id: History(head.now, ends_as=head.ends_as, failed_by=_key(head.failed_step)) for id, head in heads.items()}  # fmt: skip
+        found = {
+            head.id: History(head.now, ends_as=head.ends_as, failed_by=_key(head.failed_step))
+            for head in await steps.heads(self._reading, ids)
+        }
         for step in await steps.read(self._reading, ids):
             if step.kind != STATE:
                 found[step.execution_id].records[Key(step.name, step.ordinal)] = _record(step)

@@ -22,8 +22,8 @@ Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
 
 
 class DurableRuns:
-    """`is_cancelled` says whether somebody asked for the end of an attempt that runs here; `noted` is told of one that was begun to
-    clean up."""
+    """`is_cancelled` says whether somebody asked for the end of an attempt that runs here; `noted` is told of one that
+    was begun to clean up."""
 
     def __init__(
         self,
