@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from penstock.language.definitions.schedule import schedule
     from penstock.language.definitions.trigger import trigger
     from penstock.language.durable.context import DurableContext
-    from penstock.language.testing import DurableRun, crash_everywhere
     from penstock.language.loading import Definitions, load
     from penstock.language.policies import Recovery, RetryPolicy, Timeouts
     from penstock.language.schemas import Secret
+    from penstock.language.testing import DurableRun, crash_everywhere
     from penstock.language.workflows import (
         Context,
         ContextTask,

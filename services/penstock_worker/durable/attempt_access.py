@@ -43,6 +43,9 @@ class AttemptAccess:
             self._ends()
         return history
 
+    async def begin(self, record: Record) -> None:
+        """Nothing is written: what a crash leaves undone is called again."""
+
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         writes = [self._write(record) for record in records]
         unwritten = await self._recorder.record(writes)

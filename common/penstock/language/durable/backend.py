@@ -16,6 +16,9 @@ class Backend(Protocol):
     async def load(self) -> History:
         """All that is recorded so far."""
 
+    async def begin(self, record: Record) -> None:
+        """The function of this step is about to be called."""
+
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         """Write these. Returns those that somebody has written already otherwise: they stand."""
 

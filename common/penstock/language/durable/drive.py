@@ -12,7 +12,7 @@ from penstock.language.durable.attempt_over import AttemptOver, Stopped, Suspend
 from penstock.language.durable.backend import Backend
 from penstock.language.durable.context import DurableContext
 from penstock.language.durable.core import Core
-from penstock.language.durable.journal import BRANCH, Branch
+from penstock.language.durable.journal import BRANCH, Branch, Journal
 from penstock.language.durable.waiting import Waiting
 from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome, TaskError
@@ -54,6 +54,11 @@ class Attempt:
             raise
         finally:
             inside.cancel()
+
+    @property
+    def journal(self) -> Journal | None:
+        """What was asked for so far; None before what is recorded was loaded."""
+        return None if self._core is None else self._core.journal
 
     def _is_late(self, cancelled: asyncio.CancelledError) -> bool:
         """Whether its time is up, and no other attempt follows."""

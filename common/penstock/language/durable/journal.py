@@ -75,6 +75,10 @@ class Journal:
         """Whether something is recorded that the function has not come to yet."""
         return bool(self._unasked)
 
+    def unasked(self) -> Record | None:
+        """The first thing that is recorded and that the function has not come to; None if it has come to all."""
+        return self._at[min(self._unasked)] if self._unasked else None
+
     def ask(self, kind: str, name: str) -> tuple[Key, int, Record | None]:
         """The key of what the calling branch asks for now, its position, and what is recorded of it. Raises ReplayMismatch."""
         branch = branch_here()
@@ -116,8 +120,8 @@ class Journal:
 
     def check_end(self) -> None:
         """The function has ended. Raises ReplayMismatch if something is recorded that it did not ask for."""
-        if self._unasked:
-            left = self._at[min(self._unasked)]
+        left = self.unasked()
+        if left is not None:
             raise ReplayMismatch(
                 f"the function has ended, and its run has recorded {left.kind} {left.key} at position "
                 f"{left.position}, which it did not ask for",

@@ -25,6 +25,7 @@ async def run_step(core: Core, record: Record, call: Callable[[], Any], policy: 
 
 async def _try(core: Core, record: Record, call: Callable[[], Any], policy: RetryPolicy) -> Record:
     await core.write_values()
+    await core.ours(core.backend.begin(record))
     record.tries += 1
     error = await try_once(record, call, core.limit)
     if error is not None and (delay := delay_of(policy, error, record.tries)) is not None:

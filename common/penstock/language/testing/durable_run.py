@@ -15,8 +15,8 @@ from penstock.language.durable.context import Span
 from penstock.language.durable.drive import Attempt
 from penstock.language.durable.journal import signal_key, state_key
 from penstock.language.durable.records import SIGNAL, Record
-from penstock.language.testing.memory import Memory
 from penstock.language.durations import seconds
+from penstock.language.testing.memory import Memory
 from penstock.run.outcomes import Outcome
 from penstock.run.results import RESULT_LIMIT
 

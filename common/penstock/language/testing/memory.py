@@ -200,6 +200,9 @@ class AttemptMemory:
         await self._memory.run_children()
         return self._memory.load()
 
+    async def begin(self, record: Record) -> None:
+        """Steps are called as they are."""
+
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         self._memory.check(self._attempt)
         return self._memory.write(records)
