@@ -250,3 +250,33 @@ async def test_a_rerun_keeps_what_came_before_a_step(house: Installation, archiv
     assert CALLS == {"one": 1, "double": 1, "fail": 2, "three": 1}
     with pytest.raises(NotFound, match="no step 'four'"):
         await house.client.rerun(id, from_task="four", by="ada")
+
+
+async def test_a_function_that_does_not_stay_is_woken_for_everything(house: Installation) -> None:
+    await house.start(parent, double, suspend_after=0.0)
+    results = await asyncio.gather(*(run(house, "dur.parent") for _ in range(4)))
+    assert results == [[2, [0, 2, 4, 6, 8], [2 * n for n in range(30)]]] * 4
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_worker_with_one_slot_runs_its_children(house: Installation) -> None:
+    await house.start(parent, double, concurrency=1)
+    assert (await run(house, "dur.parent"))[0] == 2
+    await house.quiet()
+    await house.sound()
+
+
+@action(pack="dur")
+async def namesakes(ctx: DurableContext) -> list[Any]:
+    one = await ctx.run(double, n=1)
+    several = await ctx.map(double, [{"n": 2}])
+    word = await ctx.ask("Which?", default="none", timeout=0.05, name="double")
+    return [one, several, word]
+
+
+async def test_one_name_runs_an_action_a_map_and_a_question(house: Installation) -> None:
+    await house.start(namesakes, double)
+    assert await run(house, "dur.namesakes") == [2, [4], "none"]
+    await house.quiet()
+    await house.sound()

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.errors import DefinitionError
 
 _STEP = re.compile(r"[^/\x00-\x1f]{1,200}")
-_CHILD = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+_CHILD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 
 
 def step_name(name: object) -> str:
@@ -25,7 +25,7 @@ def child_name(name: object) -> str:
     """The same of a step that is an execution of its own: its name is part of a namespace. Raises DefinitionError."""
     if not isinstance(name, str) or not _CHILD.fullmatch(name):
         raise DefinitionError(
-            f"what runs as an execution of its own has a name of letters, digits, '_' and '-', not {name!r}",
+            f"what runs as an execution of its own has a name of letters, digits and '_', not {name!r}",
             hint='Give it one: ctx.run(action, {...}, name="charge").',
         )
     return name
