@@ -52,10 +52,6 @@ class RunnableAction(Protocol):
         """The task executor it asks for; None for that of its route, else the default of its kind."""
 
     @property
-    def durable(self) -> bool:
-        """Whether its function takes a DurableContext."""
-
-    @property
     def options(self) -> Mapping[str, Any]:
         """What its task executor should know, such as the command or the URL."""
 

@@ -20,8 +20,7 @@ declare
 begin
     with changed as (
         update execution e
-        set status = case when d.status <> 'completed' and (e.status = 'canceling'
-                        or e.ends_as is not null and d.status not in ('requested', 'waiting')) then e.ends_as else d.status end,
+        set status = ended_status(e.status, e.ends_as, d.status),
             failures = e.failures + (d.error is not null)::integer,
             claim = case when d.status in ('requested', 'waiting') then null else e.claim end,
             ready_at = case when d.status = 'requested' and d.delay is not null

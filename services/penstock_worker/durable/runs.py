@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.client.result_watch import ResultWatch
 from penstock.language.after_attempt import ending_of
+from penstock.language.definitions.action import Action
 from penstock.language.durable.drive import Attempt
 from penstock.language.moves import REQUESTED
 from penstock.messaging import broadcast
@@ -47,8 +48,8 @@ class DurableRuns:
 
     def of(self, owned: OwnedAttempt) -> Durable | None:
         """What runs this attempt; None if its action is not durable."""
-        function = owned.version.action.function
-        if not owned.version.action.durable or function is None:
+        action = owned.version.action
+        if not isinstance(action, Action) or not action.durable or action.function is None:
             return None
         access = AttemptAccess(
             owned.event,
@@ -60,7 +61,7 @@ class DurableRuns:
         )
         return Attempt(
             access,
-            function,
+            action.function,
             limit=self._settings.payload_cap,
             warm=self._settings.suspend_after,
             grace=self._settings.grace,

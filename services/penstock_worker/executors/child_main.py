@@ -36,7 +36,6 @@ class _Here:
     """The action as the child knows it: a function and arguments that the worker has validated."""
 
     executor = "process"
-    durable = False
     options: Mapping[str, Any] = {}
 
     def __init__(
