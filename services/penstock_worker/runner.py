@@ -81,7 +81,7 @@ class Runner:
             self._session, worker, actions, self.slots, self._room, parts.settings.route_executors
         )
         self._claiming = asyncio.Lock()
-        self._durable = DurableRuns(parts, worker, self.slots, self._is_cancelled, self._note_cancelled)
+        self._durable = DurableRuns(parts, worker, self.slots, self.running)
         self.parked_work = ParkedWork(
             self._queues, self.slots, self._claim_parked, self._stopping, parts.settings.poll_interval
         )
@@ -243,14 +243,6 @@ class Runner:
     def _report(self, owned: OwnedAttempt, ending: Ending) -> None:
         self._metrics.attempts.labels(owned.event.action, ending.status).inc()
         self.reports.add(owned, ending)
-
-    def _note_cancelled(self, owned: OwnedAttempt) -> None:
-        """It was begun in order to clean up, which nobody cancels."""
-        self.running[owned.event.execution_id].cancelled = True
-
-    def _is_cancelled(self, owned: OwnedAttempt) -> bool:
-        running = self.running.get(owned.event.execution_id)
-        return running is not None and running.attempt is owned and running.cancelled
 
     # -- what others say about attempts --------------------------------------------------------------------------
 

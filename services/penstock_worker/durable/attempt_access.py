@@ -36,6 +36,7 @@ class AttemptAccess:
         self._free = free
         self._asked_to_end = asked_to_end
         self._ends = ends
+        self._awaited: dict[UUID, asyncio.Future[ExecutionEnd]] = {}
 
     async def load(self) -> History:
         history = await self._recorder.load(self._event.execution_id)
@@ -68,13 +69,17 @@ class AttemptAccess:
         return started
 
     async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
-        waits = {asyncio.ensure_future(self._watch.ended(id)): id for id in ids}
-        try:
-            done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            return {waits[task]: _child(waits[task], task.result()) for task in done}
-        finally:
-            for task in waits:
-                task.cancel()
+        for id in ids:
+            if id not in self._awaited:
+                self._awaited[id] = asyncio.ensure_future(self._watch.ended(id))
+        waits = {self._awaited[id]: id for id in ids}
+        done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return {waits[task]: _child(waits[task], self._awaited.pop(waits[task]).result()) for task in done}
+
+    def close(self) -> None:
+        """The attempt is over: nothing is awaited any more."""
+        for task in self._awaited.values():
+            task.cancel()
 
     async def cancel(self, ids: Sequence[UUID]) -> None:
         await self._recorder.cancel(ids)

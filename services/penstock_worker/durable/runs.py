@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
+from uuid import UUID
 
 from penstock.client.result_watch import ResultWatch
 from penstock.language.after_attempt import ending_of
@@ -22,29 +23,29 @@ from penstock_worker.slots import Slots
 Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
 
 
+class RunningAttempt(Protocol):
+    """As the runner has it. `cancelled`: somebody asked for its end."""
+
+    attempt: OwnedAttempt
+    cancelled: bool
+
+
 class DurableRuns:
-    """`is_cancelled` says whether somebody asked for the end of an attempt that runs here; `noted` is told of one that
-    was begun to clean up."""
+    """`running` are the attempts that run here."""
 
     def __init__(
-        self,
-        parts: Parts,
-        worker: Identity,
-        slots: Slots,
-        is_cancelled: Callable[[OwnedAttempt], bool],
-        noted: Callable[[OwnedAttempt], None],
+        self, parts: Parts, worker: Identity, slots: Slots, running: Mapping[UUID, RunningAttempt]
     ) -> None:
         self._settings = parts.settings
         self._slots = slots
-        self._is_cancelled = is_cancelled
-        self._noted = noted
+        self._running = running
         self._recorder = Recorder(
             parts.database.session,
             worker.id,
             parts.publisher.publish,
             lambda ids: broadcast.cancel_requested(parts.transport, ids),
         )
-        self._watch = ResultWatch(parts.database.session())
+        self._watch = ResultWatch(parts.database)
 
     def of(self, owned: OwnedAttempt) -> Durable | None:
         """What runs this attempt; None if its action is not durable."""
@@ -57,9 +58,9 @@ class DurableRuns:
             self._watch,
             free=lambda: self._slots.free > 0,
             asked_to_end=lambda: self._is_cancelled(owned),
-            ends=lambda: self._noted(owned),
+            ends=lambda: self._note_end(owned),
         )
-        return Attempt(
+        attempt = Attempt(
             access,
             action.function,
             limit=self._settings.payload_cap,
@@ -68,4 +69,22 @@ class DurableRuns:
             retried=lambda outcome: (
                 ending_of(outcome, owned.version.retry, owned.failures).status == REQUESTED
             ),
-        ).run
+        )
+
+        async def run(arguments: Mapping[str, Any]) -> Outcome:
+            try:
+                return await attempt.run(arguments)
+            finally:
+                access.close()
+
+        return run
+
+    def _is_cancelled(self, owned: OwnedAttempt) -> bool:
+        running = self._running.get(owned.event.execution_id)
+        return running is not None and running.attempt is owned and running.cancelled
+
+    def _note_end(self, owned: OwnedAttempt) -> None:
+        """It was begun in order to clean up, which nobody cancels."""
+        running = self._running.get(owned.event.execution_id)
+        if running is not None and running.attempt is owned:
+            running.cancelled = True
