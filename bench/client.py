@@ -20,6 +20,7 @@ import uvloop
 
 KNOWN = (
     "send", "result", "send_many", "events", "limited", "spread", "chain", "fanout", "wide", "workflows", "recorded",
+    "durable", "durables",
 )  # fmt: skip
 CALLERS = 100
 
@@ -41,6 +42,8 @@ class SystemModule(Protocol):
     `send(index)`: submit one no-op, durably;
     `result(index)`: submit one and wait for its result;
     `recorded(first, count)`: as RECORDED, asked of the system itself;
+    `durable(first, count)`: start a durable function of `count` steps, one after the other;
+    `durables(first, count)`: start `count` of them, of 10 steps each;
     and with the arguments (first, count), returning when the client may forget the work:
     `send_many`: no-ops in the way that the system has for many;
     `events`: events that each start a no-op;

@@ -96,6 +96,20 @@ TABLES: tuple[tuple[str, str, tuple[Column, ...]], ...] = (
         (Column("s", "seconds"), Column("ms a step", "ms_per_step"), Column("x the probe", "times_probe", 1)),
     ),
     (
+        "durable-100",
+        "100 steps of one durable function, each recorded before the next",
+        (Column("s", "seconds"), Column("ms a step", "ms_per_step")),
+    ),
+    (
+        "durable-1000x10",
+        "1,000 durable functions at once, of 10 steps each",
+        (
+            Column("s", "seconds"),
+            Column("steps/s", "tasks_per_second", 0),
+            Column("CPU-s per 1,000", "cpu_per_1000_total", 3),
+        ),
+    ),
+    (
         "fanout-100",
         "One step, 100 at once, one step",
         (Column("s", "seconds"), Column("tasks/s", "tasks_per_second", 0)),

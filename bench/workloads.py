@@ -4,7 +4,7 @@ starts one."""
 from __future__ import annotations
 
 from bench import marks
-from penstock import Limit, Pack, Rule, Trigger, Workflow, action
+from penstock import DurableContext, Limit, Pack, Rule, Trigger, Workflow, action
 from penstock.language.workflows import from_body
 
 pack = Pack("bench")
@@ -26,6 +26,17 @@ async def limited(index: int) -> int:
 @action(limits=[Limit(100, by="customer")])
 async def spread(index: int, customer: int) -> int:
     return marks.noop(index)
+
+
+async def step(index: int) -> int:
+    return marks.noop(index)
+
+
+@action
+async def durable(ctx: DurableContext, first: int, count: int) -> None:
+    """`count` no-op steps, each recorded before the next one begins."""
+    for index in range(first, first + count):
+        await ctx.step("noop", step, index)
 
 
 def chained(ref: str, steps: int) -> Workflow:

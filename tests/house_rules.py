@@ -24,7 +24,11 @@ PROFILES = frozenset(tomllib.loads((Path(__file__).parents[1] / FUNCTIONS / "pla
 CREATED = re.compile(r"^create\s+(?:or\s+replace\s+)?function\s+(\w+)", re.MULTILINE | re.IGNORECASE)
 MADE = re.compile(r"\bcreate\s+(?:or\s+replace\s+)?(function|trigger)\b", re.IGNORECASE)
 PLACE_MOVED = re.compile(r"\bupdate\s+execution\b(?:(?!\bwhere\b)[^;])*?\bready_at\s*=", re.IGNORECASE)
-PLACES_MOVE_IN = {FUNCTIONS / "execution/finish_attempts.sql", FUNCTIONS / "inquiry/resume_asking.sql"}
+PLACES_MOVE_IN = {
+    FUNCTIONS / "execution/finish_attempts.sql",
+    FUNCTIONS / "inquiry/resume_asking.sql",
+    FUNCTIONS / "step/wake_functions.sql",
+}
 PLANNER = re.compile(r"^-- planner: (.*)$", re.MULTILINE)
 PLANNED = re.compile(r"\bset\s+(?:local\s+)?(?:enable_\w+|plan_cache_mode|jit)\b", re.IGNORECASE)
 
@@ -123,8 +127,8 @@ def plans_are_chosen_by_profile(path: PurePosixPath, text: str) -> Iterator[tupl
 
 
 def places_in_line_stay(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
-    """Only a retry, and what was answered, becomes ready anew: a restage, a recovery or a hand-back that sets `ready_at`
-    lets others overtake (I4)."""
+    """Only a retry, what was answered, and a function that is woken become ready anew: a restage, a recovery or a hand-back that
+    sets `ready_at` lets others overtake (I4)."""
     if _is_function(path) and path not in PLACES_MOVE_IN:
         for moved in PLACE_MOVED.finditer(text):
             yield _line(text, moved), "an execution's place in line is moved"

@@ -97,6 +97,11 @@ async def chain(first: int, count: int) -> None:
     await loop.run_in_executor(PUBLISHERS, enqueue, "chain", "parents", first, count)
 
 
+async def durable(first: int, count: int) -> None:
+    """Its chain is steps of one function."""
+    await chain(first, count)
+
+
 async def fanout(first: int, count: int) -> None:
     enqueue("fanout", "parents", first, count)
 
@@ -105,7 +110,7 @@ async def close() -> None:
     _client.destroy()
 
 
-ORDERS = (send, result, send_many, chain, fanout)
+ORDERS = (send, result, send_many, chain, fanout, durable)
 
 
 def work(process: str) -> None:

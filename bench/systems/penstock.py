@@ -103,8 +103,18 @@ async def workflows(first: int, count: int) -> None:
         await _client.start_many("bench.chain_10", starts[begin : begin + 100])
 
 
+async def durable(first: int, count: int) -> None:
+    await _client.start("bench.durable", {"first": first, "count": count})
+
+
+async def durables(first: int, count: int) -> None:
+    starts = [{"first": first + 10 * n, "count": 10} for n in range(count)]
+    for begin in range(0, count, 100):
+        await _client.start_many("bench.durable", starts[begin : begin + 100])
+
+
 async def close() -> None:
     await _open.aclose()
 
 
-ORDERS = (send, result, send_many, events, limited, spread, chain, fanout, wide, workflows)
+ORDERS = (send, result, send_many, events, limited, spread, chain, fanout, wide, workflows, durable, durables)

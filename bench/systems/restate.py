@@ -131,6 +131,11 @@ async def chain(first: int, count: int) -> None:
     await asked("chain/send", [first, count])
 
 
+async def durable(first: int, count: int) -> None:
+    """Its chain is steps of one function."""
+    await chain(first, count)
+
+
 async def fanout(first: int, count: int) -> None:
     await asked("fanout/send", [first, count])
 
@@ -159,4 +164,4 @@ async def close() -> None:
     await _http.close()
 
 
-ORDERS = (send, result, send_many, chain, fanout, recorded)
+ORDERS = (send, result, send_many, chain, fanout, recorded, durable)

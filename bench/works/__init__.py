@@ -34,6 +34,8 @@ WORKS: dict[str, Work] = {
     "workflow-latency": Work(paced.workflows_at_20, "chain"),
     "events": Work(throughput.events, "events"),
     "chain-100": Work(flows.chain, "chain"),
+    "durable-100": Work(flows.durable, "durable"),
+    "durable-1000x10": Work(flows.durables, "durables"),
     "fanout-100": Work(flows.fanout, "fanout"),
     "fanout-10000": Work(flows.wide, "wide"),
     "fanout-linear": Work(flows.linear, "wide"),

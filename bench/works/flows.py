@@ -29,6 +29,17 @@ async def chain(session: Session, effort: Effort) -> Measured:
     return {"seconds": (took, "s"), "ms_per_step": (1000 * took / SIZE, "ms")}
 
 
+async def durable(session: Session, effort: Effort) -> Measured:
+    """100 steps of one durable function, each recorded before the next one begins."""
+    took = statistics.median([await seconds(session, "durable", SIZE) for _ in range(effort.flows)])
+    return {"seconds": (took, "s"), "ms_per_step": (1000 * took / SIZE, "ms")}
+
+
+async def durables(session: Session, effort: Effort) -> Measured:
+    """1,000 durable functions at once, of 10 steps each."""
+    return await with_costs(session, "durables", MANY, MANY * STEPS)
+
+
 async def fanout(session: Session, effort: Effort) -> Measured:
     """One step, 100 at once, and one when all of these are done."""
     tasks = SIZE + 2

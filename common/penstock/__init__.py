@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     from penstock.language.definitions.decorator import action
     from penstock.language.definitions.schedule import schedule
     from penstock.language.definitions.trigger import trigger
+    from penstock.language.durable.context import DurableContext
     from penstock.language.loading import Definitions, load
     from penstock.language.policies import Recovery, RetryPolicy, Timeouts
     from penstock.language.schemas import Secret
+    from penstock.language.testing import DurableRun, crash_everywhere
     from penstock.language.workflows import (
         Context,
         ContextTask,
@@ -110,6 +112,9 @@ _HOMES = {
     "Client": "client.client",
     "Defer": "run.steering",
     "Definitions": "language.loading",
+    "crash_everywhere": "language.testing",
+    "DurableRun": "language.testing",
+    "DurableContext": "language.durable.context",
     "Document": "language.definitions",
     "Limit": "language.definitions",
     "MissedFires": "language.definitions",
@@ -151,6 +156,8 @@ __all__ = [
     "Defer",
     "Definitions",
     "Document",
+    "DurableContext",
+    "DurableRun",
     "Limit",
     "MissedFires",
     "NonRetryable",
@@ -175,6 +182,7 @@ __all__ = [
     "ask",
     "command_action",
     "context",
+    "crash_everywhere",
     "current",
     "each",
     "error",

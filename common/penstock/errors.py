@@ -147,3 +147,30 @@ class TooManyAttempts(PenstockError):
 
 class NotAllowed(PenstockError):
     """Who asks may not do this. Whoever has the scope `admin` can make a token that may."""
+
+
+class ClaimLost(PenstockError):
+    """An attempt is not this worker's any more: another goes on with it, or it has ended. What it reports is not stored."""
+
+
+class StepFailed(PenstockError):
+    """A step of a durable function failed, after all its tries; or what it waited for ended in another status than `completed`.
+    `status` says which, `type` is the type of the error."""
+
+    def __init__(
+        self, message: str, *, name: str, ordinal: int = 1, status: str = "failed", type: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.name = name
+        self.ordinal = ordinal
+        self.status = status
+        self.type = type
+
+
+class StepTimedOut(StepFailed):
+    """What a step of a durable function waited for did not come in time."""
+
+
+class ReplayMismatch(PenstockError):
+    """A durable function does not ask for what is recorded of its run: its code was changed, or is not deterministic. Bring the
+    code back, or let the change apply to new runs only (`ctx.version`); `penstock replay ID --against FILE.py` tries it."""

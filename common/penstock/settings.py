@@ -78,6 +78,9 @@ class Settings(BaseSettings):
     """Bytes of messages that a consumer of a queue holds at the most, and one message more."""
     payload_cap: int = Field(default=256 * 1024, ge=1024)
     """Bytes of a payload, of parameters, and of a result at the most."""
+    suspend_after: float = Field(default=1.0, ge=0, le=60)
+    """Seconds that a durable function stays on its worker while it waits for a step that may end soon. After that, or where its
+    slot is needed, it gives its slot back, and goes on later where it was."""
     max_workflow_depth: int = Field(default=20, ge=1, le=1000)
     """How many workflows may run inside one another, the outermost counted."""
 

@@ -14,7 +14,7 @@ depends_on = None
 
 FILES = (
     "applied", "types", "definitions", "executions", "limits", "messages", "events", "history", "schedules", "workflows",
-    "polls", "access", "secrets", "subscriptions", "people", "figures", "data",
+    "polls", "steps", "access", "secrets", "subscriptions", "people", "figures", "data",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import structlog
 
-from penstock.errors import NoCapacity
+from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_of, ending_of_unfinished
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.redaction import concealed
@@ -30,6 +30,7 @@ from penstock.store.queues import WORK
 from penstock_worker import secret_values
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.claims import Claimed, Claims, OwnedAttempt
+from penstock_worker.durable.runs import DurableRuns
 from penstock_worker.executor_room import ExecutorRoom
 from penstock_worker.executors import chosen
 from penstock_worker.next_work import NextWork
@@ -81,6 +82,7 @@ class Runner:
             self._session, worker, actions, self.slots, self._room, parts.settings.route_executors
         )
         self._claiming = asyncio.Lock()
+        self._durable = DurableRuns(parts, worker, self.slots, self.running)
         self.parked_work = ParkedWork(
             self._queues, self.slots, self._claim_parked, self._stopping, parts.settings.poll_interval
         )
@@ -194,12 +196,17 @@ class Runner:
             carry=owned.carry,
             context=owned.context,
             result_limit=self._settings.payload_cap,
+            durable=self._durable.of(owned),
         )
         began = time.monotonic()
         try:
             outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
         except asyncio.CancelledError:
             self._stopped(owned)
+            return
+        except ClaimLost:  # a durable function was told by the database, when it recorded something
+            self.running.pop(event.execution_id, None)
+            self.reports.discard(owned, known_to_be_lost=True)
             return
         except NoCapacity as full:  # it said before the claim that it had room
             self.running.pop(event.execution_id, None)

@@ -10,7 +10,7 @@ from penstock.advance.open_workflows import OpenWorkflow, open_parents, with_end
 from penstock.advance.remembered import all_tasks, is_small
 from penstock.advance.turns import advance, take_turns
 from penstock.advance.write import Turns, write
-from penstock.store import callbacks
+from penstock.store import callbacks, steps
 from penstock.store.database import Transaction
 from penstock.store.queues import EXECUTION_COMPLETED
 from penstock.store.workflows.steps import OpenedParents
@@ -32,6 +32,9 @@ async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
     ended, workflows = await open_parents(tx, ids)
     if workflows:
         await advance(tx, workflows)
+    others = {e.parent for e in ended if e.parent is not None} - {workflow.id for workflow in workflows}
+    if others:  # durable functions; or workflows that have ended, which wait for nothing
+        await steps.wake(tx, list(others), "a step of it has ended")
     followed = [execution.id for execution in ended if execution.followed]
     if followed:
         await start_callbacks(tx, await callbacks.read_followed(tx, followed))

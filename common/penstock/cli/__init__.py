@@ -43,6 +43,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "watch": ("watch",),
         "execution_control": ("cancel", "rerun"),
         "workflow_control": ("pause", "resume", "skip", "set-result"),
+        "durable": ("signal", "replay"),
         "why": ("why", "queues"),
         "inquiries": ("inquiries", "answer"),
     },

@@ -12,6 +12,7 @@ import orjson
 import typer
 from rich.markup import escape
 
+from penstock.cli.durable import print_steps
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.cli.server import done, read
@@ -110,6 +111,9 @@ def print_execution(found: dict[str, Any]) -> None:
     if found["tasks"]:
         out.print()
         print_tree(found["tasks"], found["created_at"])
+    if found.get("steps"):
+        out.print()
+        print_steps(found["steps"], found["state"])
     if found["told"]:
         out.print()
         print_sent_commands(found["told"])

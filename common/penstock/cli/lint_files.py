@@ -11,7 +11,10 @@ import typer
 from rich.markup import escape
 
 from penstock.cli.output import Json, json_line, out
+from penstock.language.durable.lint import nondeterminism
+from penstock.language.loading import Definitions
 from penstock.language.loading import lint as loading
+from penstock.language.loading.lint import Fault
 
 
 class Kind(StrEnum):
@@ -38,6 +41,7 @@ def lint(
     faults = [fault for _, found in looked for fault in found] + faults
     if not faults and not alone:  # what is missing may be what could not be read
         faults = loading.check(whole)
+    faults += _nondeterminism(whole)
     if json:
         for fault in faults:
             json_line(asdict(fault))
@@ -50,6 +54,23 @@ def lint(
         out.print(f"[red]{said}[/red]" if faults else f"[green]no fault[/green] in {len(whole)} definitions")
     if faults:
         raise typer.Exit(1)
+
+
+def _nondeterminism(definitions: Definitions) -> list[Fault]:
+    """What durable functions ask of the world outside of their steps."""
+    functions = [
+        one.function for one in definitions.actions.values() if one.durable and one.function is not None
+    ]
+    return [
+        Fault(
+            f"{one.call} may give something else when the run goes on",
+            one.file,
+            one.line,
+            f"Use {one.instead}.",
+        )
+        for function in functions
+        for one in nondeterminism(function)
+    ]
 
 
 def schema(

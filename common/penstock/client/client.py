@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from penstock.client import answers, commands, inquiries
+from penstock.client import answers, commands, inquiries, steps
 from penstock.client.caller_transaction import CallerTransaction
 from penstock.client.group_commit import GroupCommit
 from penstock.client.installation import find_installation
@@ -230,9 +230,18 @@ class Client(StartAndWait):
         reason: str | None = None,
     ) -> None:
         """Tell a running workflow to `pause`, `resume`, `skip` a task or `set_result` of one. It is kept with who
-        and why, and obeyed under the workflow's lock. Raises Conflict if the workflow does not run."""
+        and why, and obeyed under the workflow's lock. Or a durable function to `skip` a step, or take a result for it. Raises
+        Conflict if it does not run."""
         async with self.session.transaction() as tx:
             await commands.command(tx, id, kind, task=task, value=value, by=by, reason=reason)
+        self.publisher.publish(tx.staged)
+        await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
+
+    async def signal(self, id: UUID, name: str, value: Any = None) -> None:
+        """Tell a durable function something, which `ctx.signal(name)` gives it. Raises Conflict if it has ended, or is none,
+        DefinitionError, InvalidInput."""
+        async with self.session.transaction() as tx:
+            await steps.signal(tx, id, name, value)
         self.publisher.publish(tx.staged)
 
     async def rerun(

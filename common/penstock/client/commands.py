@@ -8,6 +8,7 @@ from uuid import UUID
 
 import orjson
 
+from penstock.client import steps
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED
 from penstock.language.options import did_you_mean
@@ -21,10 +22,18 @@ from penstock.store.executions import Execution
 async def command(
     tx: Transaction, id: UUID, kind: str, *, task: str | None, value: Any, by: str, reason: str | None
 ) -> None:
-    """Tell a running workflow something; it obeys under its lock. Raises Conflict if it does not run."""
+    """Tell a running workflow something; it obeys under its lock. Of a durable function a step is skipped, or given a result.
+    Raises Conflict if it does not run."""
+    if kind in ("skip", "set_result") and task is not None:
+        given = check_value(value, tx.settings.payload_cap, what="result").decode()
+        if await steps.give(tx, id, kind, task, given, by=by, reason=reason):
+            return
     encoded = None if value is None else check_value(value, tx.settings.payload_cap, what="result").decode()
     if not await workflow_commands.command(tx, id, kind, task, encoded, by, reason):
-        raise Conflict(f"{id} is no workflow that runs", hint=f"`penstock show {id}` tells what it is.")
+        raise Conflict(
+            f"{id} is no workflow that runs, and no durable function",
+            hint=f"`penstock show {id}` tells what it is.",
+        )
 
 
 async def found(tx: Transaction, id: UUID) -> Execution:
@@ -58,7 +67,7 @@ async def rerun(
             hint=f"Re-run the workflow: penstock rerun {row.parent} --from {row.task}",
         )
     if from_failed or from_task is not None:
-        keeps_some = await _see_what_is_kept(tx, row.definition_id, row.status, from_failed, from_task)
+        keeps_some = await _see_what_is_kept(tx, row, from_failed, from_task)
         from_failed = from_failed and keeps_some
     keeps = {"from_failed": from_failed, "from_task": from_task}
     value = {name: one for name, one in keeps.items() if one}
@@ -73,6 +82,8 @@ async def rerun(
         by=by,
         reason=reason,
     )
+    if is_there and (from_failed or from_task is not None):
+        await steps.keep(tx, new, old, from_task)
     if not is_there:
         raise NotFound(
             f"execution {old} is gone", hint="It may have come to the end of the archive's retention."
@@ -80,17 +91,21 @@ async def rerun(
 
 
 async def _see_what_is_kept(
-    tx: Transaction, definition: int, status: str, from_failed: bool, from_task: str | None
+    tx: Transaction, row: Execution, from_failed: bool, from_task: str | None
 ) -> bool:
     """Whether it has tasks, of which some are kept."""
     if from_failed and from_task is not None:
         raise InvalidInput("it is either from what failed or from a task", hint="Choose one of the two.")
-    if from_failed and status == COMPLETED:
+    if from_failed and row.status == COMPLETED:
         raise Conflict(
             "it has completed: there is nothing that failed",
             hint="Run it again as a whole, or, a workflow, from one of its tasks.",
         )
-    body = (await catalog.bodies(tx, [definition]))[definition]
+    body = (await catalog.bodies(tx, [row.definition_id]))[row.definition_id]
+    if "durable" in body:
+        if from_task is not None:
+            await steps.check_kept(tx, row.id, from_task)
+        return True
     if body["kind"] != "workflow":
         if from_task is None:
             return False

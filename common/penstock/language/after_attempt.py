@@ -53,12 +53,16 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
         )
     if outcome.kind == "inquiry":
         return Ending(WAITING, result=orjson.dumps(outcome.inquiry).decode(), reason="waits for an answer")
+    if outcome.kind == "suspended":
+        awaits = orjson.dumps({"awaits": outcome.awaited}).decode()
+        return Ending(WAITING, result=awaits, reason="waits, and goes on where it was")
     error = outcome.error
     assert error is not None
     final = TIMEOUT if outcome.kind == "timed_out" else FAILED
-    stored = orjson.dumps(
-        {"type": error.type, "message": error.message, "traceback": error.traceback}
-    ).decode()
+    told: dict[str, Any] = {"type": error.type, "message": error.message, "traceback": error.traceback}
+    if error.step is not None:
+        told["step"] = error.step
+    stored = orjson.dumps(told).decode()
     retry = error.retryable if error.retryable is not None else policy.allows(error.kinds)
     if not retry or failures + 1 >= policy.max_attempts:
         return Ending(final, error=stored, reason=f"{error.type}: {error.message}"[:200])

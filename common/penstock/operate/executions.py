@@ -11,6 +11,7 @@ import orjson
 from penstock.errors import NotFound
 from penstock.language.schemas import mask
 from penstock.language.workflows.progress import TaskProgress
+from penstock.operate.durable_steps import state_of, steps_of
 from penstock.operate.masking import Masking
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
@@ -31,8 +32,8 @@ async def one(session: Session, id: UUID) -> Execution:
 
 
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
-    """An execution with all its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; and what people told
-    it. None where there is none."""
+    """An execution with all its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; of a durable function its
+    `steps` and its `state`; and what people told it. None where there is none."""
     rows = await executions.find(session, [id])
     if not rows:
         return None
@@ -47,6 +48,8 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
         found["result"] = mask(found["result"], orjson.loads(inquiry.schema))
     found["graph"] = await graph_of(session, definition)
     found["tasks"] = [] if found["graph"] is None else await tree(session, rows[0], found["graph"])
+    found["steps"] = await steps_of(session, id)
+    found["state"] = await state_of(session, id) if found["steps"] else {}
     found["waited"], found["ran"] = await executions.waited_and_ran(session, rows[0])
     found["progress"] = await _progress(session, id)
     found["told"] = await sent_commands(session, id)
@@ -71,6 +74,10 @@ def plain(found: dict[str, Any]) -> dict[str, Any]:
     """The same as JSON: the tasks as a tree, and the names of those on the critical path."""
     tasks: list[TaskProgress] = found["tasks"]
     whole = {name: value for name, value in found.items() if name not in ("graph", "tasks")}
+    if found["steps"]:
+        whole["steps"] = [asdict(step) for step in found["steps"]]
+    else:
+        del whole["steps"], whole["state"]
     if found["graph"] is None:
         return whole
     path = [task.name for task in tasks if task.critical]

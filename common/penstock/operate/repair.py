@@ -49,6 +49,8 @@ MENDS: Mapping[str, Mend] = {
     "I10d": Mend("take back what runs on workers that are gone", repairs.take_back_orphans),
     "I10e": Mend("run again what waits for an answer to nothing", repairs.run_silent_again),
     "I10f": Mend("send what ended to the archive", repairs.send_to_archive),
+    "I10g": Mend("wake functions for which what they wait for is there", repairs.wake_suspended),
+    "I11": Mend("forget what was recorded of runs that are not there", repairs.forget_steps),
 }
 EVIDENCE = "no mend: this is what happened, and changing it would only hide it. Keep a dump of the database, and report it."
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from penstock.errors import DefinitionError
+from penstock.errors import ClaimLost, DefinitionError
 from penstock.run.context import CURRENT
 from penstock.run.outcomes import Outcome
 from penstock.run.task_executors import Run
@@ -21,6 +21,9 @@ async def call(run: Run) -> Outcome:
     arguments = None
     try:
         arguments = run.action.bind(run.params)
+        if run.durable is not None:
+            durable: Outcome = await run.durable(arguments)
+            return durable
         return Outcome.returned(await _function(run)(**arguments), run.result_limit)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
@@ -29,6 +32,8 @@ async def call(run: Run) -> Outcome:
             raise
         return Outcome.raised(error)
     except GeneratorExit:  # the loop is gone and Python closes what was left
+        raise
+    except ClaimLost:  # of a durable function: whoever claimed it has to know
         raise
     except BaseException as error:  # SystemExit too: an action that calls sys.exit() must not end the worker
         return _raised(error, run, bound=arguments is not None)

@@ -12,6 +12,8 @@ import time
 from weakref import WeakKeyDictionary
 
 TICK = 0.1
+TIME_IS_UP = "the attempt's time is up"
+"""What a task is told that is cancelled for its time."""
 
 
 class Deadline:
@@ -51,7 +53,7 @@ class Deadlines:
         for deadline in [each for each in self._watched if each.at <= now]:
             self._watched.remove(deadline)
             deadline.expired = True
-            deadline.task.cancel("the attempt's time is up")
+            deadline.task.cancel(TIME_IS_UP)
         self._ticking = bool(self._watched)
         if self._ticking:
             asyncio.get_running_loop().call_later(TICK, self._tick)

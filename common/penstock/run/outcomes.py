@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import orjson
 
-from penstock.errors import PenstockError, ResultNotStorable
+from penstock.errors import PenstockError, ResultNotStorable, StepFailed
 from penstock.run import results
 from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry, Steering
 
@@ -17,7 +17,7 @@ MESSAGE_LIMIT = 4 * 1024
 TRACEBACK_LIMIT = 16 * 1024
 """Characters. What is over is cut out of the middle: the first and the last frames tell most."""
 
-Kind = Literal["completed", "failed", "timed_out", "deferred", "inquiry"]
+Kind = Literal["completed", "failed", "timed_out", "deferred", "inquiry", "suspended"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class TaskError:
 
     `type` is the class's name (`ValueError`, `acme.errors.Declined`); `kinds` names it and all its bases, for
     a policy that retries on listed errors. `retryable` is True or False where the action said so, and None
-    where the retry policy decides. `retry_after` is in seconds, None for the policy's own delay."""
+    where the retry policy decides. `retry_after` is in seconds, None for the policy's own delay. `step`: the step of a durable
+    function that failed, by name and ordinal."""
 
     type: str
     message: str
@@ -34,6 +35,7 @@ class TaskError:
     retryable: bool | None = None
     retry_after: float | None = None
     kinds: tuple[str, ...] = ()
+    step: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", text(self.message, MESSAGE_LIMIT))
@@ -62,6 +64,7 @@ class TaskError:
             retryable=retryable,
             retry_after=after,
             kinds=tuple(name_of(kind) for kind in type(error).__mro__ if kind is not object),
+            step=(error.name, error.ordinal) if isinstance(error, StepFailed) else None,
         )
 
 
@@ -72,7 +75,7 @@ class Outcome:
     `completed`: `result_json`, the result as storable JSON. `failed`, `timed_out`: `error`. `deferred`:
     `until` or `delay` (seconds on the database's clock), and `carry`, JSON to hand to the next run of this
     execution as it is. `inquiry`: `inquiry`, the question (prompt, schema, assignee, timeout in seconds,
-    default)."""
+    default). `suspended`: `awaited`, what a durable function waits for (children, until, signals)."""
 
     kind: Kind
     result_json: bytes | None = None
@@ -81,6 +84,7 @@ class Outcome:
     delay: float | None = None
     carry: dict[str, Any] | None = None
     inquiry: dict[str, Any] | None = None
+    awaited: dict[str, Any] | None = None
 
     @property
     def result(self) -> Any:

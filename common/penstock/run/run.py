@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
@@ -86,6 +86,8 @@ class Run:
     """Bytes of JSON that the result may have."""
     cancelled: bool = False
     """Set by the executor when the attempt was cancelled, for work that has to look by itself."""
+    durable: Callable[[Mapping[str, Any]], Awaitable[Any]] | None = None
+    """Runs the function of the action with these arguments, where it is durable, and gives the Outcome."""
     slept: int = 0
     """Durable sleeps that this attempt has passed so far (`penstock.run.steering.sleep`)."""
     asked: int = 0

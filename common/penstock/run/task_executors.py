@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from penstock.errors import NoCapacity
+from penstock.errors import ClaimLost, NoCapacity
 from penstock.run.deadlines import deadlines
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.run.run import Run, RunnableAction, TaskReadyEvent
@@ -127,13 +127,13 @@ class Tally:
 async def attempt(executor: TaskExecutor, run: Run) -> Outcome:
     """Run one attempt within its time, and close its log. This is what the worker awaits.
 
-    Raises NoCapacity and, when cancelled, CancelledError. A fault in the executor itself is a failed outcome
-    that the retry policy judges, so that a bug in one executor fails only its own work."""
+    Raises NoCapacity, ClaimLost (of a durable function) and, when cancelled, CancelledError. A fault in the executor itself is a
+    failed outcome that the retry policy judges, so that a bug in one executor fails only its own work."""
     try:
         if run.timeout is None:
             return await executor.execute(run)
         return await _within(run.timeout, executor, run)
-    except NoCapacity:
+    except (NoCapacity, ClaimLost):
         raise
     except Exception as fault:
         return Outcome.failed(fault)

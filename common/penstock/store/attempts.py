@@ -270,7 +270,9 @@ async def overdue(session: Session, longer: float, limit: int) -> list[OverdueAt
     return rows_as(OverdueAttempt, await session.fetch(OVERDUE, longer, limit, DEFAULT_ATTEMPT_TIMEOUT))
 
 
-CANCELING = "select id from execution where id = any($1::uuid[]) and status = 'canceling'"
+CANCELING = """
+select id from execution where id = any($1::uuid[]) and (status = 'canceling' or status = 'running' and ends_as is not null)
+"""
 
 
 async def canceling(session: Session, ids: Sequence[UUID]) -> list[UUID]:

@@ -186,7 +186,25 @@ INVARIANTS = (
         "who waits has asked somebody, or stands where events are looked for",
         """select e.id::text from execution e where e.status = 'waiting'
                and not exists (select from inquiry i where i.execution_id = e.id and i.status = 'created')
-               and not exists (select from event_wait w where w.execution_id = e.id)""",
+               and not exists (select from event_wait w where w.execution_id = e.id)
+               and not exists (select from suspended s where s.execution_id = e.id)""",
+    ),
+    Invariant(
+        "I10g",
+        "no function sleeps while what it waits for is there: a child that has ended, a signal, its instant",
+        f"""select s.execution_id::text from suspended s where s.since < clock_timestamp() - {SETTLED} and (
+               s.until < clock_timestamp() - {SETTLED}
+               or exists (select from execution c where c.id = any (s.children) and c.finished_at < clock_timestamp() - {SETTLED})
+               or exists (select from jsonb_array_elements(s.signals) g join step t on t.execution_id = s.execution_id
+                   and t.name = g ->> 0 and t.ordinal = (g ->> 1)::integer and t.at < clock_timestamp() - {SETTLED}))
+           union all select s.execution_id::text from suspended s
+           where not exists (select from execution e where e.id = s.execution_id and e.status = 'waiting')""",
+    ),
+    Invariant(
+        "I11",
+        "what is recorded belongs to a run that is there",
+        """select distinct s.execution_id::text from step s
+           where not exists (select from execution e where e.id = s.execution_id)""",
     ),
     Invariant(
         "I10f",

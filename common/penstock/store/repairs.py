@@ -54,3 +54,11 @@ async def run_silent_again(tx: Transaction, ids: Ids) -> None:
 
 async def send_to_archive(tx: Transaction, ids: Ids) -> None:
     await tx.stage("select mend_finished($1::uuid[]) as messages", ids)
+
+
+async def wake_suspended(tx: Transaction, ids: Sequence[str]) -> None:
+    await tx.stage("select mend_suspended($1::uuid[]) as messages", ids)
+
+
+async def forget_steps(tx: Transaction, ids: Sequence[str]) -> None:
+    await tx.stage("select mend_steps($1::uuid[]) as messages", ids)

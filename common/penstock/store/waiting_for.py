@@ -161,3 +161,28 @@ from event_wait w join payload p on p.execution_id = w.execution_id where w.exec
 async def event(session: Session, execution: UUID) -> AwaitedEvent | None:
     """None if it has come."""
     return first_as(AwaitedEvent, await session.fetch(EVENT, execution))
+
+
+@dataclass(slots=True)
+class Suspended:
+    """What a durable function waits for: `children` that are open (step, status, id), `signals` by name, an instant in `left`
+    seconds. `seconds`: since when."""
+
+    seconds: float
+    left: float | None
+    children: list[tuple[str, str, UUID]]
+    signals: list[str]
+
+
+SUSPENDED = """
+select extract(epoch from clock_timestamp() - s.since)::float8 as seconds,
+    extract(epoch from s.until - clock_timestamp())::float8 as left,
+    array(select (c.task, c.status, c.id) from execution c where c.id = any (s.children) order by c.id limit 5) as children,
+    array(select substr(g ->> 0, 8) from jsonb_array_elements(s.signals) g) as signals
+from suspended s where s.execution_id = $1
+"""
+
+
+async def suspended(session: Session, execution: UUID) -> Suspended | None:
+    """What a durable function that is suspended waits for, five of its children at most."""
+    return first_as(Suspended, await session.fetch(SUSPENDED, execution))

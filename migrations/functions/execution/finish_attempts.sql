@@ -1,4 +1,4 @@
--- A worker ends attempts: final, or requested again (a retry, a deferral), or waiting for an inquiry. The fence is the
+-- A worker ends attempts: final, or requested again (a retry, a deferral), or waiting. The fence is the
 -- attempt and the claim (I2): what another worker owns by now, or the sweeper has taken back, is not moved and not in the
 -- answer `moved`. Slots are freed and the next waiters promoted in the same transaction (I5). What was asked to end meanwhile ends
 -- as it was asked to, unless it completed. An attempt without a delay to the next one came to nothing: it keeps its place in line.
@@ -20,7 +20,7 @@ declare
 begin
     with changed as (
         update execution e
-        set status = case when e.status = 'canceling' and d.status <> 'completed' then e.ends_as else d.status end,
+        set status = ended_status(e.status, e.ends_as, d.status),
             failures = e.failures + (d.error is not null)::integer,
             claim = case when d.status in ('requested', 'waiting') then null else e.claim end,
             ready_at = case when d.status = 'requested' and d.delay is not null
@@ -60,7 +60,7 @@ begin
     end if;
     messages := '{}';
     if v_asking is not null then
-        messages := ask_inquiries(v_asking, v_asked);
+        messages := begin_waiting(v_asking, v_asked);
     end if;
     messages := messages || settle_moves(v_ended, v_again, v_held);
 end $$;

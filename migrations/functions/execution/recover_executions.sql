@@ -15,11 +15,12 @@ declare
 begin
     with changed as (
         update execution e
-        set status = after_loss(e.ends_as, e.recoveries, d.recovery), recoveries = e.recoveries + 1, claim = null,
+        set status = after_loss(d.ends_as, e.recoveries, d.recovery), recoveries = e.recoveries + 1, claim = null,
             since = clock_timestamp(), reason = p_reason,
-            finished_at = case when after_loss(e.ends_as, e.recoveries, d.recovery) <> 'requested' then clock_timestamp() end
+            finished_at = case when after_loss(d.ends_as, e.recoveries, d.recovery) <> 'requested' then clock_timestamp() end
         from (
-            select x.id, coalesce(p.options -> 'recovery', d.body -> 'recovery') as recovery
+            -- What runs although it was asked to end is a function that cleans up: whoever goes on with it does that.
+            select x.id, case x.status when 'canceling' then x.ends_as end as ends_as, coalesce(p.options -> 'recovery', d.body -> 'recovery') as recovery
             from execution x join definition d on d.id = x.definition_id left join payload p on p.execution_id = x.id
             where x.id = any (p_ids)
         ) d

@@ -1,6 +1,6 @@
 -- Asks for executions to end as p_status (cancelled, timeout). Those that no worker has do at once (`moved`); those that run become
 -- canceling (`canceling`), keep their slots until their worker, or the sweeper, ends them, and their workers are to be told;
--- and workflows are asked to stop (`stopping`).
+-- and workflows are asked to stop (`stopping`). Durable functions that have begun clean up first: they are `canceling`, too.
 -- planner: indexes
 create or replace function stop_executions(
     p_ids uuid[], p_status text, p_reason text,
@@ -10,19 +10,21 @@ language plpgsql
 as $$
 declare
     v_messages message[];
+    v_told uuid[];
 begin
     -- Nobody moves them between the steps: what was about to be claimed is claimed, and canceling. All rows come before the
     -- keys, which the last step locks.
     perform lock_runs(p_ids);
+    select t.messages, t.told into v_messages, v_told from tell_functions(p_ids, p_status, p_reason) t;
     with changed as (
         update execution e set status = 'canceling', ends_as = p_status, reason = p_reason
         from namespace n
-        where e.id = any (p_ids) and e.status = 'running' and n.id = e.namespace_id and n.kind = 'action'
+        where e.id = any (p_ids) and e.id <> all (v_told) and e.status = 'running' and n.id = e.namespace_id and n.kind = 'action'
         returning e.id
     )
-    select coalesce(array_agg(id), '{}') into canceling from changed;
-    select s.messages, s.stopping into v_messages, stopping from stop_workflows(p_ids, p_status, p_reason) s;
+    select v_told || coalesce(array_agg(id), '{}') into canceling from changed;
+    select v_messages || s.messages, s.stopping into v_messages, stopping from stop_workflows(p_ids, p_status, p_reason) s;
     select e.messages, e.moved into messages, moved
-    from end_executions(p_ids, array['requested', 'queued', 'scheduled', 'waiting'], p_status, p_reason, null) e;
+    from end_executions(array(select unnest(p_ids) except select unnest(v_told)), array['requested', 'queued', 'scheduled', 'waiting'], p_status, p_reason, null) e;
     messages := v_messages || messages;
 end $$;

@@ -14,6 +14,8 @@ begin
         delete from payload where execution_id = any (p_ids) returning *
     ), told as (
         delete from result where execution_id = any (p_ids) returning *
+    ), recorded as (
+        delete from step where execution_id = any (p_ids) returning *
     ), workflows as (
         select execution_id, workflow_state(execution_id) as state from workflow where execution_id = any (p_ids)
     ), tried as (
@@ -21,10 +23,10 @@ begin
         where execution_id = any (array(select id from gone where attempt > 1 or status <> 'completed')) returning *
     ), kept as (
         insert into archive (id, finished_at, status, action, namespace, root, parent, task, item, created_at, attempt,
-            failures, recoveries, priority, definition_id, reason, params, options, origin, result, error, state, attempts)
+            failures, recoveries, priority, definition_id, reason, params, options, origin, result, error, state, steps, attempts)
         select g.id, g.finished_at, g.status, n.action, n.name, tree.root, g.parent, g.task, g.item, g.created_at,
             g.attempt, g.failures, g.recoveries, g.priority, g.definition_id, g.reason,
-            p.params, p.options, p.origin, r.result, r.error, w.state, t.attempts
+            p.params, p.options, p.origin, r.result, r.error, w.state, s.steps, t.attempts
         from gone g
         join tree on tree.id = g.id
         join namespace n on n.id = g.namespace_id
@@ -35,6 +37,10 @@ begin
             select execution_id, jsonb_agg(to_jsonb(t) - 'execution_id' order by attempt) as attempts
             from tried t group by execution_id
         ) t on t.execution_id = g.id
+        left join (
+            select execution_id, jsonb_agg(to_jsonb(x) - 'execution_id' order by at, place) as steps
+            from recorded x group by execution_id
+        ) s on s.execution_id = g.id
         returning 1
     )
     select count(*) into v_moved from kept;

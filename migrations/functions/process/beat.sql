@@ -35,11 +35,11 @@ begin
     select coalesce(array_agg(x.id) filter (where x.asked), '{}'), coalesce(array_agg(x.id) filter (where not x.asked), '{}')
     into canceling, lost
     from (
-        select d.id, coalesce(e.status = 'canceling' and e.claim = p_process and e.attempt = d.attempt, false) as asked
+        select d.id, coalesce((e.status = 'canceling' or e.ends_as is not null) and e.claim = p_process and e.attempt = d.attempt, false) as asked
         from unnest(p_ids, p_attempts) as d (id, attempt)
         left join execution e on e.id = d.id
         where not known or e.id is null or e.claim is distinct from p_process or e.attempt <> d.attempt
-            or e.status <> 'running'
+            or e.status <> 'running' or e.ends_as is not null
     ) x;
     if missing <> '{}' then
         perform recover_executions(p_process, missing, 'its worker does not know of it');

@@ -1,4 +1,5 @@
--- Takes due timers, a batch at a time, and acts on them. A retry or delay that is due is staged as requested; an execution that is
+-- Takes due timers, a batch at a time, and acts on them. A retry or delay that is due is staged as requested, a function
+-- that waited until now is woken; an execution that is
 -- past one of its times ends as timeout; one that must give way is cancelled. Returns how many were `fired`, some perhaps in vain:
 -- an execution may have ended, or gone on, while its timer was taken.
 -- planner: indexes
@@ -16,7 +17,7 @@ begin
     canceling := '{}';
     -- One kind at a time: so each transaction locks rows first, and then keys.
     select kind into v_kind from timer
-    where due_at <= v_now and kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield') order by due_at limit 1;
+    where due_at <= v_now and kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'wake') order by due_at limit 1;
     with due as (
         delete from timer t using (
             select due_at, execution_id, kind from timer
@@ -32,6 +33,8 @@ begin
         return;
     elsif v_kind = 'ready' then
         messages := stage('execution.requested', v_ids, 50);
+    elsif v_kind = 'wake' then
+        messages := wake_functions(v_ids, 'its time has come');
     elsif v_kind = 'total' then
         select s.messages, s.canceling into messages, canceling
         from stop_executions(v_ids, 'timeout', 'its time to complete ran out') s;

@@ -44,6 +44,7 @@ create table archive (
     result jsonb,
     error jsonb,
     state jsonb,
+    steps jsonb, -- what a durable function has recorded
     attempts jsonb, -- those that did not complete, oldest first
     primary key (id, finished_at)
 ) partition by range (finished_at);

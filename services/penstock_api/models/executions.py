@@ -111,6 +111,22 @@ class Task(Answer):
     tasks: list[Task]
 
 
+class Step(Answer):
+    """What a durable function has recorded."""
+
+    name: str
+    ordinal: int = Field(description="The how-manyth of this name; 1 for the first.")
+    branch: list[int] = Field(description="The numbers of the tasks around it, outermost first.")
+    kind: str = Field(description="step, value, version, sleep, run, map, ask, wait_for, signal, given.")
+    status: str
+    tries: int
+    took: float = Field(description="Seconds that its function ran.")
+    at: datetime
+    result: Any
+    error: Any
+    execution: UUID | None = Field(description="Its own, if it has one.")
+
+
 class Execution(Answer):
     """Everything about it; secrets are `***`."""
 
@@ -147,6 +163,8 @@ class Execution(Answer):
     told: list[Told]
     tasks: list[Task] = Field(default_factory=list, description="Of a workflow.")
     critical_path: list[str] = Field(default_factory=list)
+    steps: list[Step] = Field(default_factory=list, description="Of a durable function.")
+    state: dict[str, Any] = Field(default_factory=dict, description="What it shows of itself (ctx.set).")
 
 
 class Move(Answer):

@@ -64,6 +64,22 @@ async def event_came_once(world: World) -> None:
     assert await world.value("select count(*) from enforcement where status = 'executed'") == len(wanted)
 
 
+async def durable(world: World) -> None:
+    id = await world.start("pt.saga", "saga", {"n": 5})
+    with contextlib.suppress(Conflict):  # it has ended, with what it was told before
+        await again(lambda: world.client.signal(id, "word", "go"))
+    await world.ended(id)
+
+
+async def what_was_recorded_counts(world: World) -> None:
+    [result] = [json.loads(text) for text in await world.results("pt.saga")]
+    assert result[1:4] == [5, [1, 2], "go"]
+    made = await world.rows(
+        "select name, result #>> '{}' as made from step where kind = 'step' order by name"
+    )
+    assert [row["made"] for row in made] == [result[0], result[4]]
+
+
 async def admission(world: World) -> None:
     ids = [await world.start("pt.one_at_a_time", f"n-{n}", {"n": n}) for n in range(4)]
     await world.ended(*ids)
@@ -226,6 +242,14 @@ SCENARIOS = {
         Scenario("inquiry", inquiry, it_was_answered_once),
         Scenario("cron", cron, every_fire_ran_once, definitions=(*works.ALL, works.ticking)),
         Scenario("polls", polling, every_letter_came_once, (works.sort, works.letters, works.on_letter)),
+        Scenario(
+            "durable",
+            durable,
+            what_was_recorded_counts,
+            (works.saga, works.sort),
+            settings={"suspend_after": 0.02},
+            only="durable",
+        ),
         Scenario("cancel", cancel, all_are_cancelled),
         Scenario("drain", drain, all_is_done),
         Scenario(

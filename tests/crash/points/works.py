@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
-from penstock import AskInquiry, Limit, RetryPolicy, Rule, Schedule, Trigger, action, current, trigger
+from penstock import (
+    AskInquiry,
+    DurableContext,
+    Limit,
+    RetryPolicy,
+    Rule,
+    Schedule,
+    Trigger,
+    action,
+    current,
+    trigger,
+)
 from penstock.language.workflows import from_yaml
 
 QUICK_RETRY = RetryPolicy(max_attempts=1000, initial_delay=0.01, max_delay=0.01)
@@ -51,6 +63,22 @@ async def ask() -> None:
 @action(pack="pt", max_recoveries=1000)
 async def told(execution: str, status: str, result: Any = None, error: Any = None) -> str:
     return status
+
+
+async def make() -> str:
+    return str(uuid4())
+
+
+@action(pack="pt", max_recoveries=1000)
+async def saga(ctx: DurableContext, n: int) -> list[Any]:
+    """Returns what its steps made, which is what is recorded of them, whoever was killed when."""
+    first = await ctx.step("first", make)
+    ctx.set("made", first)
+    await ctx.sleep(0.05)
+    child = await ctx.run(sort, n=n)
+    items = await ctx.map(sort, [{"n": 1}, {"n": 2}])
+    word = await ctx.signal("word")
+    return [first, child, items, word, await ctx.step("last", make)]
 
 
 @action(pack="pt", route="nowhere")

@@ -17,6 +17,7 @@ from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.qualified_name import Ref, checked_ref
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.signature import Bind
+from penstock.language.durable.declared import code_digest
 from penstock.language.options import Wrong, read_options
 from penstock.language.policies import Policies
 from penstock.language.routing import RoutingRule
@@ -114,6 +115,7 @@ class Action(ActionRef[P, R]):
         function: Callable[..., Any] | None = None,
         description: str = "",
         folder: Path | None = None,
+        durable: bool = False,
     ) -> None:
         """Use `@action`, `command_action`, `http_action` or `kubernetes_action`. Raises DefinitionError."""
         try:
@@ -129,6 +131,8 @@ class Action(ActionRef[P, R]):
         self.bind = bind
         """Keyword arguments for the function, of the parameters of an execution. Raises InvalidInput."""
         self.source = source
+        self.durable = durable
+        """Its function takes a DurableContext, and goes on where it was after a crash."""
         self.folder = folder
         """The pack's folder, in which a command of the pack is found; None for actions of Python."""
         self.schedules: list[Schedule] = []
@@ -213,6 +217,7 @@ class Action(ActionRef[P, R]):
             "function": self.function,
             "description": self.description,
             "folder": self.folder,
+            "durable": self.durable,
         }
         return Action(**{**same, **changes})
 
@@ -223,6 +228,8 @@ class Action(ActionRef[P, R]):
         body |= {"ref": self.ref, "executor": executor_name(self), "parameters": self.parameters_schema}
         if self.result_schema is not None:
             body["result"] = self.result_schema
+        if self.durable and self.function is not None:
+            body["durable"] = code_digest(self.function)
         if self.description:
             body["description"] = self.description
         return body

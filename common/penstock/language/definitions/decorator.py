@@ -131,6 +131,8 @@ def of_function(
         found_wrong = [Problem(("options", *p.at), p.message, p.hint) for p in problems(error)]
         raise refusal(f"action {whole}", found_wrong, source) from None
     signature = signature_of(function, whole, source, names)
+    if signature.durable and choices.executor not in (None, "async"):
+        raise source.wrong(f"action {whole} is durable, and runs on the event loop", "Leave out executor=.")
     return Action(
         whole,
         choices=choices,
@@ -139,6 +141,7 @@ def of_function(
         bind=signature.bind,
         source=source,
         function=function,
+        durable=signature.durable,
         description=inspect.getdoc(plain) or "" if description is None else description,
     )
 

@@ -15,6 +15,7 @@ from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
 from penstock.errors import InvalidInput
+from penstock.language.durable.declared import context_parameter
 from penstock.language.options import Wrong, did_you_mean, problems
 from penstock.language.schemas import schema_of_type
 from penstock.language.schemas.secrets import is_secret_at
@@ -32,6 +33,8 @@ class Signature:
     """JSON Schema of what it returns; None where it does not say."""
     bind: Bind
     """Keyword arguments of the parameters that an execution was given. Raises InvalidInput."""
+    durable: bool = False
+    """Its first parameter takes a DurableContext."""
 
 
 def signature_of(
@@ -43,7 +46,12 @@ def signature_of(
     fields: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     open_ended = False
+    context = context_parameter(function, hints)
+    if context is not None and not inspect.iscoroutinefunction(inspect.unwrap(function)):
+        raise source.wrong(f"action {ref}: a durable function awaits what it does", "Write async def.")
     for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == context:
+            continue
         match parameter.kind:
             case parameter.POSITIONAL_ONLY | parameter.VAR_POSITIONAL:
                 raise source.wrong(
@@ -77,7 +85,7 @@ def signature_of(
         raise source.wrong(f"action {ref}: {error}", error.hint) from None
     for name, default in defaults.items():
         _show_default(schema["properties"][name], default)
-    return Signature(schema, result, _binder(adapter, schema, ref))
+    return Signature(schema, result, _binder(adapter, schema, ref), durable=context is not None)
 
 
 def _hints(

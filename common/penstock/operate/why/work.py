@@ -7,12 +7,12 @@ from typing import Any
 
 from penstock.language.waits import WAIT_FOR_EVENT
 from penstock.operate.why import workflow
-from penstock.operate.why.answer import Why, span, why_of
+from penstock.operate.why.answer import Reason, Why, span, why_of
 from penstock.settings import Settings
 from penstock.store import namespaces, waiting_for
 from penstock.store.database import Session
 from penstock.store.executions import Execution
-from penstock.store.waiting_for import ClaimHolder
+from penstock.store.waiting_for import ClaimHolder, Suspended
 
 
 async def running(session: Session, row: Execution, settings: Settings) -> Why:
@@ -33,6 +33,9 @@ async def canceling(session: Session, row: Execution, settings: Settings) -> Why
 
 
 async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
+    suspended = await waiting_for.suspended(session, row.id)
+    if suspended is not None:
+        return _suspended(row, suspended)
     inquiry = await waiting_for.inquiry(session, row.id)
     if inquiry is None and row.action == WAIT_FOR_EVENT:
         return await _for_event(session, row)
@@ -47,6 +50,17 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     return why_of(
         row, "inquiry", says, prompt=inquiry.prompt, assignee=inquiry.assignee, due_at=inquiry.due_at
     )
+
+
+def _suspended(row: Execution, wait: Suspended) -> Why:
+    """Of a durable function."""
+    waits = [f"{step}, which is {status} ({id})" for step, status, id in wait.children]
+    waits += [f"the signal {name}: penstock signal {row.id} {name} VALUE" for name in wait.signals]
+    if wait.left is not None:
+        waits.append(f"its time to come, in {span(wait.left)}")
+    says = f"A durable function that waits, without a worker, since {span(wait.seconds)}, for {'; or '.join(waits)}."
+    because: Reason = "task" if wait.children else "event" if wait.signals else "timer"
+    return why_of(row, because, says, **asdict(wait))
 
 
 async def _for_event(session: Session, row: Execution) -> Why:

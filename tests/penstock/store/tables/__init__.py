@@ -17,6 +17,7 @@ from tests.penstock.store.tables import (
     polls,
     processes,
     schedules,
+    steps,
     subscriptions,
     workflows,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "polls",
     "processes",
     "schedules",
+    "steps",
     "subscriptions",
     "workflows",
 ]

@@ -152,6 +152,7 @@ archive = Table(
     Column("result", JSONB),
     Column("error", JSONB),
     Column("state", JSONB),
+    Column("steps", JSONB),
     Column("attempts", JSONB),
     Index("archive_root", "root"),
     Index("archive_not_completed", "id", postgresql_where=text("status <> 'completed'")),

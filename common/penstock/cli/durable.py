@@ -1,0 +1,90 @@
+"""Commands for durable functions: signal, replay; and the steps that `show` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from penstock.cli.arguments import parse_value
+from penstock.cli.command_runner import with_client, with_session
+from penstock.cli.output import Json, json_line, out, span, table
+from penstock.client.client import Client
+from penstock.language.durable.replay import Replayed
+from penstock.language.loading import load
+from penstock.operate import durable_replay
+from penstock.operate.durable_steps import Step
+from penstock.store.database import Session
+
+RunId = Annotated[UUID, typer.Argument(help="An execution of a durable function.")]
+
+
+def signal(
+    id: RunId,
+    name: Annotated[str, typer.Argument(help="What it waits for: ctx.signal(NAME).")],
+    value: Annotated[str, typer.Argument(help="JSON, or plain text.")] = "null",
+    json: Json = False,
+) -> None:
+    """Tell a durable function something. What comes before it waits for it is kept."""
+
+    async def work(client: Client) -> None:
+        await client.signal(id, name, parse_value(value))
+
+    with_client(work)
+    if json:
+        json_line({"id": id, "signal": name})
+    else:
+        out.print(f"Told. See what came of it with: penstock show {id}")
+
+
+def replay(
+    id: RunId,
+    against: Annotated[Path, typer.Option(help="The Python file, or folder, of the code to try.")],
+    json: Json = False,
+) -> None:
+    """Try code against what a run has recorded: nothing is run, nothing is written. Exit code 1 if it does not fit."""
+    definitions = load(against)
+
+    async def work(session: Session) -> Replayed:
+        return await durable_replay.replay(session, id, definitions)
+
+    found = with_session(work)
+    if json:
+        json_line({"id": id, "fits": found.fits, "says": found.says})
+    else:
+        out.print(f"{'It fits' if found.fits else 'It does not fit'}: {found.says}.", markup=False)
+    if not found.fits:
+        raise typer.Exit(1)
+
+
+def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
+    """The steps of a run as a tree of its branches, and its state."""
+    table(
+        ["step", "kind", "status", "tries", "took", "at", "execution"],
+        [
+            (
+                "│  " * len(step.branch)
+                + ".".join(map(str, step.branch))
+                + (" " if step.branch else "")
+                + (step.name if step.ordinal == 1 else f"{step.name}:{step.ordinal}"),
+                step.kind,
+                step.status,
+                step.tries if step.tries > 1 else "",
+                span(timedelta(seconds=step.took)) if step.took else "",
+                step.at,
+                step.execution,
+            )
+            for step in sorted(steps, key=lambda step: (step.branch[:1], step.at))
+        ],
+    )
+    for key, value in state.items():
+        out.print(f"[dim]{key}[/dim] {value}", highlight=False)
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (signal, replay):
+        app.command()(command)

@@ -1,0 +1,62 @@
+"""What people tell durable functions: signals, the results of steps, and from which step to run once more."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import UUID
+
+from penstock.errors import Conflict, NotFound
+from penstock.language.durable.journal import signal_key
+from penstock.language.durable.names import step_name
+from penstock.language.durable.records import Key
+from penstock.language.options import did_you_mean
+from penstock.language.schemas import check_value
+from penstock.store import executions, steps
+from penstock.store.database import Transaction
+
+
+def step_key(text: str) -> Key:
+    """A step as people write it: `charge`, or `charge:2` for the second of that name."""
+    found = re.fullmatch(r"(.+):([1-9]\d*)", text)
+    return Key(found[1], int(found[2])) if found else Key(text, 1)
+
+
+async def signal(tx: Transaction, id: UUID, name: str, value: Any) -> None:
+    """Tell a durable function something. Raises Conflict if it has ended, or is none; DefinitionError; InvalidInput."""
+    encoded = check_value(value, tx.settings.payload_cap, what="the signal's value").decode()
+    if not await steps.signal(tx, id, signal_key(step_name(name), 1).name, encoded):
+        raise Conflict(
+            f"{id} is no durable function that has not ended", hint=f"`penstock show {id}` tells what it is."
+        )
+
+
+async def give(
+    tx: Transaction, id: UUID, kind: str, step: str, result: str, *, by: str, reason: str | None
+) -> bool:
+    """Give a step its result (JSON), in place of what it would do; its child is cancelled. False if it is no durable function
+    that has not ended. Raises Conflict if the step is over."""
+    name, ordinal = step_key(step)
+    given = await steps.give(tx, id, name, ordinal, result, kind=kind, by=by, reason=reason)
+    if given.known and not given.given:
+        raise Conflict(
+            f"the step {step} is over, and its result is final",
+            hint=f"Run it again from there: penstock rerun {id} --from {step}",
+        )
+    if given.open_child is not None:
+        await executions.cancel(tx, [given.open_child], "its step was given a result")
+    return given.known
+
+
+async def check_kept(tx: Transaction, id: UUID, step: str) -> None:
+    """Raises NotFound if nothing is recorded of this step."""
+    keys = [Key(one.name, one.ordinal) for one in await steps.recorded(tx, id)]
+    if step_key(step) not in keys:
+        names = sorted({f"{key.name}:{key.ordinal}" if key.ordinal > 1 else key.name for key in keys})
+        raise NotFound(f"{id} has recorded no step {step!r}", hint=did_you_mean(step, names))
+
+
+async def keep(tx: Transaction, new: UUID, old: UUID, step: str | None) -> None:
+    """Let a re-run keep what came before this step; None: all that has completed."""
+    name, ordinal = (None, 0) if step is None else step_key(step)
+    await steps.keep(tx, new, old, name, ordinal)

@@ -1,0 +1,38 @@
+"""What a durable function needs of whoever runs it: a worker, or a test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+from uuid import UUID
+
+from penstock.language.durable.records import Child, ChildStart, History, Key, Record
+
+
+class Backend(Protocol):
+    """One attempt's access to what is recorded. Each of its writes is committed when it returns, and raises ClaimLost where
+    the attempt is not the worker's any more; nothing is written then."""
+
+    async def load(self) -> History:
+        """All that is recorded so far."""
+
+    async def begin(self, record: Record) -> None:
+        """The function of this step is about to be called."""
+
+    async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+        """Write these. Returns those that somebody has written already otherwise: they stand."""
+
+    async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:
+        """Record these and start their executions, each once."""
+
+    async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
+        """Wait so long at most for one of these to end; returns those that have."""
+
+    async def cancel(self, ids: Sequence[UUID]) -> None:
+        """Ask for these children to end: nobody needs them any more."""
+
+    def may_stay(self) -> bool:
+        """Whether the function may stay here while it waits: nobody else needs its slot."""
+
+    def asked_to_end(self) -> bool:
+        """Whether somebody asked for the end of this run while this attempt ran."""

@@ -1,0 +1,33 @@
+"""Which functions are durable, and the digest of their code."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.language.durable.context import DurableContext
+
+
+def context_parameter(function: Callable[..., Any], hints: Mapping[str, Any]) -> str | None:
+    """The name of the parameter that takes the context, which makes a function durable: the first one, annotated with
+    DurableContext. None for any other function."""
+    first = next(iter(inspect.signature(function).parameters), None)
+    return first if first is not None and hints.get(first) is DurableContext else None
+
+
+def code_digest(function: Callable[..., Any]) -> str:
+    """Tells versions of a function's code apart: neither comments and layout count nor its docstring and decorators."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
+    except (OSError, TypeError, SyntaxError):  # made at run time: there is no text of it
+        code = inspect.unwrap(function).__code__
+        return hashlib.sha256(code.co_code + repr(code.co_consts).encode()).hexdigest()[:16]
+    [made] = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)][:1]
+    made.decorator_list = []
+    if ast.get_docstring(made) is not None:
+        made.body = made.body[1:] or [ast.Pass()]
+    return hashlib.sha256(ast.dump(made).encode()).hexdigest()[:16]

@@ -1,0 +1,107 @@
+"""What is not deterministic in the code of a durable function: time, chance and the world outside, which belong into steps."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+USE = {
+    "time": "ctx.now(), and ctx.sleep() to wait",
+    "datetime": "ctx.now()",
+    "date": "ctx.now()",
+    "random": "ctx.random()",
+    "secrets": "ctx.random(), or a step",
+    "uuid": "ctx.uuid()",
+    "os": "a step: ctx.step(name, function)",
+    "requests": "a step: ctx.step(name, function)",
+    "httpx": "a step: ctx.step(name, function)",
+    "urllib": "a step: ctx.step(name, function)",
+    "aiohttp": "a step: ctx.step(name, function)",
+    "socket": "a step: ctx.step(name, function)",
+    "subprocess": "a step: ctx.step(name, function)",
+}
+"""What to use in place of calls into these modules."""
+CALLS = {
+    "asyncio.sleep": "ctx.sleep()",
+    "asyncio.wait_for": "timeout= of ctx.ask, ctx.signal and ctx.wait_for",
+    "asyncio.timeout": "timeout= of ctx.ask, ctx.signal and ctx.wait_for",
+    "asyncio.wait": "asyncio.gather: which of them is done first is not recorded",
+    "asyncio.as_completed": "asyncio.gather: which of them is done first is not recorded",
+    "asyncio.to_thread": "ctx.step(name, function)",
+    "open": "a step: ctx.step(name, function)",
+    "input": "ctx.ask()",
+}
+HARMLESS = frozenset({"datetime.timedelta", "datetime.datetime.fromisoformat", "uuid.UUID", "os.path.join"})
+
+
+@dataclass(frozen=True, slots=True)
+class Nondeterminism:
+    """A call that may give something else in the next attempt: in which line of which file, and what to write in its place."""
+
+    file: str
+    line: int
+    call: str
+    instead: str
+
+
+def nondeterminism(function: Callable[..., Any]) -> list[Nondeterminism]:
+    """What stands in the function itself; what it hands to ctx.step is called there and may do anything. Functions that it calls
+    are not looked into. Empty for a function without a text."""
+    plain = inspect.unwrap(function)
+    try:
+        lines, first = inspect.getsourcelines(plain)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, SyntaxError):
+        return []
+    names = plain.__globals__
+    return [
+        Nondeterminism(plain.__code__.co_filename, first + call.lineno - 1, f"{name}()", instead)
+        for call, name in _calls(tree, names)
+        if (instead := _instead(name)) is not None
+    ]
+
+
+def _instead(name: str) -> str | None:
+    if name in HARMLESS:
+        return None
+    return CALLS.get(name) or (USE.get(name.partition(".")[0]) if "." in name else None)
+
+
+def _calls(tree: ast.Module, names: dict[str, Any]) -> Iterator[tuple[ast.Call, str]]:
+    """The calls with the whole names of what they call, in the order of the text. Lambdas and functions inside that do not use
+    the context may be steps, and are left out."""
+    [function] = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    context = function.args.args[0].arg
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef) and not _uses(node, context):
+            continue
+        if isinstance(node, ast.Call) and (name := _called(node.func, names)):
+            yield node, name
+        pending[:0] = ast.iter_child_nodes(node)
+
+
+def _uses(tree: ast.AST, name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
+
+
+def _called(node: ast.expr, names: dict[str, Any]) -> str | None:
+    """`time.time` of `time.time`, and of `now` where it was imported from there."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.insert(0, node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    value = names.get(node.id)
+    if inspect.ismodule(value):
+        return ".".join([value.__name__, *parts])
+    if value is not None and getattr(value, "__module__", None) and hasattr(value, "__qualname__"):
+        home = str(value.__module__).lstrip("_")
+        return ".".join([home, value.__qualname__, *parts])
+    return ".".join([node.id, *parts])

@@ -1,0 +1,42 @@
+"""Names of steps, and what is given with them: checked at the door."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from penstock.errors import DefinitionError
+
+_STEP = re.compile(r"[^/\x00-\x1f]{1,200}")
+_CHILD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+
+
+def step_name(name: object) -> str:
+    """A name as it may be given to a step. Raises DefinitionError."""
+    if not isinstance(name, str) or not _STEP.fullmatch(name):
+        raise DefinitionError(
+            f"a step's name is a text of 1 to 200 characters without '/', not {name!r}",
+            hint='Name it first: await ctx.step("charge", charge, order).',
+        )
+    return name
+
+
+def child_name(name: object) -> str:
+    """The same of a step that is an execution of its own: its name is part of a namespace. Raises DefinitionError."""
+    if not isinstance(name, str) or not _CHILD.fullmatch(name):
+        raise DefinitionError(
+            f"what runs as an execution of its own has a name of letters, digits and '_', not {name!r}",
+            hint='Give it one: ctx.run(action, {...}, name="charge").',
+        )
+    return name
+
+
+def target_of(action: Any) -> str:
+    """The ref of an action or a workflow, given itself or by its ref. Raises DefinitionError."""
+    ref = getattr(action, "ref", action)
+    if not isinstance(ref, str) or "." not in ref:
+        raise DefinitionError(
+            f"{action!r} is no action and no workflow",
+            hint="Give an action, or its ref: ctx.run('shop.charge', {...}). A plain function is a step: ctx.step('charge', f).",
+        )
+    return ref

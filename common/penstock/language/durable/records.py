@@ -1,0 +1,98 @@
+"""What is recorded of a run, one row for each thing that its function asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+STEP, VALUE, SLEEP, VERSION = "step", "value", "sleep", "version"
+RUN, MAP, ASK, WAIT_FOR = "run", "map", "ask", "wait_for"
+SIGNAL, STATE, GIVEN = "signal", "state", "given"
+CHILDREN = frozenset({RUN, MAP, ASK, WAIT_FOR})
+"""Kinds of steps that are executions of their own."""
+STARTED, COMPLETED, FAILED = "started", "completed", "failed"
+
+
+class Key(NamedTuple):
+    """A step of a run: its name, with the branch before it (`2/charge`), and the how-manyth of this name it is (1 for the
+    first)."""
+
+    name: str
+    ordinal: int
+
+    def __str__(self) -> str:
+        return self.name if self.ordinal == 1 else f"{self.name} ({self.ordinal})"
+
+
+@dataclass(slots=True)
+class Record:
+    """A row. `position`: the how-manyth thing that its branch asked for (1 for the first; 0: not asked by the function).
+    `result` and `error` are JSON; of a sleep that has begun `result` is `{"until": instant}`. `took` is in seconds. `copied`:
+    the result was given by somebody, or is that of the run that this one is a re-run of."""
+
+    key: Key
+    position: int
+    kind: str
+    status: str
+    result: str | None = None
+    error: str | None = None
+    tries: int = 1
+    took: float = 0.0
+    copied: bool = False
+
+    @property
+    def final(self) -> bool:
+        return self.status in (COMPLETED, FAILED)
+
+
+@dataclass(slots=True)
+class Child:
+    """The execution of a step that has one. `result` and `error` are JSON, once it has ended."""
+
+    id: UUID
+    status: str
+    ended: bool
+    result: str | None = None
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class History:
+    """All that is recorded when an attempt begins. `now` is the database's clock. `ends_as`: the run was asked to end.
+    `failed_by`: the failed step that the attempt before ended with, where that attempt is tried again."""
+
+    now: datetime
+    records: dict[Key, Record] = field(default_factory=dict)
+    children: dict[Key, Child] = field(default_factory=dict)
+    ends_as: str | None = None
+    failed_by: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildStart:
+    """A step that is an execution of its own. `target`: the ref of an action or a workflow; `parameters` are what it is given;
+    of a map `items` and `concurrency`; of a wait the filter of its events (`when`, and the values that it names)."""
+
+    record: Record
+    target: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """What a suspended run waits for: children, an instant, signals."""
+
+    children: tuple[UUID, ...] = ()
+    until: datetime | None = None
+    signals: tuple[Key, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "children": [str(id) for id in self.children],
+            "until": None if self.until is None else self.until.isoformat(),
+            "signals": [list(key) for key in self.signals],
+        }

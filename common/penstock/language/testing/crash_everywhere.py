@@ -1,0 +1,44 @@
+"""A test of a durable function, played again and again, each time with a crash at another place."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from penstock.language.testing.durable_run import DurableRun
+
+Test = Callable[..., Awaitable[None]]
+
+
+def crash_everywhere(test: Test) -> Callable[..., None]:
+    """Makes a test of an `async def test_...(run: DurableRun, ...)`; other parameters are fixtures. It is played once as it
+    is, and then for each commit of the run once with a crash right before it, and once with one right after it. What it asserts
+    must hold each time; it makes what it counts anew, each time.
+
+    A failure says where the run was crashed."""
+    signature = inspect.signature(test)
+    first, *others = signature.parameters.values()
+
+    @functools.wraps(test)
+    def everywhere(**fixtures: Any) -> None:
+        asyncio.run(_everywhere(lambda run: test(**{first.name: run}, **fixtures)))
+
+    everywhere.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+    return everywhere
+
+
+async def _everywhere(play: Callable[[DurableRun], Awaitable[None]]) -> None:
+    run = DurableRun()
+    await play(run)
+    for point in range(2 * run.commits):
+        crashed = DurableRun(crash_at=point)
+        try:
+            await play(crashed)
+        except BaseException as error:
+            error.add_note(
+                f"The run was crashed {crashed.crashed or 'nowhere'} (crash {point + 1} of {2 * run.commits})."
+            )
+            raise

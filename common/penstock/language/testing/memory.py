@@ -1,0 +1,227 @@
+"""What a run in a test has recorded, and the world around it: children, answers, events, signals, and the time."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.errors import ClaimLost
+from penstock.ids import new_id
+from penstock.language.definitions.action import Action
+from penstock.language.durable.records import (
+    ASK,
+    COMPLETED,
+    FAILED,
+    MAP,
+    RUN,
+    SIGNAL,
+    STARTED,
+    STATE,
+    Child,
+    ChildStart,
+    History,
+    Key,
+    Record,
+)
+from penstock.run import results
+from penstock.run.outcomes import TaskError
+
+Commit = Callable[[list[Record], Callable[[], None]], None]
+
+
+class Memory:
+    """`commit` is given every write."""
+
+    def __init__(self, now: datetime, commit: Commit) -> None:
+        self.now = now
+        self.records: dict[Key, Record] = {}
+        self.children: dict[Key, Child] = {}
+        self.answers: dict[str, list[tuple[float, Any]]] = {}
+        self.signals: list[tuple[datetime, Key, Any]] = []
+        self.functions: dict[str, Callable[..., Any]] = {}
+        self.modules: list[Mapping[str, Any]] = []
+        self.cancelled_at: datetime | None = None
+        self.failures = 0
+        self._running: dict[Key, ChildStart] = {}
+        self._failed_by: Key | None = None
+        self._due: dict[UUID, tuple[datetime, str, str | None]] = {}
+        self._ends_as: str | None = None
+        self._commit = commit
+        self._attempt = 0
+
+    def begin(self) -> AttemptMemory:
+        """For the next attempt. Those before it are over: whatever they still write is refused."""
+        self._attempt += 1
+        return AttemptMemory(self, self._attempt)
+
+    def check(self, attempt: int) -> None:
+        if attempt != self._attempt:
+            raise ClaimLost("another attempt has begun")
+
+    def load(self) -> History:
+        records = {key: record for key, record in self.records.items() if record.kind != STATE}
+        return History(
+            self.now, copy.deepcopy(records), copy.deepcopy(self.children), self._ends_as, self._failed_by
+        )
+
+    def write(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+        kept: dict[Key, Record] = {}
+
+        def store() -> None:
+            for record in records:
+                there = self.records.get(record.key)
+                if there is not None and there.final and there.kind != STATE and there.key != self._failed_by:
+                    kept[record.key] = copy.deepcopy(there)
+                else:
+                    self.records[record.key] = copy.deepcopy(record)
+
+        self._commit(list(records), store)
+        return kept
+
+    async def start(self, start: ChildStart) -> Child:
+        key = start.record.key
+        if key not in self.children:
+            self._commit([start.record], lambda: self._store(start))
+        await self.run_children()
+        return copy.deepcopy(self.children[key])
+
+    def _store(self, start: ChildStart) -> None:
+        key = start.record.key
+        self.records[key] = copy.deepcopy(start.record)
+        child = self.children[key] = Child(new_id(), STARTED, False)
+        if start.record.kind in (RUN, MAP):
+            self._running[key] = start
+        else:
+            self._expect(start, child)
+
+    def _expect(self, start: ChildStart, child: Child) -> None:
+        """When the answer or the event comes, or that it does not."""
+        answers = self.answers.get(start.record.key.name.rpartition("/")[2], [])
+        timeout, default = start.parameters["timeout"], start.parameters.get("default")
+        if answers and (timeout is None or answers[0][0] <= timeout):
+            after, value = answers.pop(0)
+            self._due[child.id] = (self._in(after), COMPLETED, orjson.dumps(value).decode())
+        elif timeout is not None and start.record.kind == ASK and default is not None:
+            self._due[child.id] = (self._in(timeout), COMPLETED, orjson.dumps(default).decode())
+        elif timeout is not None:
+            self._due[child.id] = (self._in(timeout), "timeout", None)
+            if answers:
+                answers[0] = (answers[0][0] - timeout, answers[0][1])
+
+    def _in(self, seconds: float) -> datetime:
+        return self.now + timedelta(seconds=seconds)
+
+    async def run_children(self) -> None:
+        """Call what the children run that have started, here and now. They have workers of their own: no crash concerns them."""
+        while self._running:
+            key, start = self._running.popitem()
+            await self._run(start, self.children[key])
+
+    async def _run(self, start: ChildStart, child: Child) -> None:
+        try:
+            if start.record.kind == MAP:
+                value: Any = [await self._call(start.target, item) for item in start.parameters["items"]]
+            else:
+                value = await self._call(start.target, start.parameters)
+            child.status, child.result = COMPLETED, results.encode(value).decode()
+        except Exception as error:
+            failure = TaskError.of(error)
+            child.status = FAILED
+            child.error = orjson.dumps({"type": failure.type, "message": failure.message}).decode()
+        child.ended = True
+
+    async def _call(self, ref: str, parameters: Mapping[str, Any]) -> Any:
+        function = self.functions.get(ref)
+        if function is None:
+            action = self._action(ref)
+            function, parameters = action, action.bind(parameters)
+        value = function(**parameters)
+        return await value if inspect.isawaitable(value) else value
+
+    def _action(self, ref: str) -> Action[..., Any]:
+        for names in self.modules:
+            for value in names.values():
+                if isinstance(value, Action) and value.ref == ref and not value.durable:
+                    return value
+        raise LookupError(
+            f"the test does not say what {ref} does: run.child({ref!r}, lambda **parameters: ...)"
+        )
+
+    def fail(self, step: tuple[str, int] | None) -> None:
+        """The attempt has failed, and is tried again."""
+        self.failures += 1
+        self._failed_by = None if step is None else Key(*step)
+
+    def move_on(self, awaited: Mapping[str, Any]) -> None:
+        """Nothing happens until the next instant at which something comes for a run that waits for this. Raises AssertionError
+        if nothing ever does."""
+        open_children = {UUID(id) for id in awaited["children"]}
+        signals = [Key(*key) for key in awaited["signals"]]
+        instants = [self._due[id][0] for id in open_children if id in self._due]
+        instants += [due for due, key, _ in self.signals if key in signals]
+        if awaited["until"] is not None:
+            instants.append(datetime.fromisoformat(awaited["until"]))
+        if self.cancelled_at is not None:
+            instants.append(self.cancelled_at)
+        assert instants, "the run waits for what never comes: say so with run.answer, run.event or run.signal"
+        self.now = max(self.now, min(instants))
+        self.arrive()
+
+    def arrive(self) -> None:
+        """What is due by now is there."""
+        for child in self.children.values():
+            due, status, result = self._due.get(child.id, (None, "", None))
+            if due is not None and due <= self.now and not child.ended:
+                child.status, child.result, child.ended = status, result, True
+        for due, key, value in self.signals:
+            if due <= self.now and key not in self.records:
+                text = orjson.dumps(value).decode()
+                self.records[key] = Record(key, 0, SIGNAL, COMPLETED, text)
+        if self.cancelled_at is not None and self.cancelled_at <= self.now:
+            self._ends_as, self.cancelled_at = "cancelled", None
+
+
+class AttemptMemory:
+    """One attempt's access to it: a Backend."""
+
+    def __init__(self, memory: Memory, attempt: int) -> None:
+        self._memory = memory
+        self._attempt = attempt
+
+    async def load(self) -> History:
+        self._memory.arrive()
+        await self._memory.run_children()
+        return self._memory.load()
+
+    async def begin(self, record: Record) -> None:
+        """Steps are called as they are."""
+
+    async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+        self._memory.check(self._attempt)
+        return self._memory.write(records)
+
+    async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:
+        self._memory.check(self._attempt)
+        return {start.record.key: await self._memory.start(start) for start in children}
+
+    async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
+        await asyncio.sleep(min(seconds, 0.001))  # what else the function does goes on meanwhile
+        return {
+            child.id: child for child in self._memory.children.values() if child.id in ids and child.ended
+        }
+
+    async def cancel(self, ids: Sequence[UUID]) -> None:
+        """Children of a test end at once, or wait for nobody."""
+
+    def may_stay(self) -> bool:
+        return False
+
+    def asked_to_end(self) -> bool:
+        return False

@@ -1,0 +1,31 @@
+"""Runs of durable functions that began with other code than is registered now."""
+
+from __future__ import annotations
+
+from penstock.operate.doctor.finding import Finding, ok, warning
+from penstock.operate.why.answer import count
+from penstock.store import steps
+from penstock.store.database import Session
+
+
+async def findings(session: Session) -> list[Finding]:
+    runs = await steps.open_runs(session)
+    if not runs:
+        return []
+    other = [run for run in runs if run.digest != run.current]
+    if not other:
+        return [
+            ok(
+                "durable functions",
+                f"{count(sum(r.count for r in runs), 'open run')}, all of the code that is registered",
+            )
+        ]
+    said = "; ".join(f"{count(run.count, 'open run')} of {run.ref} began with other code" for run in other)
+    return [
+        warning(
+            "durable functions",
+            said,
+            f"See whether the new code fits: penstock replay {other[0].example} --against FILE.py. Where it does not, its run "
+            "stops and says where; ctx.version keeps old runs on the old way.",
+        )
+    ]

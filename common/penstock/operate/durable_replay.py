@@ -1,0 +1,44 @@
+"""What new code would do to a run of a durable function."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import orjson
+
+from penstock.errors import Conflict, DefinitionError
+from penstock.language.durable.records import STATE, Child, History, Key, Record
+from penstock.language.durable.replay import Replayed
+from penstock.language.durable.replay import replay as replay_code
+from penstock.language.loading import Definitions
+from penstock.operate.executions import one
+from penstock.store import clock, steps
+from penstock.store.database import Session
+
+
+async def replay(session: Session, id: UUID, definitions: Definitions) -> Replayed:
+    """Try the code of these definitions against what a run has recorded; nothing is run or written. Raises NotFound; Conflict if
+    the run has recorded nothing; DefinitionError if they have no durable function of its name."""
+    run = await one(session, id)
+    action = definitions.actions.get(run.action)
+    if action is None or not action.durable or action.function is None:
+        raise DefinitionError(
+            f"there is no durable function {run.action} there",
+            hint="Name the file that defines it: --against FILE.py",
+        )
+    recorded = await steps.recorded(session, id)
+    if not recorded:
+        raise Conflict(f"{id} has recorded nothing", hint="Replay a run that has begun.")
+    params = orjson.loads(run.params) if run.params else {}
+    history = History(await clock.now(session))
+    for step in recorded:
+        if step.kind != STATE:
+            key = Key(step.name, step.ordinal)
+            history.records[key] = Record(
+                key, step.place, step.kind, step.status, step.result, step.error, step.tries
+            )
+    for child in await steps.children(session, [id]):
+        history.children[Key(child.name, child.ordinal)] = Child(
+            UUID(int=child.id.int), child.status, child.ended, child.result, child.error
+        )
+    return await replay_code(action.function, action.bind(params), history)

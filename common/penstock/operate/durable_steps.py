@@ -1,0 +1,72 @@
+"""The steps of durable functions, as those who look at them see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.language.durable.records import STATE
+from penstock.store import steps
+from penstock.store.database import Session
+from penstock.store.steps import StoredStep
+
+
+@dataclass(slots=True)
+class Step:
+    """A step of a run. `name` is without its branch, `branch` the numbers of the tasks around it, outermost first. `execution` is
+    its own, if it has one. `result` is decoded; `took`: seconds that its function ran."""
+
+    name: str
+    ordinal: int
+    branch: list[int]
+    kind: str
+    status: str
+    tries: int
+    took: float
+    at: datetime
+    result: Any
+    error: Any
+    execution: UUID | None
+
+
+async def steps_of(session: Session, id: UUID) -> list[Step]:
+    """What a run has recorded, in order; its state (`ctx.set`) is left out."""
+    recorded = [step for step in await steps.recorded(session, id) if step.kind != STATE]
+    if not recorded:
+        return []
+    children = {(c.name, c.ordinal): c for c in await steps.children(session, [id])}
+    return [_step(step, children.get((step.name, step.ordinal))) for step in recorded]
+
+
+def _step(step: StoredStep, child: steps.StoredChild | None) -> Step:
+    branch, _, name = step.name.rpartition("/")
+    numbers = [int(part) for part in branch.split("/") if part.isdigit()]
+    status, result, error = step.status, step.result, step.error
+    if child is not None and status == "started":
+        status, result, error = child.status, child.result, child.error
+    return Step(
+        name,
+        step.ordinal,
+        numbers,
+        step.kind,
+        status,
+        step.tries,
+        step.took,
+        step.at,
+        orjson.loads(result) if result else None,
+        orjson.loads(error) if error else None,
+        None if child is None else UUID(int=child.id.int),
+    )
+
+
+async def state_of(session: Session, id: UUID) -> dict[str, Any]:
+    """What `ctx.set` has shown last, by key."""
+    return {
+        step.name.partition("/")[2]: orjson.loads(step.result or "null")
+        for step in await steps.recorded(session, id)
+        if step.kind == STATE
+    }

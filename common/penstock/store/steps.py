@@ -1,0 +1,279 @@
+"""What durable functions have recorded, and waking those that are suspended. The fence (I2) is the database's: see
+`record_steps`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.database import Row, Session, Transaction
+from penstock.store.rows import rows_as
+
+PAGE = 5000
+"""Steps that are read at a time."""
+
+
+@dataclass(slots=True)
+class StepWrite:
+    """A step as it is recorded by an attempt. `result` and `error` are JSON; `took` is in seconds."""
+
+    execution_id: UUID
+    attempt: int
+    name: str
+    ordinal: int
+    place: int
+    kind: str
+    status: str
+    tries: int
+    took: float
+    result: str | None
+    error: str | None
+
+
+@dataclass(slots=True)
+class Unwritten:
+    """A step that was not recorded: `nth` is that of the write, from 1. The attempt is `lost`; or the step is recorded
+    already, like this."""
+
+    nth: int
+    name: str
+    ordinal: int
+    place: int
+    lost: bool
+    kind: str | None
+    status: str | None
+    tries: int | None
+    result: str | None
+    error: str | None
+
+
+RECORD = """
+select nth, name, ordinal, place, lost, kind, status, tries, result, error
+from record_steps($1, $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::integer[], $7::text[], $8::text[],
+    $9::smallint[], $10::real[], $11::text[], $12::text[])
+"""
+
+
+async def record(db: Session | Transaction, worker: UUID, writes: Sequence[StepWrite]) -> list[Unwritten]:
+    """Record these, each step at most once among them, as far as their attempts are this worker's. Of a session: the whole
+    transaction, in one round trip."""
+    rows = await db.fetch(
+        RECORD,
+        worker,
+        [w.execution_id for w in writes],
+        [w.attempt for w in writes],
+        [w.name for w in writes],
+        [w.ordinal for w in writes],
+        [w.place for w in writes],
+        [w.kind for w in writes],
+        [w.status for w in writes],
+        [w.tries for w in writes],
+        [w.took for w in writes],
+        [w.result for w in writes],
+        [w.error for w in writes],
+    )
+    return rows_as(Unwritten, rows)
+
+
+@dataclass(slots=True)
+class RunHead:
+    """Of a run whose attempt begins: the database's clock, and what it was asked to end as. `failed_step` (JSON: name and
+    ordinal) is the one that the last attempt that failed ended with, if nothing was recorded of it since."""
+
+    id: UUID
+    now: datetime
+    ends_as: str | None
+    failed_step: str | None
+
+
+HEADS = """
+select e.id, clock_timestamp() as now, e.ends_as, f.step as failed_step
+from execution e
+left join lateral (
+    select t.attempt, (t.error -> 'step')::text as step, t.error -> 'step' ->> 0 as name,
+        (t.error -> 'step' ->> 1)::integer as ordinal
+    from attempt t where t.execution_id = e.id and t.outcome = 'failed' and e.attempt > 1
+    order by t.attempt desc limit 1
+) t on true
+left join lateral (
+    select t.step from step s
+    where s.execution_id = e.id and s.name = t.name and s.ordinal = t.ordinal and s.attempt <= t.attempt
+) f on true
+where e.id = any($1::uuid[])
+"""
+
+
+async def heads(session: Session, ids: Sequence[UUID]) -> list[RunHead]:
+    """What an attempt of each of these has to know first."""
+    return rows_as(RunHead, await session.fetch(HEADS, list(ids)))
+
+
+@dataclass(slots=True)
+class StoredStep:
+    """A step as it is recorded; `result` and `error` are JSON."""
+
+    execution_id: UUID
+    name: str
+    ordinal: int
+    place: int
+    kind: str
+    status: str
+    tries: int
+    attempt: int
+    took: float
+    at: datetime
+    result: str | None
+    error: str | None
+
+
+COLUMNS = """execution_id, name, ordinal, place, kind, status, tries, attempt, took, at, result::text as result,
+    error::text as error"""
+READ = f"""
+select {COLUMNS} from step
+where execution_id = any($1::uuid[]) and (execution_id, name, ordinal) > ($2::uuid, $3::text, $4::integer)
+order by execution_id, name, ordinal limit {PAGE}
+"""
+
+
+async def read(session: Session, ids: Sequence[UUID]) -> list[StoredStep]:
+    """All that is recorded of these runs, a page at a time."""
+    found: list[StoredStep] = []
+    after: tuple[UUID, str, int] = (UUID(int=0), "", 0)
+    while True:
+        rows = await session.fetch(READ, list(ids), *after)
+        found += rows_as(StoredStep, rows)
+        if len(rows) < PAGE:
+            return found
+        after = (found[-1].execution_id, found[-1].name, found[-1].ordinal)
+
+
+@dataclass(slots=True)
+class StoredChild:
+    """The execution of a step. `result` and `error` are JSON, once it has ended."""
+
+    parent: UUID
+    name: str
+    ordinal: int
+    id: UUID
+    status: str
+    ended: bool
+    result: str | None
+    error: str | None
+
+
+CHILDREN = """
+select e.parent, e.task as name, e.item as ordinal, e.id, e.status, e.finished_at is not null as ended,
+    r.result::text as result, r.error::text as error
+from execution e left join result r on r.execution_id = e.id where e.parent = any($1::uuid[])
+"""
+
+
+async def children(db: Session | Transaction, parents: Sequence[UUID]) -> list[StoredChild]:
+    """The executions of these runs' steps."""
+    return rows_as(StoredChild, await db.fetch(CHILDREN, list(parents)))
+
+
+OWN = "select lock_attempts($1, $2::uuid[])"
+OWNED = "select id from unnest($2::uuid[], $3::integer[]) as x (id, attempt) where owns_attempt($1, x.id, x.attempt)"
+
+
+async def lock_own(tx: Transaction, worker: UUID, ids: Sequence[UUID], attempts: Sequence[int]) -> set[UUID]:
+    """Those of these attempts that are this worker's; nobody takes them away before the transaction ends."""
+    await tx.fetch(OWN, worker, list(ids))
+    rows: list[Row] = await tx.fetch(OWNED, worker, list(ids), list(attempts))
+    return {row["id"] for row in rows}
+
+
+WAKE = "select wake_functions($1::uuid[], $2) as messages"
+
+
+async def wake(tx: Transaction, ids: Sequence[UUID], reason: str) -> None:
+    """Have those of these that are suspended go on: something that they wait for is there."""
+    await tx.stage(WAKE, sorted(ids), reason)
+
+
+SIGNAL = "select messages, known from signal_function($1, $2, $3)"
+
+
+async def signal(tx: Transaction, id: UUID, name: str, value: str) -> bool:
+    """Tell a durable function this (JSON) under a signal's step name. False if it has ended, or is none."""
+    [row] = await tx.stage(SIGNAL, id, name, value)
+    return bool(row["known"])
+
+
+@dataclass(slots=True)
+class GivenStep:
+    """`known`: the function has not ended. `given`: the step was not over. `open_child`: its execution, which nobody
+    needs now."""
+
+    known: bool
+    given: bool
+    open_child: UUID | None
+
+
+GIVE = "select messages, known, given, open_child from give_step($1, $2, $3, $4, $5, $6, $7)"
+
+
+async def give(
+    tx: Transaction,
+    id: UUID,
+    name: str,
+    ordinal: int,
+    result: str,
+    *,
+    kind: str,
+    by: str,
+    reason: str | None,
+) -> GivenStep:
+    """Give a step its result (JSON). `kind`: skip or set_result, as it is kept with who and why."""
+    [row] = await tx.stage(GIVE, id, name, ordinal, result, kind, by, reason)
+    return GivenStep(row["known"], row["given"], row["open_child"])
+
+
+RECORDED = f"""
+select {COLUMNS} from recorded_steps($1) order by at, place, name, ordinal
+"""
+
+
+async def recorded(db: Session | Transaction, id: UUID) -> list[StoredStep]:
+    """What a run has recorded, archived or not, in the order in which it was. A step that is an execution of its own and has
+    completed is so, too."""
+    return rows_as(StoredStep, await db.fetch(RECORDED, id))
+
+
+KEEP = "select keep_steps($1, $2, $3, $4)"
+
+
+async def keep(tx: Transaction, new: UUID, old: UUID, name: str | None, ordinal: int) -> None:
+    """Let a re-run keep what the run before has recorded; of that, where a step is named, what came before it."""
+    await tx.fetch(KEEP, new, old, name, ordinal)
+
+
+@dataclass(slots=True)
+class OpenRuns:
+    """Runs of a durable function that have begun and have not ended, by the code that they began with. `current` is the digest of
+    the code that is registered now."""
+
+    ref: str
+    digest: str
+    current: str | None
+    count: int
+    example: UUID
+
+
+OPEN_RUNS = """
+select d.ref, d.body ->> 'durable' as digest, max(n.body ->> 'durable') as current, count(*) as count,
+    (array_agg(e.id order by e.id))[1] as example
+from execution e join definition d on d.id = e.definition_id
+left join catalog c on c.kind = d.kind and c.ref = d.ref left join definition n on n.id = c.definition_id
+where e.finished_at is null and e.attempt > 0 and d.body ? 'durable'
+group by d.ref, d.body ->> 'durable'
+order by d.ref, count(*) desc
+"""
+
+
+async def open_runs(session: Session) -> list[OpenRuns]:
+    """Of all durable functions."""
+    return rows_as(OpenRuns, await session.fetch(OPEN_RUNS))

@@ -1,0 +1,22 @@
+-- Executions that have just become waiting ask what they have to ask (a human), or are functions that are suspended until what
+-- they wait for is there.
+create or replace function begin_waiting(p_ids uuid[], p_asked jsonb[]) returns message[]
+language plpgsql
+as $$
+declare
+    v_messages message[] := '{}';
+    v_ids uuid[];
+    v_asked jsonb[];
+begin
+    select array_agg(a.id), array_agg(a.asked) into v_ids, v_asked
+    from unnest(p_ids, p_asked) as a (id, asked) where not a.asked ? 'awaits';
+    if v_ids is not null then
+        v_messages := ask_inquiries(v_ids, v_asked);
+    end if;
+    select array_agg(a.id), array_agg(a.asked -> 'awaits') into v_ids, v_asked
+    from unnest(p_ids, p_asked) as a (id, asked) where a.asked ? 'awaits';
+    if v_ids is not null then
+        v_messages := v_messages || suspend_functions(v_ids, v_asked);
+    end if;
+    return v_messages;
+end $$;

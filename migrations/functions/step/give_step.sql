@@ -1,0 +1,33 @@
+-- Gives a step of a durable function its result, in place of what it would do: one that has not begun, or has begun and is not
+-- over (its child is `open_child` then: nobody needs it any more). `known`: the function has not ended; `given`: the step was
+-- not over. What its attempt records after that does not count.
+-- planner: lookups
+create or replace function give_step(
+    p_execution uuid, p_name text, p_ordinal integer, p_result text, p_kind text, p_by text, p_reason text,
+    out messages message[], out known boolean, out given boolean, out open_child uuid
+)
+language plpgsql
+as $$
+begin
+    messages := '{}';
+    given := false;
+    perform from execution e join definition d on d.id = e.definition_id
+    where e.id = p_execution and e.finished_at is null and d.body ? 'durable' for no key update of e;
+    known := found;
+    if not known then
+        return;
+    end if;
+    insert into step as s (execution_id, name, ordinal, place, kind, status, attempt, result)
+    values (p_execution, p_name, p_ordinal, 0, 'given', 'completed', 0, p_result::json)
+    on conflict (execution_id, name, ordinal) do update set status = 'completed', result = excluded.result, error = null,
+        at = clock_timestamp()
+    where s.status = 'started';
+    given := found;
+    if given then
+        insert into workflow_command (execution_id, kind, task, value, by, reason, obeyed_at)
+        values (p_execution, p_kind, p_name, p_result::jsonb, p_by, p_reason, clock_timestamp());
+        select id into open_child from execution
+        where parent = p_execution and task = p_name and item = p_ordinal and finished_at is null;
+        messages := wake_functions(array[p_execution], 'a step of it was given its result');
+    end if;
+end $$;

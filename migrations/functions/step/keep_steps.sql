@@ -1,0 +1,18 @@
+-- A re-run of a durable function keeps what the run before has recorded: what has completed, and of that, where a step is named
+-- (p_name, null: none), only what came before it: in its branch what was asked for before, else what was recorded before.
+-- planner: lookups
+create or replace function keep_steps(p_new uuid, p_old uuid, p_name text, p_ordinal integer) returns void
+language plpgsql
+as $$
+begin
+    insert into step (execution_id, name, ordinal, place, kind, status, tries, attempt, took, at, result, error)
+    select p_new, s.name, s.ordinal, s.place, s.kind, s.status, s.tries, 0, s.took, s.at, s.result, s.error
+    from recorded_steps(p_old) s
+    left join recorded_steps(p_old) f on f.name = p_name and f.ordinal = p_ordinal
+    where (s.status = 'completed' or s.kind = 'sleep' and s.status = 'started')
+        and (p_name is null or case
+            when s.place > 0 and f.place > 0 and regexp_replace(s.name, '[^/]*$', '') = regexp_replace(f.name, '[^/]*$', '')
+                then s.place < f.place
+            else s.at < f.at end)
+    on conflict do nothing;
+end $$;

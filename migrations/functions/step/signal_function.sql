@@ -1,0 +1,25 @@
+-- Tells a durable function something under a name (p_name, as steps have it); it is recorded, the next of that name, and wakes the
+-- function if it waits for that. `known` is false if it has ended, or is no durable function.
+-- planner: lookups
+create or replace function signal_function(p_execution uuid, p_name text, p_value text, out messages message[], out known boolean)
+language plpgsql
+as $$
+declare
+    v_next integer;
+begin
+    messages := '{}';
+    -- The row's lock: signals of one name come one after another, and the function does not go to sleep meanwhile.
+    perform from execution e join definition d on d.id = e.definition_id
+    where e.id = p_execution and e.finished_at is null and d.body ? 'durable' for no key update of e;
+    known := found;
+    if not known then
+        return;
+    end if;
+    select coalesce(max(ordinal), 0) + 1 into v_next from step where execution_id = p_execution and name = p_name;
+    insert into step (execution_id, name, ordinal, place, kind, status, attempt, result)
+    values (p_execution, p_name, v_next, 0, 'signal', 'completed', 0, p_value::json);
+    if exists (select from suspended s, jsonb_array_elements(s.signals) g
+               where s.execution_id = p_execution and g ->> 0 = p_name and (g ->> 1)::integer = v_next) then
+        messages := wake_functions(array[p_execution], 'it was told what it waited for');
+    end if;
+end $$;

@@ -1,0 +1,22 @@
+-- Functions that have just become waiting are suspended. What they wait for may have come while they ran, and nobody woke them
+-- then, nor told that it is to end: that is looked for here, under the locks of their rows. Who ends a child or tells a signal later finds them waiting.
+-- planner: lookups
+create or replace function suspend_functions(p_ids uuid[], p_awaits jsonb[]) returns message[]
+language plpgsql
+as $$
+begin
+    insert into suspended (execution_id, until, children, signals)
+    select a.id, (a.awaits ->> 'until')::timestamptz,
+        array(select c::uuid from jsonb_array_elements_text(a.awaits -> 'children') c), a.awaits -> 'signals'
+    from unnest(p_ids, p_awaits) as a (id, awaits);
+    insert into timer (due_at, kind, execution_id)
+    select s.until, 'wake', s.execution_id from suspended s where s.execution_id = any (p_ids) and s.until is not null
+    on conflict do nothing;
+    return wake_functions(array(
+        select s.execution_id from suspended s where s.execution_id = any (p_ids) and (
+            exists (select from execution e where e.id = s.execution_id and e.ends_as is not null)
+            or exists (select from execution c where c.id = any (s.children) and c.finished_at is not null)
+            or exists (select from jsonb_array_elements(s.signals) g join step t on t.execution_id = s.execution_id
+                and t.name = g ->> 0 and t.ordinal = (g ->> 1)::integer))
+        order by 1), 'what it waited for is there');
+end $$;

@@ -1,0 +1,35 @@
+-- Those of these that are durable functions and have begun are asked, once, to end as p_status: one that runs is told by its worker,
+-- one that waits is woken for it, and one that is about to run finds it. They stay what they are, so that whoever
+-- goes on after a crash knows of it. Asked again, they end as others do.
+-- planner: lookups
+create or replace function tell_functions(p_ids uuid[], p_status text, p_reason text, out messages message[], out told uuid[])
+language plpgsql
+as $$
+declare
+    v_delayed uuid[];
+begin
+    with asked as (
+        update execution e set ends_as = p_status, reason = p_reason
+        from definition d
+        where e.id = any (p_ids) and e.attempt > 0 and e.ends_as is null and e.finished_at is null
+            and e.status in ('requested', 'queued', 'scheduled', 'running', 'waiting')
+            and d.id = e.definition_id and d.body ? 'durable'
+            and (e.status <> 'waiting' or exists (select from suspended s where s.execution_id = e.id))
+        returning e.id
+    )
+    select coalesce(array_agg(id order by id), '{}') into told from asked;
+    messages := '{}';
+    if told = '{}' then
+        return;
+    end if;
+    messages := wake_functions(told, p_reason);
+    with undelayed as (
+        update execution set not_before = null
+        where id = any (told) and status = 'requested' and not_before is not null and not_before <> held_until()
+        returning id
+    )
+    select array_agg(id order by id) into v_delayed from undelayed;
+    if v_delayed is not null then
+        messages := messages || request_again(v_delayed);
+    end if;
+end $$;

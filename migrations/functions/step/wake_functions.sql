@@ -1,0 +1,28 @@
+-- waiting -> requested, of functions that are suspended: something that they wait for is there. Those that are not suspended (they
+-- run, have ended, or were woken before) are left alone: they look by themselves before they wait.
+-- planner: lookups
+create or replace function wake_functions(p_ids uuid[], p_reason text) returns message[]
+language plpgsql
+as $$
+declare
+    v_again uuid[];
+    v_limited uuid[];
+begin
+    if p_ids = '{}' then
+        return '{}';
+    end if;
+    -- Whatever they are: one that is about to wait looked before it did, and its transaction may not have ended yet. Who
+    -- waits for its row here finds it suspended.
+    perform from execution where id = any (p_ids) order by id for no key update;
+    with gone as (
+        delete from suspended where execution_id = any (p_ids) returning execution_id, until
+    ), moved as (
+        update execution e set status = 'requested', ready_at = clock_timestamp(), since = null, not_before = null, reason = p_reason
+        from gone g where e.id = g.execution_id and e.status = 'waiting'
+        returning e.id, e.keys
+    ), undue as (
+        delete from timer t using gone g where t.execution_id = g.execution_id and t.kind = 'wake' and g.until is not null
+    )
+    select array_agg(id order by id), array_agg(id) filter (where keys is not null) into v_again, v_limited from moved;
+    return settle_moves(null, v_again, held_by(v_limited));
+end $$;

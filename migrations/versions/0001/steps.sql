@@ -1,0 +1,30 @@
+-- What durable functions have asked for, and what came of it: a row each, found by name (with the branch before it: `2/charge`)
+-- and ordinal. `place`: the how-manyth thing that its branch asked for; 0: the function did not ask, somebody told it.
+-- kind: step, value, version, sleep, run, map, ask, wait_for, signal, state, given. status: started (a sleep, a child, a step
+-- between two tries), completed, failed. `took`: seconds that its function ran, all tries together. `result` is text as it came:
+-- a function that gets it back gets the very same. Of a child the result is its execution's.
+create table step (
+    execution_id uuid not null,
+    name text not null,
+    ordinal integer not null,
+    place integer not null,
+    kind text not null,
+    status text not null,
+    tries smallint not null default 1,
+    attempt integer not null,
+    took real not null default 0,
+    at timestamptz not null default clock_timestamp(),
+    result json,
+    error json,
+    primary key (execution_id, name, ordinal)
+) with (autovacuum_vacuum_insert_scale_factor = 0.2);
+
+-- Durable functions that wait and have no worker meanwhile: for children that are open, for an instant, for signals (name and
+-- ordinal each). Insert and delete only: whoever deletes a row has it requested again.
+create table suspended (
+    execution_id uuid primary key,
+    since timestamptz not null default clock_timestamp(),
+    until timestamptz,
+    children uuid[] not null default '{}',
+    signals jsonb not null default '[]'
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);

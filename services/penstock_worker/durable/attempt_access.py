@@ -1,0 +1,127 @@
+"""One attempt's access to what is recorded of its run: the worker's side of `penstock.language.durable.backend`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from penstock.client.result_watch import ResultWatch
+from penstock.errors import ClaimLost
+from penstock.language.durable.records import COMPLETED, GIVEN, Child, ChildStart, History, Key, Record
+from penstock.run.task_executors import TaskReadyEvent
+from penstock.store.executions import ExecutionEnd
+from penstock.store.steps import StepWrite, Unwritten
+from penstock_worker.durable.child_starts import ChildOrder
+from penstock_worker.durable.recorder import Recorder
+
+
+class AttemptAccess:
+    """`free` says whether nobody else needs the attempt's slot, `asked_to_end` whether its end was asked
+    for, and `ends` is told where that was so before it began."""
+
+    def __init__(
+        self,
+        event: TaskReadyEvent,
+        recorder: Recorder,
+        watch: ResultWatch,
+        *,
+        free: Callable[[], bool],
+        asked_to_end: Callable[[], bool],
+        ends: Callable[[], None],
+    ) -> None:
+        self._event = event
+        self._recorder = recorder
+        self._watch = watch
+        self._free = free
+        self._asked_to_end = asked_to_end
+        self._ends = ends
+        self._awaited: dict[UUID, asyncio.Future[ExecutionEnd]] = {}
+
+    async def load(self) -> History:
+        history = await self._recorder.load(self._event.execution_id)
+        if history.ends_as is not None:
+            self._ends()
+        return history
+
+    async def begin(self, record: Record) -> None:
+        """Nothing is written: what a crash leaves undone is called again."""
+
+    async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+        writes = [self._write(record) for record in records]
+        unwritten = await self._recorder.record(writes)
+        kept: dict[Key, Record] = {}
+        for one in unwritten:
+            if one.lost:
+                raise self._lost()
+            kept[Key(one.name, one.ordinal)] = _kept(one)
+        return kept
+
+    async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:
+        event, started = self._event, {}
+        tenant = event.namespace.partition("::")[0]
+        for start in children:
+            order = ChildOrder(event.execution_id, event.attempt, tenant, event.action, start)
+            child = await self._recorder.start(order)
+            if child is None:
+                raise self._lost()
+            started[start.record.key] = child
+        return started
+
+    async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
+        for id in ids:
+            if id not in self._awaited:
+                self._awaited[id] = asyncio.ensure_future(self._watch.ended(id))
+        waits = {self._awaited[id]: id for id in ids}
+        done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return {waits[task]: _child(waits[task], self._awaited.pop(waits[task]).result()) for task in done}
+
+    def close(self) -> None:
+        """The attempt is over: nothing is awaited any more."""
+        for task in self._awaited.values():
+            task.cancel()
+
+    async def cancel(self, ids: Sequence[UUID]) -> None:
+        await self._recorder.cancel(ids)
+
+    def may_stay(self) -> bool:
+        return self._free()
+
+    def asked_to_end(self) -> bool:
+        return self._asked_to_end()
+
+    def _lost(self) -> ClaimLost:
+        return ClaimLost(
+            f"attempt {self._event.attempt} of {self._event.execution_id} is not this worker's any more"
+        )
+
+    def _write(self, record: Record) -> StepWrite:
+        return StepWrite(
+            self._event.execution_id,
+            self._event.attempt,
+            *record.key,
+            record.position,
+            record.kind,
+            record.status,
+            record.tries,
+            record.took,
+            record.result,
+            record.error,
+        )
+
+
+def _kept(one: Unwritten) -> Record:
+    """As somebody has recorded it before."""
+    return Record(
+        Key(one.name, one.ordinal),
+        one.place,
+        one.kind or GIVEN,
+        one.status or COMPLETED,
+        one.result,
+        one.error,
+        one.tries or 1,
+    )
+
+
+def _child(id: UUID, end: ExecutionEnd) -> Child:
+    return Child(id, end.status, True, end.result, end.error)

@@ -1,0 +1,166 @@
+"""Starts the children of durable functions: looked up, placed, checked, and created with what is recorded of them, in one
+transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.advance.child_targets import current_targets, known_targets, remembered
+from penstock.engine.children import Target, child_namespace
+from penstock.engine.event_filter import bind_filter
+from penstock.errors import InvalidInput, NotFound, PenstockError
+from penstock.ids import new_id
+from penstock.language.durable.records import MAP, RUN, WAIT_FOR, Child, ChildStart
+from penstock.language.schemas import Schema
+from penstock.store import catalog, namespaces, steps
+from penstock.store.database import Session, Transaction
+from penstock.store.staged_messages import StagedMessage
+from penstock.store.steps import StepWrite
+from penstock.store.workflows import children
+from penstock.store.workflows.children import NewChild
+from penstock_worker.durable.item_workflow import item_workflow_ref
+
+
+@dataclass(frozen=True, slots=True)
+class ChildOrder:
+    """A child that an attempt wants to start. `function` is the ref of its action."""
+
+    execution_id: UUID
+    attempt: int
+    tenant: str
+    function: str
+    start: ChildStart
+
+    @property
+    def target(self) -> str:
+        """What the child runs."""
+        return item_workflow_ref(self.start.target) if self.start.record.kind == MAP else self.start.target
+
+    def namespace(self, target: Target) -> str:
+        """Where it runs. A namespace is of one kind for ever, and a name may run an action here and a workflow there."""
+        name, kind = self.start.record.key.name.rpartition("/")[2], self.start.record.kind
+        if target.kind != "action":
+            name = f"{name}-{target.kind if kind == RUN else kind}"
+        return child_namespace(self.tenant, self.function, name)
+
+    def recorded(self) -> StepWrite:
+        record = self.start.record
+        return StepWrite(
+            self.execution_id,
+            self.attempt,
+            record.key.name,
+            record.key.ordinal,
+            record.position,
+            record.kind,
+            record.status,
+            1,
+            0.0,
+            None,
+            None,
+        )
+
+
+Answer = Child | None | Exception
+"""None: the attempt is not this worker's any more."""
+
+
+async def start_children(
+    session: Session, worker: UUID, orders: Sequence[ChildOrder]
+) -> tuple[list[Answer], list[StagedMessage]]:
+    """Start these, each once, and stage what follows. An order that cannot be carried out is answered with its error, and nothing
+    is recorded of it."""
+    orders_by_id = sorted(orders, key=lambda order: order.execution_id)
+    async with session.transaction() as tx:
+        owned = await steps.lock_own(
+            tx, worker, [o.execution_id for o in orders_by_id], [o.attempt for o in orders_by_id]
+        )
+        ours = [order for order in orders_by_id if order.execution_id in owned]
+        refs = sorted({order.target for order in ours})
+        targets = await known_targets(tx, refs) if refs else {}
+        made, refused = await _made(tx, ours, targets)
+        if made and not await children.start(tx, list(made.values()), remembered(targets)):
+            targets = await current_targets(tx, refs)
+            made, refused = await _made(tx, ours, targets)
+            await children.start(tx, list(made.values()), {})
+        writes = [order.recorded() for order in ours if id(order) in made]
+        if writes:
+            await steps.record(tx, worker, writes)
+        there = {
+            (child.parent, child.name, child.ordinal): child
+            for child in await steps.children(tx, sorted(owned))
+        }
+    return [_answer(order, owned, refused, there) for order in orders], tx.staged
+
+
+def _answer(
+    order: ChildOrder, owned: set[UUID], refused: Mapping[int, PenstockError], there: Mapping[Any, Any]
+) -> Answer:
+    if order.execution_id not in owned:
+        return None
+    if id(order) in refused:
+        return refused[id(order)]
+    key = order.start.record.key
+    stored = there[order.execution_id, key.name, key.ordinal]
+    return Child(UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error)
+
+
+async def _made(
+    tx: Transaction, orders: Sequence[ChildOrder], targets: Mapping[str, Target]
+) -> tuple[dict[int, NewChild], dict[int, PenstockError]]:
+    """The executions to create, and the errors of those that cannot be, by the identity of their orders."""
+    schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
+    names = {o.namespace(targets[o.target]): o.target for o in orders if o.target in targets}
+    places = await namespaces.places(tx, names)
+    made: dict[int, NewChild] = {}
+    refused: dict[int, PenstockError] = {}
+    for order in orders:
+        try:
+            target = _target(order, targets)
+            parameters = _parameters(order, target, schemas)
+        except PenstockError as error:
+            refused[id(order)] = error
+            continue
+        key, origin = order.start.record.key, orjson.dumps({"function": str(order.execution_id)}).decode()
+        made[id(order)] = NewChild(
+            new_id(),
+            places[order.namespace(target)],
+            target.definition,
+            parameters,
+            None,
+            origin,
+            None,
+            order.execution_id,
+            key.name,
+            key.ordinal,
+        )
+    return made, refused
+
+
+def _target(order: ChildOrder, targets: Mapping[str, Target]) -> Target:
+    target = targets.get(order.target)
+    if target is None or not target.enabled:
+        raise NotFound(
+            f"{order.target} is not registered, or is retired",
+            hint="Apply it (`penstock apply`), or correct the name that the function gives.",
+        )
+    return target
+
+
+def _parameters(order: ChildOrder, target: Target, schemas: Mapping[int, Schema]) -> str:
+    given = order.start.parameters
+    if order.start.record.kind == WAIT_FOR:
+        bound = bind_filter(given["filter"], given["names"])
+        return orjson.dumps({"trigger": given["trigger"], "timeout": given["timeout"], **bound}).decode()
+    if target.kind == "wait":
+        default = given["default"]
+        if default is not None:
+            Schema(given["schema"]).check(default, what="the default answer")
+        return orjson.dumps(given).decode()
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"parameters are a mapping, not {type(given).__name__}")
+    return schemas[target.definition].check(given).decode()

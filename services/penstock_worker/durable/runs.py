@@ -1,0 +1,90 @@
+"""Runs attempts of durable functions on a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+from uuid import UUID
+
+from penstock.client.result_watch import ResultWatch
+from penstock.language.after_attempt import ending_of
+from penstock.language.definitions.action import Action
+from penstock.language.durable.drive import Attempt
+from penstock.language.moves import REQUESTED
+from penstock.messaging import broadcast
+from penstock.run.outcomes import Outcome
+from penstock.service.assembly import Parts
+from penstock.service.heartbeat import Identity
+from penstock_worker.claims import OwnedAttempt
+from penstock_worker.durable.attempt_access import AttemptAccess
+from penstock_worker.durable.recorder import Recorder
+from penstock_worker.slots import Slots
+
+Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
+
+
+class RunningAttempt(Protocol):
+    """As the runner has it. `cancelled`: somebody asked for its end."""
+
+    attempt: OwnedAttempt
+    cancelled: bool
+
+
+class DurableRuns:
+    """`running` are the attempts that run here."""
+
+    def __init__(
+        self, parts: Parts, worker: Identity, slots: Slots, running: Mapping[UUID, RunningAttempt]
+    ) -> None:
+        self._settings = parts.settings
+        self._slots = slots
+        self._running = running
+        self._recorder = Recorder(
+            parts.database.session,
+            worker.id,
+            parts.publisher.publish,
+            lambda ids: broadcast.cancel_requested(parts.transport, ids),
+        )
+        self._watch = ResultWatch(parts.database)
+
+    def of(self, owned: OwnedAttempt) -> Durable | None:
+        """What runs this attempt; None if its action is not durable."""
+        action = owned.version.action
+        if not isinstance(action, Action) or not action.durable or action.function is None:
+            return None
+        access = AttemptAccess(
+            owned.event,
+            self._recorder,
+            self._watch,
+            free=lambda: self._slots.free > 0,
+            asked_to_end=lambda: self._is_cancelled(owned),
+            ends=lambda: self._note_end(owned),
+        )
+        attempt = Attempt(
+            access,
+            action.function,
+            limit=self._settings.payload_cap,
+            warm=self._settings.suspend_after,
+            grace=self._settings.grace,
+            retried=lambda outcome: (
+                ending_of(outcome, owned.version.retry, owned.failures).status == REQUESTED
+            ),
+        )
+
+        async def run(arguments: Mapping[str, Any]) -> Outcome:
+            try:
+                return await attempt.run(arguments)
+            finally:
+                access.close()
+
+        return run
+
+    def _is_cancelled(self, owned: OwnedAttempt) -> bool:
+        running = self._running.get(owned.event.execution_id)
+        return running is not None and running.attempt is owned and running.cancelled
+
+    def _note_end(self, owned: OwnedAttempt) -> None:
+        """It was begun in order to clean up, which nobody cancels."""
+        running = self._running.get(owned.event.execution_id)
+        if running is not None and running.attempt is owned:
+            running.cancelled = True

@@ -1,0 +1,282 @@
+"""Durable functions: they go on where they were, whatever became of the worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from penstock import DurableContext, Trigger, action
+from penstock.errors import Conflict, ExecutionFailed, NotFound, StepTimedOut
+from tests.flows.installation import Installation
+
+CALLS: Counter[str] = Counter()
+paid = Trigger("dur.paid")
+
+
+@pytest.fixture(autouse=True)
+def _no_calls() -> None:
+    CALLS.clear()
+
+
+async def note(name: str) -> str:
+    CALLS[name] += 1
+    return name.upper()
+
+
+def note_plain(name: str) -> dict[str, Any]:
+    CALLS[name] += 1
+    return {"z": name, "a": 1.0}
+
+
+async def fail(times: int) -> int:
+    CALLS["fail"] += 1
+    if CALLS["fail"] <= times:
+        raise ConnectionError("away")
+    return CALLS["fail"]
+
+
+@action(pack="dur")
+async def double(n: int) -> int:
+    CALLS["double"] += 1
+    return 2 * n
+
+
+@action(pack="dur")
+async def steps(ctx: DurableContext, n: int) -> list[Any]:
+    first = await ctx.step("first", note, "a")
+    plain = await ctx.step("plain", note_plain, "b")
+    stamp = (ctx.now().isoformat(), ctx.random(), str(ctx.uuid()))
+    tried = await ctx.step("tried", fail, 2, retry={"max_attempts": 3, "initial_delay": 0.01})
+    many = [await ctx.step("many", double, i) for i in range(n)]
+    return [first, list(plain), tried, many, list(stamp)]
+
+
+@action(pack="dur")
+async def sleeper(ctx: DurableContext) -> str:
+    await ctx.step("before", note, "before")
+    await ctx.sleep(1.2)
+    await ctx.sleep(0.05)
+    return str(await ctx.step("after", note, "after"))
+
+
+@action(pack="dur")
+async def parent(ctx: DurableContext) -> list[Any]:
+    one = await ctx.run(double, n=1)
+    several = await asyncio.gather(*(ctx.run("dur.double", {"n": n}) for n in range(5)))
+    mapped = await ctx.map(double, [{"n": n} for n in range(30)], concurrency=7, name="all")
+    return [one, several, mapped]
+
+
+@action(pack="dur")
+async def asker(ctx: DurableContext) -> Any:
+    return await ctx.ask("Who?", schema={"type": "string"}, assignee="ada")
+
+
+@action(pack="dur")
+async def waiter(ctx: DurableContext, order: int) -> Any:
+    try:
+        await ctx.wait_for(paid, when="event.payload.order == order", timeout=0.2, name="early", order=-1)
+    except StepTimedOut:
+        ctx.set("late", True)
+    event = await ctx.wait_for(paid, when="event.payload.order == order", order=order)
+    return event["payload"]
+
+
+@action(pack="dur", retry={"max_attempts": 2, "initial_delay": 0.01})
+async def retried(ctx: DurableContext) -> int:
+    await ctx.step("once", note, "once")
+    tries: int = await ctx.step("flaky", fail, 1)
+    return tries
+
+
+async def run(house: Installation, ref: str, **params: Any) -> Any:
+    return await house.client.result(await house.client.start(ref, params), timeout=20)
+
+
+async def test_steps_are_recorded_and_give_what_json_keeps(house: Installation) -> None:
+    await house.start(steps, double)
+    result = await run(house, "dur.steps", n=3)
+    assert result[:4] == ["A", ["z", "a"], 3, [0, 2, 4]]
+    rows = await house.rows("select name, ordinal, kind, status, tries from step order by place")
+    assert [tuple(row) for row in rows][:2] == [
+        ("first", 1, "step", "completed", 1),
+        ("plain", 1, "step", "completed", 1),
+    ]
+    assert ("tried", 1, "step", "completed", 3) in [tuple(row) for row in rows]
+    assert len(rows) == 9
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_sleep_gives_the_worker_back_and_nothing_before_it_runs_again(house: Installation) -> None:
+    await house.start(sleeper)
+    id = await house.client.start("dur.sleeper")
+    await house.until("select 1 from execution where id = $1 and status = 'waiting'", id)
+    assert not await house.rows("select 1 from claim")
+    assert await house.client.result(id, timeout=20) == "AFTER"
+    assert CALLS == {"before": 1, "after": 1}
+    await house.quiet()
+    await house.sound()
+
+
+async def test_children_are_executions_of_their_own(house: Installation) -> None:
+    await house.start(parent, double)
+    assert await run(house, "dur.parent") == [2, [0, 2, 4, 6, 8], [2 * n for n in range(30)]]
+    assert CALLS["double"] == 36
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_function_waits_for_humans_and_for_events(house: Installation) -> None:
+    await house.start(asker, waiter, paid)
+    id = await house.client.start("dur.asker")
+    await house.until("select 1 from inquiry where status = 'created'")
+    [inquiry] = await house.rows("select execution_id from inquiry")
+    await house.client.answer(inquiry["execution_id"], "bob", by="ada")
+    assert await house.client.result(id, timeout=20) == "bob"
+    other = await house.client.start("dur.waiter", {"order": 7})
+    await house.until(
+        "select 1 from event_wait w join execution e on e.id = w.execution_id where e.task = 'wait_for'"
+    )
+    await house.client.publish("dur.paid", {"order": 7, "sum": 3})
+    assert await house.client.result(other, timeout=20) == {"order": 7, "sum": 3}
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_retry_runs_the_step_again_that_failed(house: Installation) -> None:
+    await house.start(retried)
+    assert await run(house, "dur.retried") == 2
+    assert CALLS == {"once": 1, "fail": 2}
+
+
+@action(pack="dur")
+async def cleaning(ctx: DurableContext, seconds: float) -> None:
+    ctx.on_failure(note, "undone first")
+    await ctx.step("book", note, "book")
+    ctx.on_failure(note, "undone")
+    try:
+        await ctx.sleep(seconds)
+        await ctx.step("never", note, "never")
+    finally:
+        await ctx.step("clean", note, "clean")
+
+
+@action(pack="dur")
+async def failing(ctx: DurableContext) -> None:
+    ctx.on_failure(note, "undone")
+    await ctx.step("book", note, "book")
+    await ctx.step("break", fail, 9)
+
+
+@action(pack="dur")
+async def told(ctx: DurableContext) -> list[Any]:
+    first = await ctx.signal("word")
+    try:
+        await ctx.signal("never", timeout=0.05)
+    except StepTimedOut:
+        ctx.set("late", True)
+    return [first, await ctx.signal("word", timeout="1h")]
+
+
+@pytest.mark.parametrize("seconds", [3600, 0.9])
+async def test_a_cancelled_function_cleans_up_and_undoes(house: Installation, seconds: float) -> None:
+    await house.start(cleaning, suspend_after=1.0)
+    id = await house.client.start("dur.cleaning", {"seconds": seconds})
+    await house.until("select 1 from step where kind = 'sleep'")
+    if seconds > 1:
+        await house.until("select 1 from suspended")
+    assert await house.client.cancel(id) == 1
+    with pytest.raises(ExecutionFailed) as failed:
+        await house.client.result(id, timeout=20)
+    assert failed.value.status == "cancelled"
+    assert CALLS == {"book": 1, "clean": 1, "undone": 1, "undone first": 1}
+    await house.quiet()
+    await house.sound()
+
+
+async def test_what_failed_for_good_is_undone(house: Installation) -> None:
+    await house.start(failing)
+    with pytest.raises(ExecutionFailed, match="step break failed: ConnectionError: away"):
+        await run(house, "dur.failing")
+    assert CALLS == {"book": 1, "fail": 1, "undone": 1}
+
+
+async def test_a_function_is_told_by_signals(house: Installation) -> None:
+    await house.start(told)
+    id = await house.client.start("dur.told")
+    await house.client.signal(id, "word", "a")
+    await house.until("select 1 from step where kind = 'state' and name = 'state/late'")
+    await house.client.signal(id, "word", {"b": 1})
+    assert await house.client.result(id, timeout=20) == ["a", {"b": 1}]
+    with pytest.raises(Conflict):
+        await house.client.signal(id, "word", 1)
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_step_is_given_its_result(house: Installation) -> None:
+    await house.start(asker)
+    id = await house.client.start("dur.asker")
+    await house.until("select 1 from suspended")
+    await house.client.command(id, "set_result", task="ask", value="nobody", by="ada")
+    assert await house.client.result(id, timeout=20) == "nobody"
+    with pytest.raises(Conflict):
+        await house.client.command(id, "set_result", task="ask", value="again", by="ada")
+    await house.quiet()
+    await house.sound()
+
+
+@action(pack="dur")
+async def again(ctx: DurableContext) -> list[Any]:
+    kept = [await ctx.step("one", note, "one"), await ctx.run(double, n=2)]
+    return [*kept, await ctx.step("two", fail, 1), await ctx.step("three", note, "three")]
+
+
+@pytest.mark.parametrize("archived", [False, True])
+async def test_a_rerun_keeps_what_came_before_a_step(house: Installation, archived: bool) -> None:
+    await house.start(again, double, archive_after=0.1 if archived else 3600.0)
+    id = await house.client.start("dur.again")
+    with pytest.raises(ExecutionFailed):
+        await house.client.result(id, timeout=20)
+    if archived:
+        await house.until("select 1 from archive where id = $1", id)
+        assert not await house.rows("select 1 from step")
+    new = await house.client.rerun(id, from_task="two", by="ada")
+    assert await house.client.result(new, timeout=20) == ["ONE", 4, 2, "THREE"]
+    assert CALLS == {"one": 1, "double": 1, "fail": 2, "three": 1}
+    with pytest.raises(NotFound, match="no step 'four'"):
+        await house.client.rerun(id, from_task="four", by="ada")
+
+
+async def test_a_function_that_does_not_stay_is_woken_for_everything(house: Installation) -> None:
+    await house.start(parent, double, suspend_after=0.0)
+    results = await asyncio.gather(*(run(house, "dur.parent") for _ in range(4)))
+    assert results == [[2, [0, 2, 4, 6, 8], [2 * n for n in range(30)]]] * 4
+    await house.quiet()
+    await house.sound()
+
+
+async def test_a_worker_with_one_slot_runs_its_children(house: Installation) -> None:
+    await house.start(parent, double, concurrency=1)
+    assert (await run(house, "dur.parent"))[0] == 2
+    await house.quiet()
+    await house.sound()
+
+
+@action(pack="dur")
+async def namesakes(ctx: DurableContext) -> list[Any]:
+    one = await ctx.run(double, n=1)
+    several = await ctx.map(double, [{"n": 2}])
+    word = await ctx.ask("Which?", default="none", timeout=0.05, name="double")
+    return [one, several, word]
+
+
+async def test_one_name_runs_an_action_a_map_and_a_question(house: Installation) -> None:
+    await house.start(namesakes, double)
+    assert await run(house, "dur.namesakes") == [2, [4], "none"]
+    await house.quiet()
+    await house.sound()

@@ -1,0 +1,122 @@
+"""Races around durable functions: what is recorded and who takes the attempt away; who sleeps and what wakes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import orjson
+
+from penstock import DurableContext, action
+from penstock.store.attempts import FINISH
+from penstock.store.steps import RECORD
+from penstock_executor.loops import reap_workers
+from tests.interleavings.case import ACTIONS, Case, count, running
+from tests.interleavings.scene import Scene
+from tests.interleavings.stage import Order, Work
+
+
+@action(pack="shop")
+async def saga(ctx: DurableContext) -> None:
+    """What it does is played by hand."""
+
+
+def records(scene: Scene, id: UUID) -> Work:
+    return scene.calls(
+        RECORD,
+        scene.worker,
+        [id],
+        [1],
+        ["charge"],
+        [1],
+        [1],
+        ["step"],
+        ["completed"],
+        [1],
+        [0.0],
+        ["1"],
+        [None],
+    )
+
+
+def suspends(scene: Scene, id: UUID, **awaits: object) -> Work:
+    asked = {"awaits": {"children": [], "until": None, "signals": [], **awaits}}
+    return scene.calls(
+        FINISH, scene.worker, [id], [1], ["waiting"], [orjson.dumps(asked).decode()], [None], [0.0], [None], [None], [], []
+    )  # fmt: skip
+
+
+async def begun(scene: Scene) -> UUID:
+    [id] = await running(scene, "shop.saga")
+    return id
+
+
+async def a_record_and_a_sweep(scene: Scene) -> Sequence[Work]:
+    id = await begun(scene)
+    work = records(scene, id)
+    await scene.session.fetch(
+        "update process set beat_at = '-infinity' where id = $1 returning 1", scene.worker
+    )
+    await scene.hire(*(a.ref for a in DEFINITIONS))
+    return [work, scene.turns(reap_workers.turn)]
+
+
+async def nothing_was_recorded_after_it_was_lost(scene: Scene, order: Order) -> None:
+    late = """select count(*) from step s join history h on h.execution_id = s.execution_id and h.old = 'running'
+        and h.new = 'requested' where s.attempt = 1 and s.at > h.at"""
+    assert await count(scene, late) == 0
+
+
+async def a_suspension_and_the_end_of_a_child(scene: Scene) -> Sequence[Work]:
+    id = await begun(scene)
+    [child] = await running(scene)
+    await scene.session.fetch(
+        "update execution set parent = $1, task = 'charge', item = 1 where id = $2 returning 1", id, child
+    )
+    return [suspends(scene, id, children=[str(child)]), scene.finishes([child])]
+
+
+async def a_suspension_and_a_signal(scene: Scene) -> Sequence[Work]:
+    id = await begun(scene)
+    tells = scene.calls("select * from signal_function($1, 'signal/go', '1')", id)
+    return [suspends(scene, id, signals=[["signal/go", 1]]), tells]
+
+
+async def a_suspension_and_a_cancel(scene: Scene) -> Sequence[Work]:
+    id = await begun(scene)
+    return [suspends(scene, id, signals=[["signal/go", 1]]), scene.cancels([id])]
+
+
+async def a_cancel_and_a_timer(scene: Scene) -> Sequence[Work]:
+    id = await begun(scene)
+    await suspends(scene, id, until="2000-01-01T00:00:00+00:00")(scene.session)
+    return [scene.calls("select * from fire_timers(10)"), scene.cancels([id])]
+
+
+async def two_signals(scene: Scene) -> Sequence[Work]:
+    id = await begun(scene)
+    await suspends(scene, id, signals=[["signal/go", 2]])(scene.session)
+    tells = "select * from signal_function($1, 'signal/go', $2)"
+    return [scene.calls(tells, id, "1"), scene.calls(tells, id, "2")]
+
+
+async def it_went_on(scene: Scene, order: Order) -> None:
+    assert await count(scene, "select count(*) from suspended") == 0
+    assert await count(scene, "select count(*) from history where old = 'waiting' and new = 'requested'") >= 1
+
+
+async def it_was_told(scene: Scene, order: Order) -> None:
+    """It goes on once more, to clean up, whether it was asleep or not."""
+    assert await count(scene, "select count(*) from execution where ends_as = 'cancelled'") == 1
+    assert await count(scene, "select count(*) from suspended") == 0
+
+
+DEFINITIONS = (*ACTIONS, saga)
+CASES = (
+    Case("a record and a sweep", a_record_and_a_sweep, nothing_was_recorded_after_it_was_lost, DEFINITIONS),
+    Case("a suspension and the end of a child", a_suspension_and_the_end_of_a_child, it_went_on, DEFINITIONS),
+    Case("a suspension and a signal", a_suspension_and_a_signal, it_went_on, DEFINITIONS),
+    Case("a suspension and a cancel", a_suspension_and_a_cancel, it_was_told, DEFINITIONS),
+    Case("a cancel and a timer", a_cancel_and_a_timer, it_was_told, DEFINITIONS),
+    Case("two signals", two_signals, it_went_on, DEFINITIONS),
+)

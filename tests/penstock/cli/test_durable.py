@@ -1,0 +1,103 @@
+"""The commands about durable functions: show, why, signal, skip, set-result, rerun --from, replay, lint, doctor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from penstock.language.loading import load
+from tests.flows.installation import Installation
+from tests.penstock.cli.commands import penstock
+
+CODE = """
+import asyncio
+from penstock import DurableContext, Pack, action
+
+pack = Pack("dur")
+
+@action
+async def double(n: int) -> int:
+    return 2 * n
+
+async def branch(ctx: DurableContext, n: int) -> int:
+    return await ctx.step("branch", double, n)
+
+@action
+async def order(ctx: DurableContext, n: int) -> list:
+    ctx.set("stage", "begun")
+    first = await ctx.step("first", double, n)
+    both = await asyncio.gather(branch(ctx, 1), branch(ctx, 2))
+    child = await ctx.run(double, n=first)
+    word = await ctx.signal("word")
+    who = await ctx.ask("Who?")
+    return [first, *both, child, word, who]
+"""
+
+
+async def told(*words: object) -> Any:
+    said = await penstock(*words, "--json")
+    assert said.code == 0, said.err
+    return said.document
+
+
+async def test_a_run_is_seen_told_and_run_again(house: Installation, tmp_path: Path) -> None:
+    file = tmp_path / "orders.py"
+    file.write_text(CODE)
+    definitions = load(file)
+    await house.start(*definitions.actions.values())
+    id = await house.client.start("dur.order", {"n": 3})
+    await house.until("select 1 from suspended where signals <> '[]'")
+    said = await penstock("show", id)
+    assert "first" in said.out
+    assert "begun" in said.out
+    shown = await told("show", id)
+    assert [(s["branch"], s["name"], s["status"]) for s in shown["steps"] if s["kind"] == "step"] == [
+        ([], "first", "completed"),
+        ([1], "branch", "completed"),
+        ([2], "branch", "completed"),
+    ]
+    assert "the signal word" in (await told("why", id))["says"]
+    assert (await told("replay", id, "--against", file))["says"] == "it waits"
+    await told("signal", id, "word", '"go"')
+    await house.until("select 1 from inquiry where status = 'created'")
+    assert "ask, which is waiting" in (await told("why", id))["says"]
+    await told("set-result", id, "ask", '"ada"')
+    assert await house.client.result(id, timeout=20) == [6, 2, 4, 12, "go", "ada"]
+    again = (await told("rerun", id, "--from", "ask"))["id"]
+    await house.until("select 1 from suspended")
+    await told("skip", again, "ask")
+    rows = await house.until("select r.result from result r where r.execution_id = $1::uuid", again)
+    assert rows[0]["result"] == '[6, 2, 4, 12, "go", null]'
+    await house.sound()
+
+
+async def test_new_code_is_tried_against_a_run(house: Installation, tmp_path: Path) -> None:
+    file = tmp_path / "orders.py"
+    file.write_text(CODE)
+    await house.start(*load(file).actions.values())
+    id = await house.client.start("dur.order", {"n": 3})
+    await house.until("select 1 from suspended where signals <> '[]'")
+    assert "all of the code that is registered" in (await penstock("doctor")).out.replace("\n", " ")
+    other = tmp_path / "changed.py"
+    other.write_text(CODE.replace('ctx.step("first"', 'ctx.step("other"'))
+    said = await penstock("replay", id, "--against", other)
+    assert said.code == 1
+    assert "asks for step other" in said.out.replace("\n", " ")
+    shorter = tmp_path / "shorter.py"
+    shorter.write_text(
+        CODE.replace("    child = await", "    await ctx.step('new', double, 1)\n    child = await")
+    )
+    said = await penstock("replay", id, "--against", shorter)
+    assert said.code == 1
+    await house.apply(*load(other).actions.values())
+    assert "began with other code" in (await penstock("doctor")).out.replace("\n", " ")
+
+
+async def test_what_is_not_deterministic_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "orders.py"
+    file.write_text(CODE)
+    assert (await penstock("lint", file)).code == 0
+    file.write_text(CODE.replace("    ctx.set(", "    import time\n    asyncio.sleep(1)\n    ctx.set("))
+    said = await penstock("lint", file)
+    assert said.code == 1
+    assert "ctx.sleep()" in said.out

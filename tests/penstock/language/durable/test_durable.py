@@ -1,0 +1,267 @@
+"""Durable functions by themselves: what is recorded, replayed, refused. Crashes are those of the testing kit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock import DurableContext, DurableRun, action, crash_everywhere
+from penstock.errors import DefinitionError, ExecutionFailed, StepFailed
+from penstock.language.definitions.action import Action
+
+CALLS: Counter[str] = Counter()
+
+
+async def note(name: str) -> str:
+    CALLS[name] += 1
+    return name
+
+
+async def fail() -> None:
+    raise OSError("away")
+
+
+def changing(*versions: Callable[..., Any]) -> Action[..., Any]:
+    """A durable action whose code is another one in each attempt; the last one stays."""
+    tried = iter(versions)
+    last: list[Any] = []
+
+    async def function(ctx: DurableContext) -> Any:
+        last[:] = [next(tried, last[0] if last else None)]
+        return await last[0](ctx)
+
+    return action(pack="t", ref="t.changing")(function)
+
+
+async def nap(ctx: DurableContext) -> None:
+    """Suspends the run: what comes after it is another attempt."""
+    await ctx.sleep("1d")
+
+
+async def before(ctx: DurableContext) -> Any:
+    await ctx.step("a", note, "a")
+    await ctx.step("b", note, "b")
+    await nap(ctx)
+
+
+@pytest.fixture(autouse=True)
+def _anew() -> None:
+    CALLS.clear()
+
+
+async def refused(after: Callable[..., Any], says: str) -> None:
+    with pytest.raises(ExecutionFailed, match=says):
+        await DurableRun()(changing(before, after))
+
+
+async def test_a_step_of_another_name_stops_the_run_and_both_are_named() -> None:
+    async def after(ctx: DurableContext) -> None:
+        await ctx.step("a", note, "a")
+        await ctx.step("c", note, "c")
+
+    await refused(
+        after, "ReplayMismatch: at position 2 the function asks for step c, .* recorded step b at position 2"
+    )
+    assert CALLS == {"a": 1, "b": 1}
+
+
+async def test_a_step_of_another_kind_stops_the_run() -> None:
+    async def after(ctx: DurableContext) -> None:
+        await ctx.step("a", note, "a")
+        await ctx.run("t.other", name="b")
+
+    await refused(after, "asks for run b, and its run has recorded step b")
+
+
+async def test_what_was_recorded_and_is_not_asked_for_stops_the_run() -> None:
+    async def after(ctx: DurableContext) -> str:
+        return str(await ctx.step("a", note, "a"))
+
+    await refused(after, "has ended, and its run has recorded step b at position 2")
+
+
+async def test_not_even_code_that_catches_everything_goes_on_with_what_does_not_fit() -> None:
+    async def after(ctx: DurableContext) -> str:
+        try:
+            return str(await ctx.step("c", note, "c"))
+        except Exception:
+            return "went on"
+
+    await refused(after, "asks for step c")
+
+
+async def test_a_version_keeps_old_runs_on_the_old_way() -> None:
+    async def after(ctx: DurableContext) -> bool:
+        await ctx.step("a", note, "a")
+        changed = ctx.version("change-1")
+        if changed:
+            await ctx.step("c", note, "c")
+        await ctx.step("b", note, "b")
+        await nap(ctx)
+        return changed
+
+    assert await DurableRun()(changing(before, after)) is False
+    new = DurableRun()
+    assert await new(changing(after)) is True
+    assert new.recorded == ["a", "change-1", "c", "b", "sleep"]
+
+
+@crash_everywhere
+async def test_branches_get_back_their_own_steps_whichever_was_quicker(run: DurableRun) -> None:
+    CALLS.clear()
+
+    async def branch(ctx: DurableContext, n: int) -> list[str]:
+        first = await ctx.step("first", slow, n)
+        return [first, await ctx.step("second", note, f"second of {n}")]
+
+    async def slow(n: int) -> str:
+        for _ in range(20 - 5 * n if CALLS["slow"] < 3 else 5 * n):
+            await asyncio.sleep(0)
+        CALLS["slow"] += 1
+        return f"first of {n}"
+
+    @action(pack="t")
+    async def branches(ctx: DurableContext) -> list[Any]:
+        both = await asyncio.gather(*(branch(ctx, n) for n in range(3)))
+        flat = await asyncio.gather(*(ctx.step("flat", note, str(n)) for n in range(3)))
+        return [*both, flat]
+
+    assert await run(branches) == [
+        *([f"first of {n}", f"second of {n}"] for n in range(3)),
+        ["0", "1", "2"],
+    ]
+
+
+@crash_everywhere
+async def test_recorded_values_stay(run: DurableRun) -> None:
+    seen: set[str] = set()
+
+    @action(pack="t")
+    async def values(ctx: DurableContext) -> list[Any]:
+        mine = [ctx.now().isoformat(), ctx.random(), str(ctx.uuid()), str(ctx.uuid())]
+        await ctx.step("use", lambda: seen.add(str(mine[2])))
+        return mine
+
+    result = await run(values)
+    assert seen == {result[2]}
+    assert result[2] != result[3]
+
+
+@crash_everywhere
+async def test_a_failed_step_stays_failed_where_the_function_went_on(run: DurableRun) -> None:
+    @action(pack="t", retry={"max_attempts": 3, "initial_delay": 0})
+    async def caught(ctx: DurableContext) -> str:
+        try:
+            await ctx.step("try", fail)
+        except StepFailed as error:
+            return str(await ctx.step("instead", note, error.type))
+        return "no"
+
+    assert await run(caught) == "OSError"
+
+
+@crash_everywhere
+async def test_a_cancelled_run_cleans_up(run: DurableRun) -> None:
+    done: list[str] = []
+
+    @action(pack="t")
+    async def long(ctx: DurableContext) -> None:
+        ctx.on_failure(lambda: done.append("undone"))
+        try:
+            await ctx.sleep("10d")
+        finally:
+            await ctx.step("clean", lambda: done.append("clean"))
+
+    run.cancel(after="1d")
+    with pytest.raises(ExecutionFailed, match="asked to end as cancelled"):
+        await run(long)
+    assert [one for n, one in enumerate(done) if one not in done[:n]] == ["clean", "undone"]
+
+
+async def test_steps_do_not_hold_steps() -> None:
+    @action(pack="t")
+    async def nested(ctx: DurableContext) -> None:
+        async def inner() -> None:
+            await ctx.step("inner", note, "a")
+
+        await ctx.step("outer", inner)
+
+    with pytest.raises(ExecutionFailed, match="step inner is asked for inside of the step outer"):
+        await DurableRun()(nested)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", 3, "x" * 201])
+async def test_a_name_that_cannot_be_one_is_refused(name: Any) -> None:
+    @action(pack="t")
+    async def named(ctx: DurableContext) -> None:
+        await ctx.step(name, note, "a")
+
+    with pytest.raises(ExecutionFailed, match="a step's name"):
+        await DurableRun()(named)
+
+
+async def test_two_branches_do_not_share_a_signal() -> None:
+    @action(pack="t")
+    async def shared(ctx: DurableContext) -> None:
+        async def one() -> None:
+            await ctx.signal("go")
+
+        await asyncio.gather(one(), one())
+
+    with pytest.raises(ExecutionFailed, match="two branches wait for the signal 'go'"):
+        await DurableRun()(shared)
+
+
+async def test_a_run_that_waits_for_what_never_comes_says_so() -> None:
+    @action(pack="t")
+    async def waits(ctx: DurableContext) -> None:
+        await ctx.signal("go")
+
+    with pytest.raises(AssertionError, match=r"run\.signal"):
+        await DurableRun()(waits)
+
+
+def test_a_failure_of_a_test_says_where_the_run_was_crashed() -> None:
+    @action(pack="t")
+    async def twice(ctx: DurableContext) -> None:
+        await ctx.step("count", note, "count")
+
+    @crash_everywhere
+    async def test(run: DurableRun) -> None:
+        CALLS.clear()
+        await run(twice)
+        assert CALLS["count"] == 1
+
+    with pytest.raises(AssertionError) as failed:
+        test()
+    assert failed.value.__notes__ == ["The run was crashed before it recorded step count (crash 1 of 2)."]
+
+
+def test_a_durable_action_says_so_and_takes_no_context_from_outside() -> None:
+    @action(pack="t")
+    async def made(ctx: DurableContext, n: int) -> int:
+        """Says."""
+        return n  # a comment
+
+    assert made.durable
+    assert list(made.parameters_schema["properties"]) == ["n"]
+    digest = made.body()["durable"]
+
+    @action(pack="t", ref="t.made", timeout=3)
+    async def other(ctx: DurableContext, n: int) -> int:
+        return n + 1
+
+    assert other.body()["durable"] != digest
+    with pytest.raises(DefinitionError, match="awaits what it does"):
+
+        @action(pack="t")
+        def plain(ctx: DurableContext) -> None: ...
+
+    with pytest.raises(DefinitionError, match="event loop"):
+
+        @action(pack="t", executor="process")
+        async def elsewhere(ctx: DurableContext) -> None: ...
