@@ -18,14 +18,12 @@ from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.redaction import concealed
 from penstock.language.secret_references import KEY
 from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner, work_parked
-from penstock.messaging.relay import relay
 from penstock.run.run import executor_name
 from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Outcome, Run, RunnableAction, TaskExecutor, attempt
 from penstock.service.assembly import Parts
 from penstock.service.explain_errors import explained
 from penstock.service.heartbeat import Identity
-from penstock.store import outbox
 from penstock.store.queues import WORK
 from penstock_worker import secret_values
 from penstock_worker.action_durations import ActionDurations
@@ -36,7 +34,7 @@ from penstock_worker.executors import chosen
 from penstock_worker.next_work import NextWork
 from penstock_worker.parked_work import ParkedWork
 from penstock_worker.reports import Reports
-from penstock_worker.route_consumer import RouteConsumer
+from penstock_worker.route_consumer import RouteConsumer, offer_again
 from penstock_worker.running import Running
 from penstock_worker.secret_masking import concealed_outcome
 from penstock_worker.slots import Slots
@@ -113,20 +111,12 @@ class Runner:
         prefetch = max(1, self.slots.count // ENVELOPE)
         subscription = await self._parts.transport.subscribe(queue, prefetch)
         try:
-            await self._offer_again(queue)
+            await offer_again(self._parts, self._session, queue)
             self._queues.add(queue)
             await RouteConsumer(subscription, prefetch, self.slots, self._claim, self._stopping).run()
         finally:
             self._queues.discard(queue)
             await subscription.close()
-
-    async def _offer_again(self, queue: str) -> None:
-        """The broker may have had no such queue until now: what it gave back goes out at once, and not when a relay comes to
-        it."""
-        await outbox.offer_again(self._session, queue)
-        transport = self._parts.transport
-        if not transport.outbox_is_queue:
-            await relay(transport, self._session, 0.0, holder=self._parts.process, only=[queue])
 
     async def _claim(self, queue: str, ids: Sequence[UUID]) -> None:
         """Start as many of these as there are free slots; the rest goes back on its route."""
