@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.operate.doctor import broker, durable, installation, postgres, software
+from penstock.operate.doctor import broker, installation, postgres, software
 from penstock.operate.doctor.finding import Finding
 from penstock.settings import Settings
 
@@ -20,7 +20,6 @@ async def examine(settings: Settings) -> list[Finding]:
         try:
             found += await postgres.findings(session, settings)
             found += await installation.findings(session, settings)
-            found += await durable.findings(session)
             routes = await installation.served_queues(session, settings)
         finally:
             await database.close()

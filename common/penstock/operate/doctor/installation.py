@@ -10,6 +10,7 @@ import orjson
 from penstock.errors import PenstockError
 from penstock.language import labels
 from penstock.operate import routes
+from penstock.operate.doctor import durable
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
@@ -47,6 +48,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         await _dead_letters(session),
         await _rules(session),
         await _schedules(session),
+        *await durable.findings(session),
         await _subscriptions(session),
     ]
 
