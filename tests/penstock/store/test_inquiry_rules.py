@@ -42,12 +42,12 @@ async def asks(
         " values ($1, $2, 'Ship it?', clock_timestamp() - $3::interval, $4::text::jsonb)",
         *(id, asked, late, default),
     )
-    carry = {"carry": {"resume": {"state": 1, "answers": ["before"]}}} if resumes else {}
-    await stand.sql(
-        "insert into attempt (execution_id, attempt, outcome, error) values ($1, 1, 'failed', $2::text::jsonb),"
-        " ($1, 2, 'waiting', $2::text::jsonb)",
-        *(id, orjson.dumps(carry).decode()),
-    )
+    for attempt, outcome in ((1, "failed"), (2, "waiting")):
+        carry = {"carry": {"resume": {"state": f"{name}{attempt}", "answers": ["before"]}}} if resumes else {}
+        await stand.sql(
+            "insert into attempt (execution_id, attempt, outcome, error) values ($1, $2, $3, $4::text::jsonb)",
+            *(id, attempt, outcome, orjson.dumps(carry).decode()),
+        )
     return id
 
 
@@ -95,10 +95,9 @@ async def test_who_asked_to_go_on_is_requested_again_with_all_answers(stand: Sta
     assert (moved, staged) == (True, ["execution.requested", "inquiry.responded"])
     assert await stand.with_status("requested") == {"a"}
     old, last = await attempts(stand, "a")
-    assert last == {"carry": {"state": 1, "answers": ["before", 7]}}
-    assert [old, *await attempts(stand, "b")] == [
-        {"carry": {"resume": {"state": 1, "answers": ["before"]}}}
-    ] * 3
+    assert last == {"carry": {"state": "a2", "answers": ["before", 7]}}
+    others = [one["carry"]["resume"] for one in (old, *await attempts(stand, "b"))]
+    assert others == [{"state": state, "answers": ["before"]} for state in ("a1", "b1", "b2")]
     assert await inquiries(stand) == {"a": ("responded", "ops", "7"), "b": ("created", None, None)}
     assert await answer(stand, "a", 8) == (False, [])
     [row] = await stand.sql("select since, not_before, reason from execution where status = 'requested'")
@@ -112,8 +111,23 @@ async def test_who_has_ended_meanwhile_does_not_go_on(stand: Stand) -> None:
     assert len((await attempts(stand, "a"))[1]["carry"]) == 1
 
 
+async def test_the_first_answer_begins_the_list(stand: Stand) -> None:
+    await asks(stand, "a", resumes=True)
+    await stand.sql('update attempt set error = \'{"carry": {"resume": {}}}\'')
+    assert (await answer(stand, "a", 7))[0]
+    assert (await attempts(stand, "a"))[1] == {"carry": {"answers": [7]}}
+
+
+async def test_how_another_asked_does_not_count(stand: Stand) -> None:
+    await asks(stand, "a")
+    await asks(stand, "b", resumes=True)
+    assert (await answer(stand, "a", 7))[0]
+    assert await stand.with_status("completed") == {"a"}
+
+
 async def test_an_attempt_before_the_last_one_that_asked_to_go_on_counts_for_nothing(stand: Stand) -> None:
     await asks(stand, "a")
+    await stand.add("in its first attempt", "running", attempt=1)
     await stand.sql(
         "update attempt set error = '{\"carry\": {\"resume\": {}}}', outcome = 'waiting' where attempt = 1"
     )
