@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from penstock.language.loading import Definitions, load
     from penstock.language.policies import Recovery, RetryPolicy, Timeouts
     from penstock.language.schemas import Secret
-    from penstock.language.testing import DurableRun, crash_everywhere
     from penstock.language.workflows import (
         Context,
         ContextTask,
@@ -77,6 +76,7 @@ if TYPE_CHECKING:
     from penstock.run.executor_registry import register_executor
     from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry, ask
     from penstock.settings import Settings
+    from penstock.testing import DurableRun, crash_everywhere
 
 _HOMES = {
     "Workflow": "language.workflows",
@@ -112,8 +112,8 @@ _HOMES = {
     "Client": "client.client",
     "Defer": "run.steering",
     "Definitions": "language.loading",
-    "crash_everywhere": "language.testing",
-    "DurableRun": "language.testing",
+    "crash_everywhere": "testing",
+    "DurableRun": "testing",
     "DurableContext": "language.durable.context",
     "Document": "language.definitions",
     "Limit": "language.definitions",

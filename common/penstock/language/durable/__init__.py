@@ -2,5 +2,5 @@
 how an attempt is run (`drive`).
 
 Not here: where records are kept and how children start, which is the worker's (`backend` says what it has to do); and the kit
-that crashes them in tests, which is `penstock.language.testing`.
+that crashes them in tests, which is `penstock.testing`.
 """

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from penstock.language.testing.durable_run import DurableRun
+from penstock.testing.durable_run import DurableRun
 
 Test = Callable[..., Awaitable[None]]
 

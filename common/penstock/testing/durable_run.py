@@ -16,9 +16,9 @@ from penstock.language.durable.drive import Attempt
 from penstock.language.durable.journal import signal_key, state_key
 from penstock.language.durable.records import SIGNAL, Record
 from penstock.language.durations import seconds
-from penstock.language.testing.memory import Memory
 from penstock.run.outcomes import Outcome
 from penstock.run.results import RESULT_LIMIT
+from penstock.testing.durable_memory import Memory
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 MOST_ATTEMPTS = 10_000
