@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from penstock.run.executor_registry import register_executor
     from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry, ask
     from penstock.settings import Settings
-    from penstock.testing import DurableRun, crash_everywhere
 
 _HOMES = {
     "Workflow": "language.workflows",
@@ -112,8 +111,6 @@ _HOMES = {
     "Client": "client.client",
     "Defer": "run.steering",
     "Definitions": "language.loading",
-    "crash_everywhere": "testing",
-    "DurableRun": "testing",
     "DurableContext": "language.durable.context",
     "Document": "language.definitions",
     "Limit": "language.definitions",
@@ -157,7 +154,6 @@ __all__ = [
     "Definitions",
     "Document",
     "DurableContext",
-    "DurableRun",
     "Limit",
     "MissedFires",
     "NonRetryable",
@@ -182,7 +178,6 @@ __all__ = [
     "ask",
     "command_action",
     "context",
-    "crash_everywhere",
     "current",
     "each",
     "error",

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from penstock import DurableRun, crash_everywhere
 from penstock.errors import ExecutionFailed
 from penstock.language.definitions.importing import imported_file
+from penstock.testing import DurableRun, crash_everywhere
 
 FOLDER = Path(__file__).parents[2] / "examples/durable"
 

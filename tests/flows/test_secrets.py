@@ -14,7 +14,7 @@ from penstock.language.workflows import from_yaml
 from penstock.operate import secrets
 from penstock.operate.executions import described
 from tests.flows.installation import Installation
-from tests.penstock.service.keys import KEY
+from tests.penstock.operate.keys import KEY
 
 PASSWORD = 'pass"word\\é of the shop'
 SEEN: list[dict[str, Any]] = []

@@ -17,7 +17,7 @@ from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows import shop
 from tests.flows.installation import Installation
-from tests.penstock.service.keys import KEY
+from tests.penstock.operate.keys import KEY
 from tests.servers import databases
 from tests.servers.postgres import Postgres
 

@@ -16,7 +16,7 @@ from penstock.language.event_rules import Match, event_namespace
 from penstock.language.loading import Definitions, load_all
 from penstock.language.options import did_you_mean
 from penstock.language.schemas import Schema
-from penstock.testing.expressions import SimulatedEvent, evaluate, try_rule
+from penstock.language.trial import SimulatedEvent, evaluate, try_rule
 
 
 def test(

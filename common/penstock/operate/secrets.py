@@ -13,7 +13,7 @@ from penstock.errors import ConfigurationError, InvalidInput, NotFound
 from penstock.language.options import did_you_mean
 from penstock.language.outside_names import SECRET, check_tenant
 from penstock.language.redaction import SHORTEST
-from penstock.service.master_keys import MasterKeys, master_keys, seal, unseal
+from penstock.operate.master_keys import MasterKeys, master_keys, seal, unseal
 from penstock.store import secrets as store
 from penstock.store.database import Session, retried
 from penstock.store.secrets import Sealed, SecretSummary

@@ -14,7 +14,7 @@ from penstock.language.event_rules import compile_rule, event_namespace
 from penstock.language.event_rules import evaluate as evaluate_rule
 from penstock.language.moves import COMPLETED
 from penstock.language.schemas import Schema
-from penstock.testing.expressions import MIDNIGHT, SimulatedEvent
+from penstock.language.trial import MIDNIGHT, SimulatedEvent
 from penstock.testing.fakes import Fake, Loss, raising, returning
 from penstock.testing.known_definitions import Loadable
 from penstock.testing.simulated_run import SimulatedRun

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.penstock.cli.commands import penstock
-from tests.penstock.service.keys import KEY, OTHER
+from tests.penstock.operate.keys import KEY, OTHER
 
 TRIGGER = "from penstock import Trigger\n\ncalled = Trigger('shop.called')\n"
 

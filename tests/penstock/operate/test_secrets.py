@@ -10,10 +10,10 @@ from pydantic import SecretStr
 
 from penstock.errors import ConfigurationError, InvalidInput, NotFound
 from penstock.operate import secrets
-from penstock.service.master_keys import LocalKeys, master_keys
+from penstock.operate.master_keys import LocalKeys, master_keys
 from penstock.settings import Settings
 from penstock.store.database import Database, Session
-from tests.penstock.service.keys import KEY, OTHER
+from tests.penstock.operate.keys import KEY, OTHER
 
 VALUE = "a secret of the shop: é"
 

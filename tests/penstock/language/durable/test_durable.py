@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from penstock import DurableContext, DurableRun, action, crash_everywhere
+from penstock import DurableContext, action
 from penstock.errors import DefinitionError, ExecutionFailed, StepFailed
 from penstock.language.definitions.action import Action
+from penstock.testing import DurableRun, crash_everywhere
 
 CALLS: Counter[str] = Counter()
 
