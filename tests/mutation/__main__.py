@@ -47,7 +47,8 @@ def compared(parts: Sequence[str]) -> bool:
         fine &= count[KILLED] >= WANTED * asked
         print(
             f"{part}: {count[KILLED]} of {asked} killed ({count[KILLED] / max(asked, 1):.1%}),"
-            f" {count[REFUSED]} were none"
+            f" {count[REFUSED]} were none,"
+            f" {sum(one.verdict == SURVIVED and name in explained for name, one in found.items())} survivors are explained"
         )
         for name, one in found.items():
             if one.verdict == SURVIVED and name not in explained:

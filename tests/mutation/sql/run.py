@@ -28,6 +28,8 @@ otherwise. The verdict says how many of the tests that call the function that we
 PATIENCE = 60.0
 RACES = ("tests/interleavings/", "race")
 """Which tests can see what a lock is for; they come first there."""
+NARROW = 16
+"""Functions that a test calls which is about one of them: such tests come first."""
 INSTALLATIONS = ("tests/flows/", "tests/security/", "tests/penstock/cli/")
 """Tests of these wait for long for what a mutant does not do: they come last."""
 
@@ -46,9 +48,9 @@ class Killers:
             self.found.update((verdict.by, verdict.by.partition("::")[0]))
 
     def of(self, mutant: Mutant, before: str) -> list[Measured]:
-        """As many as there is time for: the one that found this mutant before, those that found others of the function, and
-        those beside them, those that are named after what it does, and then of each file in turn, since tests of a file are
-        alike, the one that is quick and calls little else."""
+        """As many as there is time for: the one that found this mutant before, those that call little else, those that found
+        others of the function, and those beside them, those that are named after what it does, and then of each file in turn,
+        since tests of a file are alike, the quickest."""
         calling = sorted(
             (one for one in self.tests if mutant.function in one.calls),
             key=lambda one: one.seconds * len(one.calls),
@@ -57,7 +59,7 @@ class Killers:
         words = [word[:5] for word in mutant.function.split("_") if word != "executions"]
         of_file: Counter[str] = Counter()
 
-        def place(one: Measured) -> tuple[bool, bool, bool, int, int]:
+        def place(one: Measured) -> tuple[bool, bool, bool, bool, int, int]:
             file = one.test.partition("::")[0]
             of_file[file] += 1
             named = sum(word in one.test for word in words)
@@ -67,6 +69,7 @@ class Killers:
                 one.test != before,
                 not race,
                 whole,
+                len(one.calls) > NARROW,
                 -self.found[one.test],
                 of_file[file] - 2 * named - min(3, self.found[file]),
             )

@@ -89,8 +89,8 @@ async def attempts(stand: Stand, name: str) -> list[Mapping[str, Any]]:
 
 
 async def test_who_asked_to_go_on_is_requested_again_with_all_answers(stand: Stand) -> None:
-    await asks(stand, "a", resumes=True)
     await asks(stand, "b", resumes=True)
+    await asks(stand, "a", resumes=True)
     moved, staged = await answer(stand, "a", 7)
     assert (moved, staged) == (True, ["execution.requested", "inquiry.responded"])
     assert await stand.with_status("requested") == {"a"}
