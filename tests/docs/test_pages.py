@@ -16,8 +16,6 @@ PAGES = [
     DOCS / "tutorial.md",
     *sorted((DOCS / "how-to").glob("*.md")),
     *sorted((DOCS / "coming-from").glob("*.md")),
-    DOCS / "reference/actions.md",
-    DOCS / "reference/client.md",
 ]
 
 
