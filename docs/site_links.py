@@ -1,5 +1,5 @@
-"""A hook of mkdocs: links out of docs/ (to the sources, the changelog) are no pages of the site and lead to nothing there, so their
-text stands alone. That they lead somewhere in the repository is what tests/test_readme.py sees to."""
+"""A hook of mkdocs. Links that lead out of docs/ (to the sources, the changelog) lead to no page of the site: there, their text
+stands alone. That they lead somewhere in the repository is what tests/test_readme.py sees to."""
 
 from __future__ import annotations
 

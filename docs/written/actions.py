@@ -52,14 +52,14 @@ Short forms: `timeout` for `timeouts.attempt`, `on_worker_loss` and `max_recover
 is not is refused, with the one that was probably meant.
 
 """
-PARTS = (
+PARTS: tuple[tuple[str, type], ...] = (
     ("`retry`", RetryPolicy),
     ("`timeouts`", Timeouts),
     ("`recovery`", Recovery),
     ("`limits`: each a `Limit`", Limit),
     ("`rate` of a limit", Rate),
 )
-EXECUTORS = (
+EXECUTORS: tuple[tuple[str, type], ...] = (
     ("command", CommandOptions),
     ("http", HttpOptions),
     ("kubernetes", KubernetesOptions),

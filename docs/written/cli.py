@@ -50,7 +50,11 @@ def _row(parameter: Any) -> str | None:
         name = ", ".join(f"`{one}`" for one in (*parameter.opts, *parameter.secondary_opts))
     said = _plain(parameter.help)
     shown = parameter.default
-    if parameter.param_type_name == "option" and isinstance(shown, (int, float, str)) and shown not in (False, ""):
+    if (
+        parameter.param_type_name == "option"
+        and isinstance(shown, (int, float, str))
+        and shown not in (False, "")
+    ):
         said = f"{said} Default: {shown}." if shown is not True and _same_everywhere(parameter) else said
     return f"| {name} | {said} |\n"
 

@@ -43,7 +43,10 @@ def page() -> str:
     text = HEAD
     for title, examples in (("Filters", FILTERS), ("Functions", FUNCTIONS), ("Tests", TESTS)):
         text += f"\n## {title}\n\n| name | example | gives |\n|---|---|---|\n"
-        text += "".join(f"| `{_cell(name)}` | `{_cell(example)}` | `{_cell(shown(example))}` |\n" for name, example in examples.items())
+        text += "".join(
+            f"| `{_cell(name)}` | `{_cell(example)}` | `{_cell(shown(example))}` |\n"
+            for name, example in examples.items()
+        )
     return text
 
 

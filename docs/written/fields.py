@@ -19,9 +19,9 @@ HEAD = "| option | takes | default | |\n|---|---|---|---|\n"
 SECONDS = {"Duration", "PositiveDuration"}
 
 
-def table(model: type[BaseModel], *, without: tuple[str, ...] = ()) -> str:
+def table(model: Any, *, without: tuple[str, ...] = ()) -> str:
     said = attribute_docs(model)
-    hints = annotations(model)
+    hints = lengths_of_time(model)
     rows = [
         row(field.alias or name, hints.get(name, field.annotation), field, said.get(name, ""))
         for name, field in model.model_fields.items()
@@ -82,7 +82,7 @@ def default_of(field: FieldInfo) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def annotations(model: type[BaseModel]) -> dict[str, Any]:
+def lengths_of_time(model: Any) -> dict[str, Any]:
     """The types as pydantic sees them; lengths of time as the words that users write."""
     found: dict[str, Any] = {}
     for statement in _statements(model):
@@ -93,7 +93,7 @@ def annotations(model: type[BaseModel]) -> dict[str, Any]:
     return found
 
 
-def attribute_docs(model: type[BaseModel]) -> dict[str, str]:
+def attribute_docs(model: Any) -> dict[str, str]:
     """What stands below each field, in the class and in those that it is made of."""
     found: dict[str, str] = {}
     for statement, after in itertools.pairwise([*_statements(model), ast.Pass()]):
@@ -107,7 +107,7 @@ def attribute_docs(model: type[BaseModel]) -> dict[str, str]:
     return found
 
 
-def _statements(model: type[BaseModel]) -> Iterator[ast.stmt]:
+def _statements(model: Any) -> Iterator[ast.stmt]:
     for one in reversed(model.__mro__):
         if one.__module__.startswith("penstock."):
             [tree] = ast.parse(textwrap.dedent(inspect.getsource(one))).body

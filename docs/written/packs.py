@@ -84,7 +84,12 @@ MORE = {
 
 
 def page() -> str:
-    text = HEAD + "## The head\n\n" + ", ".join(f"`{name}`" for name in HEADER) + ": of these only `name` is needed.\n\n"
+    text = (
+        HEAD
+        + "## The head\n\n"
+        + ", ".join(f"`{name}`" for name in HEADER)
+        + ": of these only `name` is needed.\n\n"
+    )
     for section in SECTIONS:
         text += f"## `{section}`\n\n"
         if section == "actions":

@@ -33,25 +33,30 @@ EXAMPLES: Mapping[str, str] = {
     "Trigger": "Trigger('shop.order_placed', schema={'id': 'integer', 'amount': 'number'})",
     "Workflow": _FLOW + "    return charge(order=order)\n\nassert isinstance(fulfil, Workflow)",
     "action": "@action(pack='shop', retry={'max_attempts': 3}, timeout='10s')\nasync def book(order: int) -> str:\n    return f'booked {order}'",
-    "all_of": _FLOW + "    one, two = charge(order=1), charge(order=2)\n    charge(order=3).after(one, two).when(all_of(success(one), failed(two)))",
-    "any_of": _FLOW + "    one, two = charge(order=1), charge(order=2)\n    charge(order=3).after(one, two).when(any_of(failed(one), failed(two)))",
+    "all_of": _FLOW
+    + "    one, two = charge(order=1), charge(order=2)\n    charge(order=3).after(one, two).when(all_of(success(one), failed(two)))",
+    "any_of": _FLOW
+    + "    one, two = charge(order=1), charge(order=2)\n    charge(order=3).after(one, two).when(any_of(failed(one), failed(two)))",
     "ask": "async def deploy():\n    if await ask('Deploy to production?', schema={'type': 'boolean'}):\n        ...",
     "command_action": "command_action('shop.resize', ['node', 'resize.js'], parameters={'path': 'string'}, timeout='1m')",
     "context": _FLOW + "    charge(order=context.last_order)",
     "current": "def pay():\n    current().idempotency_token  # the same in every attempt\n    current().log('paying')",
     "each": _FLOW + "    return {'charged': charge(order=each([1, 2, 3], concurrency=2))}",
-    "error": _FLOW + "    charge(order=order).on('failed()', noop(name='note'), publish={'why': error.message})",
+    "error": _FLOW
+    + "    charge(order=order).on('failed()', noop(name='note'), publish={'why': error.message})",
     "event": "@workflow(pack='shop')\ndef wait(order: int):\n    return {'paid': wait_for_event('shop.paid', filter=event.payload.id == parameters.order)}",
     "expr": _FLOW + "    charge(order=expr('[parameters.order, 1] | max'))",
     "fail": _FLOW + "    charge(order=order).on('failed()', fail('it cannot be paid', name='give_up'))",
     "failed": _FLOW + "    paid = charge(order=order)\n    charge(order=0).after(paid).when(failed(paid))",
     "http_action": "http_action('shop.ship', 'https://shop.example.org/ship', parameters={'order': 'integer'})",
     "index": _FLOW + "    task(charge, {'order': index}, with_items='{{ [7, 8] }}')",
-    "inquiry": _FLOW + "    yes = inquiry('Charge?', schema={'type': 'boolean'}, timeout='1d', default=False)\n    charge(order=order).when(yes == True)",
+    "inquiry": _FLOW
+    + "    yes = inquiry('Charge?', schema={'type': 'boolean'}, timeout='1d', default=False)\n    charge(order=order).when(yes == True)",
     "item": _FLOW + "    task(charge, {'order': item}, with_items='{{ [7, 8] }}')",
     "kubernetes_action": "kubernetes_action('ml.train', 'registry.example.org/train:3', parameters={'epochs': 'integer'})",
     "load": "definitions = load('examples/git_history')  # a module, a file, a pack's folder, or a folder of these",
-    "none_of": _FLOW + "    one, two = charge(order=1), charge(order=2)\n    charge(order=3).after(one, two).when(none_of(failed(one), failed(two)))",
+    "none_of": _FLOW
+    + "    one, two = charge(order=1), charge(order=2)\n    charge(order=3).after(one, two).when(none_of(failed(one), failed(two)))",
     "noop": _FLOW + "    noop({'doubled': '{{ parameters.order * 2 }}'}, name='sums')",
     "on_exit": _FLOW + "    charge(order=order)\n    on_exit(charge, order=0)",
     "parameters": _FLOW + "    charge(order=parameters.order)",
@@ -63,9 +68,12 @@ EXAMPLES: Mapping[str, str] = {
     "system": _FLOW + "    charge(order=order)\n    on_exit('shop.clean_up', how=system.status)",
     "task": _FLOW + "    task(charge, {'order': order}, name='charge_again', retry={'max_attempts': 3})",
     "trigger": "@trigger('shop.mail', every='1m')\ndef look(state: dict) -> list[dict]:\n    state['seen'] = state.get('seen', 0) + 1\n    return [{'n': state['seen']}]",
-    "variables": _FLOW + "    first = charge(order=order).publish(last=result)\n    noop({'last': variables.last}, name='note').after(first)",
-    "wait_for_event": _FLOW + "    paid = wait_for_event('shop.paid', filter='event.payload.id == parameters.order', timeout='1d')\n    charge(order=order).after(paid)",
-    "workflow": _FLOW + "    first = charge(order=order)\n    return {'first': first, 'second': charge(order=0).after(first)}",
+    "variables": _FLOW
+    + "    first = charge(order=order).publish(last=result)\n    noop({'last': variables.last}, name='note').after(first)",
+    "wait_for_event": _FLOW
+    + "    paid = wait_for_event('shop.paid', filter='event.payload.id == parameters.order', timeout='1d')\n    charge(order=order).after(paid)",
+    "workflow": _FLOW
+    + "    first = charge(order=order)\n    return {'first': first, 'second': charge(order=0).after(first)}",
 }
 
 BEFORE = """\

@@ -9,6 +9,7 @@ import re
 import shlex
 import socket
 import textwrap
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from penstock.language.loading import Definitions, load
@@ -40,10 +41,10 @@ NOT_RUN = (
 )
 """What starts services, installs something, or needs a person: the test starts an installation in their place."""
 
-ASKING = frozenset(
-    "actions attempts dead-letters doctor events executions history inquiries logs queues rules schedule show why limit "
-    "workers workflow".split()
-)
+ASKING = {
+    *("actions", "dead-letters", "doctor", "events", "executions", "history", "inquiries", "logs"),
+    *("queues", "rules", "schedule", "show", "why", "limit", "workers", "workflow"),
+}
 """Commands that may be typed again until what they wait for has happened."""
 
 UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -79,7 +80,8 @@ class Reader:
         return load(self.folder)
 
     @contextlib.asynccontextmanager
-    async def api(self):  # type: ignore[no-untyped-def]
+    async def api(self) -> AsyncIterator[None]:
+        """An HTTP API on a free port, for as long as this lasts."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -119,7 +121,9 @@ class Reader:
 
     async def run(self, code: Code) -> None:
         names: dict[str, object] = {}
-        exec(f"async def example():\n{textwrap.indent(code.text, '    ')}", names)  # a page has no file to import
+        exec(
+            f"async def example():\n{textwrap.indent(code.text, '    ')}", names
+        )  # a page has no file to import
         printed = io.StringIO()
         async with asyncio.timeout(PATIENCE):
             with contextlib.redirect_stdout(printed):

@@ -16,6 +16,10 @@ PAGES = [
     DOCS / "tutorial.md",
     *sorted((DOCS / "how-to").glob("*.md")),
     *sorted((DOCS / "coming-from").glob("*.md")),
+    DOCS / "reference/actions.md",
+    DOCS / "reference/client.md",
+    DOCS / "reference/errors.md",
+    DOCS / "reference/packs.md",
 ]
 
 

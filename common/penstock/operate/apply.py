@@ -73,12 +73,6 @@ async def _apply(tx: Transaction, documents: Sequence[Document]) -> list[Change]
     changes = [Change(d.kind, d.ref, _what(versions[d.kind, d.ref])) for d in documents]
     moved = [d for d, change in zip(documents, changes, strict=True) if change.what != "unchanged"]
     await catalog.make_current(tx, moved, [versions[d.kind, d.ref].id for d in moved])
-    await schedules.put(
-        tx, [(d.ref, versions[d.kind, d.ref].id, d.body) for d in documents if d.kind == "schedule"]
-    )
-    await _put_polls(
-        tx, documents, {ref: one.id for (kind, ref), one in versions.items() if kind == "action"}
-    )
     by_hand = await limits.set_by_hand(tx) if any(d.kind == "limit" for d in moved) else set()
     changes = [
         Change(c.kind, c.ref, "set by hand")
@@ -92,6 +86,13 @@ async def _apply(tx: Transaction, documents: Sequence[Document]) -> list[Change]
         if d.kind == "limit" and d.ref not in by_hand
     ]
     changes += [Change("limit", ref, "removed") for ref in await limits.drop_undeclared(tx, documents)]
+    # After the limits: a namespace that a schedule or a poll trigger places is covered by those that are stored.
+    await schedules.put(
+        tx, [(d.ref, versions[d.kind, d.ref].id, d.body) for d in documents if d.kind == "schedule"]
+    )
+    await _put_polls(
+        tx, documents, {ref: one.id for (kind, ref), one in versions.items() if kind == "action"}
+    )
     if any(change.what != "unchanged" for change in changes):
         await limits.regroup(tx, stored, await namespaces.replace_all(tx))
     return [
