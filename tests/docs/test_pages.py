@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -36,4 +37,5 @@ async def test_a_page_does_what_it_says(
     page: Path, house: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))  # loading a file puts its folder there
     await Reader(house, tmp_path).read(list(parts(page)))
