@@ -1,7 +1,7 @@
 # Everything there is to do here. Each target sets itself up; what is already set up costs nothing.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test check parity bench chaos mutate release lock clean
+.PHONY: help setup demo test check docs parity bench chaos mutate release lock clean
 BIN := .venv/bin
 # More arguments for pytest or the benchmark: make test ARGS="tests/servers -x"
 ARGS ?=
@@ -26,6 +26,10 @@ check: .venv/.dev ## Lint, check formats, types and the rules of the house
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python tests/house_rules.py
 
+docs: .venv/.dev ## Write the reference from the code and build the site of the documentation, in site/
+	@$(BIN)/python -m docs.written
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 parity: .venv/.dev ## Try every part of Penstock from outside, a line each; ARGS="A1 C3" for some
 	@TMPDIR=$$(.ci/scratch) $(BIN)/python -m tests.parity $(ARGS)
 
@@ -45,7 +49,7 @@ lock: .venv/.dev ## Write requirements*.txt anew from pyproject.toml
 	@.ci/lock
 
 clean: ## Remove .venv and everything else that was made here
-	@rm -rf .venv .venv-bench build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-bench build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find common services tests bench migrations -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/.runtime: requirements.txt pyproject.toml setup.py .ci/setup

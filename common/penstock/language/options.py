@@ -149,12 +149,27 @@ def problems(error: ValidationError) -> list[Problem]:
 def _problem(error: ErrorDetails) -> Problem:
     context: Mapping[str, Any] = error.get("ctx", {})
     cause = context.get("error")
-    hint = getattr(cause, "hint", None) or context.get("hint")
+    hint = getattr(cause, "hint", None) or context.get("hint") or _example(error)
     message = str(cause) if isinstance(cause, Wrong) else error["msg"]
     message = message.removeprefix("Input ").removeprefix("Value error, ")
     if error["type"] == "missing":
         message = "is missing"
+    if error["type"] == "model_type":
+        message = "should be a mapping of options"
     return Problem(_plain(error["loc"]), message[:1].lower() + message[1:], hint)
+
+
+def _example(error: ErrorDetails) -> str | None:
+    """What to write in place of a value of the wrong kind."""
+    name = str(error["loc"][-1]) if error["loc"] else "it"
+    match error["type"]:
+        case "missing":
+            return f"Add {name}."
+        case "model_type" if name == "retry":
+            return "Write retry={'max_attempts': 3}; in YAML retry: {max_attempts: 3}."
+        case "model_type" | "dict_type":
+            return f"Write {name}={{'option': value}}; in YAML {name}: {{option: value}}."
+    return None
 
 
 def _plain(location: Location) -> Location:

@@ -57,7 +57,9 @@ def read(text: str, file: str = "<text>") -> tuple[Any, Marks]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
-        raise DefinitionError(f"{place}: {error.problem or error}", hint="It is not valid YAML.") from None
+        tab = "\\t" in str(error.problem)
+        hint = "Indent with spaces: YAML takes no tab there." if tab else "It is not valid YAML."
+        raise DefinitionError(f"{place}: {error.problem or error}", hint=hint) from None
     except yaml.YAMLError as error:
         raise DefinitionError(f"{file}: {error}", hint="It is not valid YAML.") from None
     except RecursionError:

@@ -149,7 +149,7 @@ def test_unknown_options_are_refused_with_what_was_probably_meant() -> None:
         ("{action: a.b, when: {context: x, op: '>'}}", "`>` takes a value"),
         ("{action: a.b, retry: {max_attempts: 0}}", "should be greater than or equal to 1"),
         ("{action: a.b, route: 'a b'}", "route"),
-        ("3", "should be a valid dictionary"),
+        ("3", "should be a mapping of options"),
     ],
 )
 def test_what_a_task_cannot_be(task: str, said: str) -> None:

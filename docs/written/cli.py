@@ -1,0 +1,68 @@
+"""docs/reference/cli.md: every command, as `--help` has it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from penstock.cli import app
+
+HEAD = """# Commands
+
+This page is written by `docs/written` from the command line itself. `penstock COMMAND --help` says the same. Nearly every command takes
+`--json`: one document a line, for programs.
+
+Exit codes: 0 done · 1 an error, which is explained · 2 wrong usage · 3 servers were not ready in time · 130 interrupted.
+"""
+
+
+def page() -> str:
+    root: Any = typer.main.get_command(app)
+    parts: dict[str, str] = {}
+    for name, command in root.commands.items():
+        panel = str(command.rich_help_panel)
+        parts[panel] = parts.get(panel, "") + "".join(described(f"penstock {name}", command))
+    return HEAD + "".join(f"\n## {panel}\n{text}" for panel, text in parts.items())
+
+
+def described(words: str, command: Any) -> Iterator[str]:
+    if command.hidden:
+        return
+    yield f"\n### `{words}`\n\n{_plain(command.help)}\n"
+    if hasattr(command, "commands"):
+        for name, inside in command.commands.items():
+            yield from described(f"{words} {name}", inside)
+        return
+    rows = [row for parameter in command.params if (row := _row(parameter))]
+    if rows:
+        yield "\n| | |\n|---|---|\n" + "".join(rows)
+
+
+def _row(parameter: Any) -> str | None:
+    if getattr(parameter, "hidden", False) or parameter.name in ("help", "json"):
+        return None
+    if parameter.param_type_name == "argument":
+        name = f"`{(parameter.metavar or parameter.name).upper().strip('{}[]')}`"
+    else:
+        name = ", ".join(f"`{one}`" for one in (*parameter.opts, *parameter.secondary_opts))
+    said = _plain(parameter.help)
+    shown = parameter.default
+    if (
+        parameter.param_type_name == "option"
+        and isinstance(shown, (int, float, str))
+        and shown not in (False, "")
+    ):
+        said = f"{said} Default: {shown}." if shown is not True and _same_everywhere(parameter) else said
+    return f"| {name} | {said} |\n"
+
+
+def _same_everywhere(parameter: Any) -> bool:
+    """Who runs the command is another one on each machine."""
+    return parameter.name not in ("by", "home")
+
+
+def _plain(text: str | None) -> str:
+    return re.sub(r"(?<!\\)\|", r"\\|", " ".join((text or "").split())).replace("<", "&lt;")

@@ -1,0 +1,90 @@
+"""An example of each public name of `penstock`. A test sees that none is missing, and runs each one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_FLOW = "@workflow(pack='shop')\ndef fulfil(order: int):\n"
+
+EXAMPLES: Mapping[str, str] = {
+    "Action": "assert isinstance(charge, Action)\ncharge.ref  # 'shop.charge'",
+    "ActionRef": "charged: ActionRef[..., object] = charge\nassert isinstance(charge, ActionRef)",
+    "AskInquiry": "def deploy():\n    return AskInquiry('Deploy?', schema={'type': 'boolean'}, timeout=3600, default=False)",
+    "Client": "async def main():\n    async with Client.connect() as client:\n        return await client.run('shop.charge', {'order': 7}, timeout=10)",
+    "Context": "def total(context: Context) -> None:\n    context['total'] = sum(context['prices'])",
+    "ContextTask": "pack = Pack('etl')\n\n@task()\nasync def extract(context): ...\n\nassert isinstance(extract, ContextTask)",
+    "Defer": "def poll():\n    raise Defer(delay=60, state={'page': 7})  # the next run finds it as current().state",
+    "Definitions": "found = Definitions([charge])\nfound.actions",
+    "Document": "document: Document = charge.document()\ndocument.digest",
+    "Limit": "Limit(5, by='customer')  # five at once for each customer\nLimit(rate='100/min', burst=10)",
+    "MissedFires": "MissedFires(policy='delay', delay='5m', catch_up='all')",
+    "NonRetryable": "def pay():\n    raise NonRetryable('no such customer')",
+    "Overlap": "overlap: Overlap = 'skip'",
+    "Pack": "pack = Pack('shop')  # of all that its module defines",
+    "PenstockError": "try:\n    load('nothing.py')\nexcept PenstockError as error:\n    error.message, error.hint",
+    "Recovery": "Recovery(on_worker_loss='fail')",
+    "Retry": "def pay():\n    raise Retry(after=30, message='the bank is closed')",
+    "RetryPolicy": "RetryPolicy(max_attempts=5, initial_delay='1s', max_delay='1m', never_on=[ValueError])",
+    "Route": "Route('*::shop::**', 'shop')  # what the pack shop runs goes to the queue shop",
+    "Rule": "Rule('shop.charge_big', trigger=order_placed, when='payload.amount > 100', action=charge,\n     params={'order': '{{ payload.id }}'})",
+    "Schedule": "Schedule('shop.nightly', action=charge, cron='0 2 * * *', timezone='Europe/Paris', params={'order': 7})",
+    "Secret": "from typing import Annotated\n\n@action(pack='shop')\nasync def log_in(password: Annotated[str, Secret]) -> None: ...",
+    "Settings": "Settings(concurrency=20, stale_threshold=60)",
+    "SyncClient": "def view():\n    with SyncClient.connect() as client:\n        return client.start('shop.charge', {'order': 7})",
+    "Timeouts": "Timeouts(attempt='30s', total='1h')",
+    "Trigger": "Trigger('shop.order_placed', schema={'id': 'integer', 'amount': 'number'})",
+    "Workflow": _FLOW + "    return charge(order=order)\n\nassert isinstance(fulfil, Workflow)",
+    "action": "@action(pack='shop', retry={'max_attempts': 3}, timeout='10s')\nasync def book(order: int) -> str:\n    return f'booked {order}'",
+    "all_of": _FLOW
+    + "    one, two = charge(order=1), charge(order=2)\n    charge(order=3).after(one, two).when(all_of(success(one), failed(two)))",
+    "any_of": _FLOW
+    + "    one, two = charge(order=1), charge(order=2)\n    charge(order=3).after(one, two).when(any_of(failed(one), failed(two)))",
+    "ask": "async def deploy():\n    if await ask('Deploy to production?', schema={'type': 'boolean'}):\n        ...",
+    "command_action": "command_action('shop.resize', ['node', 'resize.js'], parameters={'path': 'string'}, timeout='1m')",
+    "context": _FLOW + "    charge(order=context.last_order)",
+    "current": "def pay():\n    current().idempotency_token  # the same in every attempt\n    current().log('paying')",
+    "DurableContext": "@action(pack='shop')\nasync def order(ctx: DurableContext, id: int) -> str:\n    await ctx.sleep('3d')\n    return await ctx.step('ship', str, id)",
+    "each": _FLOW + "    return {'charged': charge(order=each([1, 2, 3], concurrency=2))}",
+    "error": _FLOW
+    + "    charge(order=order).on('failed()', noop(name='note'), publish={'why': error.message})",
+    "event": "@workflow(pack='shop')\ndef wait(order: int):\n    return {'paid': wait_for_event('shop.paid', filter=event.payload.id == parameters.order)}",
+    "expr": _FLOW + "    charge(order=expr('[parameters.order, 1] | max'))",
+    "fail": _FLOW + "    charge(order=order).on('failed()', fail('it cannot be paid', name='give_up'))",
+    "failed": _FLOW + "    paid = charge(order=order)\n    charge(order=0).after(paid).when(failed(paid))",
+    "http_action": "http_action('shop.ship', 'https://shop.example.org/ship', parameters={'order': 'integer'})",
+    "index": _FLOW + "    task(charge, {'order': index}, with_items='{{ [7, 8] }}')",
+    "inquiry": _FLOW
+    + "    yes = inquiry('Charge?', schema={'type': 'boolean'}, timeout='1d', default=False)\n    charge(order=order).when(yes == True)",
+    "item": _FLOW + "    task(charge, {'order': item}, with_items='{{ [7, 8] }}')",
+    "kubernetes_action": "kubernetes_action('ml.train', 'registry.example.org/train:3', parameters={'epochs': 'integer'})",
+    "load": "definitions = load('examples/git_history')  # a module, a file, a pack's folder, or a folder of these",
+    "none_of": _FLOW
+    + "    one, two = charge(order=1), charge(order=2)\n    charge(order=3).after(one, two).when(none_of(failed(one), failed(two)))",
+    "noop": _FLOW + "    noop({'doubled': '{{ parameters.order * 2 }}'}, name='sums')",
+    "on_exit": _FLOW + "    charge(order=order)\n    on_exit(charge, order=0)",
+    "parameters": _FLOW + "    charge(order=parameters.order)",
+    "register_executor": "from penstock_worker.executors.thread import ThreadExecutor\n\nregister_executor('mine', ThreadExecutor, capacity=4)",
+    "result": _FLOW + "    charge(order=order).publish(last=result)",
+    "schedule": "@schedule('0 6 * * MON-FRI', timezone='Europe/Paris', params={'day': '{{ scheduled_time[:10] }}'})\n@action(pack='shop')\nasync def report(day: str) -> str:\n    return day",
+    "skipped": _FLOW + "    paid = charge(order=order)\n    charge(order=0).after(paid).when(skipped(paid))",
+    "success": _FLOW + "    paid = charge(order=order)\n    charge(order=0).after(paid).when(success(paid))",
+    "system": _FLOW + "    charge(order=order)\n    on_exit('shop.clean_up', how=system.status)",
+    "task": _FLOW + "    task(charge, {'order': order}, name='charge_again', retry={'max_attempts': 3})",
+    "trigger": "@trigger('shop.mail', every='1m')\ndef look(state: dict) -> list[dict]:\n    state['seen'] = state.get('seen', 0) + 1\n    return [{'n': state['seen']}]",
+    "variables": _FLOW
+    + "    first = charge(order=order).publish(last=result)\n    noop({'last': variables.last}, name='note').after(first)",
+    "wait_for_event": _FLOW
+    + "    paid = wait_for_event('shop.paid', filter='event.payload.id == parameters.order', timeout='1d')\n    charge(order=order).after(paid)",
+    "workflow": _FLOW
+    + "    first = charge(order=order)\n    return {'first': first, 'second': charge(order=0).after(first)}",
+}
+
+BEFORE = """\
+from penstock import *
+
+order_placed = Trigger("shop.order_placed")
+
+@action(pack="shop")
+async def charge(order: int) -> str: ...
+"""
+"""What every example may use."""

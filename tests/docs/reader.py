@@ -1,0 +1,132 @@
+"""Does what a page says, as its reader would: saves the files, starts an installation, types the commands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import re
+import shlex
+import socket
+import textwrap
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from penstock.language.loading import Definitions, load
+from penstock.service.assembly import Stop
+from penstock_api.main import serve
+from tests.docs.fences import Code, Command, File, Part, fits
+from tests.flows.installation import Installation
+from tests.penstock.cli.commands import penstock
+
+NOT_RUN = (
+    "pip install",
+    "python -m venv",
+    ". .venv",
+    "export ",
+    "mkdir ",
+    "cd ",
+    "systemctl ",
+    "docker ",
+    "kubectl ",
+    "celery ",
+    "penstock dev",
+    "penstock demo",
+    "penstock executor",
+    "penstock worker ",
+    "penstock api",
+    "penstock migrate",
+    "penstock users create",
+    "penstock dead-letters replay",
+)
+"""What starts services, installs something, or needs a person: the test starts an installation in their place."""
+
+ASKING = {
+    *("actions", "dead-letters", "doctor", "events", "executions", "history", "inquiries", "logs"),
+    *("queues", "rules", "schedule", "show", "why", "limit", "workers", "workflow"),
+}
+"""Commands that may be typed again until what they wait for has happened."""
+
+UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+PATIENCE = 20.0
+
+
+class Reader:
+    """One page, one installation, one folder."""
+
+    def __init__(self, house: Installation, folder: Path) -> None:
+        self.house = house
+        self.folder = folder
+        self.id = ""
+        self.address = ""
+
+    async def read(self, parts: list[Part]) -> None:
+        """Raises AssertionError where the page promises something else than what happens."""
+        await self.house.start(*self.saved([part for part in parts if isinstance(part, File)]))
+        asks_the_api = any(isinstance(part, Command) and part.line.startswith("curl ") for part in parts)
+        async with self.api() if asks_the_api else contextlib.nullcontext():
+            for part in parts:
+                if isinstance(part, Command):
+                    await self.type(part)
+                elif isinstance(part, Code):
+                    await self.run(part)
+
+    def saved(self, files: list[File]) -> Definitions:
+        for file in files:
+            path = self.folder / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a") as written:
+                written.write(file.text)
+        return load(self.folder)
+
+    @contextlib.asynccontextmanager
+    async def api(self) -> AsyncIterator[None]:
+        """An HTTP API on a free port, for as long as this lasts."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        stop = Stop()
+        settings = self.house.settings(api_port=port, api_access="open")
+        serving = asyncio.create_task(serve(settings, stop))
+        await asyncio.wait({serving, asyncio.ensure_future(stop.began.wait())}, return_when="FIRST_COMPLETED")
+        self.address = f"127.0.0.1:{port}"
+        yield
+        stop.ask()
+        await serving
+
+    async def type(self, command: Command) -> None:
+        if command.line.startswith(NOT_RUN):
+            return
+        line = re.sub(r"\bID\b", self.id, command.line).replace("127.0.0.1:8000", self.address)
+        words = shlex.split(line, comments=True)
+        assert words[0] in ("penstock", "curl"), f"nobody runs this: {command.line}"
+        said = await self.answer(words)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE if words[1] in ASKING else 0.1):
+                while not fits(said, command.printed):
+                    await asyncio.sleep(0.05)
+                    if words[1] in ASKING:
+                        said = await self.answer(words)
+        assert fits(said, command.printed), f"$ {line}\nprints:\n{said}\nthe page says:\n{command.printed}"
+        if found := UUID.findall(said):
+            self.id = found[-1]
+
+    async def answer(self, words: list[str]) -> str:
+        if words[0] == "penstock":
+            said = await penstock(*words[1:])
+            return re.sub(r"^execution .*\n", "", said.err, flags=re.M) + said.out
+        process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+        out, _ = await process.communicate()
+        return out.decode()
+
+    async def run(self, code: Code) -> None:
+        names: dict[str, object] = {}
+        exec(
+            f"async def example():\n{textwrap.indent(code.text, '    ')}", names
+        )  # a page has no file to import
+        printed = io.StringIO()
+        async with asyncio.timeout(PATIENCE):
+            with contextlib.redirect_stdout(printed):
+                await names["example"]()  # type: ignore[operator]
+        said = printed.getvalue()
+        assert fits(said, "\n".join(code.promised)), f"{code.text}\nprints:\n{said}"

@@ -1,0 +1,41 @@
+"""Every page that shows how to do something does it: its files load, its commands print what it says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.fences import parts
+from tests.docs.reader import Reader
+from tests.flows.installation import Installation
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [
+    DOCS / "tutorial.md",
+    *sorted((DOCS / "how-to").glob("*.md")),
+    *sorted((DOCS / "coming-from").glob("*.md")),
+    DOCS / "reference/actions.md",
+    DOCS / "reference/client.md",
+    DOCS / "reference/errors.md",
+    DOCS / "reference/packs.md",
+]
+
+
+@pytest.fixture
+async def house(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Installation]:
+    monkeypatch.setenv("PENSTOCK_DATABASE_URL", database)
+    monkeypatch.delenv("PENSTOCK_BROKER_URL", raising=False)
+    async with Installation(database, None) as installation:
+        yield installation
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
+async def test_a_page_does_what_it_says(
+    page: Path, house: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))  # loading a file puts its folder there
+    await Reader(house, tmp_path).read(list(parts(page)))
