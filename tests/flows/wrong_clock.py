@@ -11,6 +11,7 @@ import itertools
 import signal
 import sys
 import time
+from importlib.metadata import entry_points
 from typing import Any
 
 _time, _time_ns = time.time, time.time_ns
@@ -45,8 +46,11 @@ def main() -> None:
     signal.signal(signal.SIGUSR1, jump)
     time.time = lambda: _time() + ahead
     time.time_ns = lambda: _time_ns() + ahead * 10**9
-    import penstock.cli  # its types are those of real datetimes
+    import penstock.cli
 
+    penstock.cli.build()  # what commands import, whose types are those of real datetimes
+    for service in entry_points(group="penstock.services"):
+        service.load()
     for module in list(sys.modules.values()):
         if module.__name__.startswith("penstock") and getattr(module, "datetime", None) is _datetime:
             module.datetime = _Wrong  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ WORDS = {
     "wait": "unset",
     "modules": "none",
     "labels": "none",
+    "private_subscribers": "none",
     "known_routes": "none",
     "name": "host and process id",
 }
