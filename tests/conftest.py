@@ -43,9 +43,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (LONG.isdisjoint(item.path.parts), -size[item.path]))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def loggers_not_kept() -> None:
+    """A service that a test starts in this process sets up logging for as long as the process lives: loggers would go on
+    writing into what was captured for that test."""
+    configure = structlog.configure
+    structlog.configure = lambda *given, **options: configure(
+        *given, **{**options, "cache_logger_on_first_use": False}
+    )
+
+
 @pytest.fixture(autouse=True)
-def logs_apart() -> None:
+def logs_apart() -> Iterator[None]:
     """What services of this process log is no part of what a command prints in a test."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))
+    yield
+    structlog.reset_defaults()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))
 
 
