@@ -55,6 +55,7 @@ async def test_executions_are_found_by_what_they_have_and_when_they_were_made(ho
     flow = await client.start("many.outer", {"second": "two"})
     await client.result(flow, timeout=20)
     await house.quiet()
+    await house.until("select 1 from log_line having count(*) = 8")  # stored a moment after the ends
     await _belongs_to(flow)
     await archive.archive_finished(house.session, 0, 100, 0)
     await _belongs_to(flow)
