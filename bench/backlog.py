@@ -103,15 +103,20 @@ async def turnover(desk: Desk, meter: Meter) -> Cost:
     return Cost(round(cost.statements / TURN, 1), round(cost.buffers / TURN))
 
 
-async def measure(server: Postgres, sizes: list[int], customers: int | None) -> None:
-    limits = (HOT, EACH) if customers else (HOT,)
-    name = "backlog_control" if customers is None else f"backlog_{customers}"
+async def prepared(server: Postgres, name: str) -> tuple[Database, asyncpg.Connection]:
+    """A new database with the schema and a connection that a Meter can read; close both."""
     await server.execute(f"create database {name}")
     settings = Settings(database_url=SecretStr(server.url(name)))
     await migrate.upgrade(settings)
-    home = Database(settings, role="bench")
     connection = await asyncpg.connect(server.url(name))
     await connection.execute("create extension pg_stat_statements")
+    return Database(settings, role="bench"), connection
+
+
+async def measure(server: Postgres, sizes: list[int], customers: int | None) -> None:
+    limits = (HOT, EACH) if customers else (HOT,)
+    name = "backlog_control" if customers is None else f"backlog_{customers}"
+    home, connection = await prepared(server, name)
     meter, desk, there = Meter(connection), Desk(home), 0
     await desk.open(*limits)
     what = {None: "rows that wait for nothing, as a control", 0: "behind a limit of 100"}.get(

@@ -16,15 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import asyncpg
-from pydantic import SecretStr
 
-from bench.backlog import Meter
+from bench.backlog import Meter, prepared
 from bench.full_database import fill
 from bench.servers import Postgres
 from penstock import Limit, Rule, Schedule, Trigger
 from penstock.ids import new_id
-from penstock.settings import Settings
-from penstock.store import events, migrate
+from penstock.store import events
 from penstock.store.database import Database
 from penstock_executor import rule_matching
 from tests.penstock.store.admission.desk import Desk, send
@@ -177,12 +175,7 @@ GROWN: dict[str, tuple[Grow, tuple[int, ...]]] = {
 
 async def measure(server: Postgres, number: int, grow: Grow, count: int) -> Spent:
     name = f"growth_{number}_{count}"
-    await server.execute(f"create database {name}")
-    settings = Settings(database_url=SecretStr(server.url(name)))
-    await migrate.upgrade(settings)
-    home = Database(settings, role="bench")
-    connection = await asyncpg.connect(server.url(name))
-    await connection.execute("create extension pg_stat_statements")
+    home, connection = await prepared(server, name)
     bench = Bench(home, connection, server.url(name))
     await bench.desk.open(EACH)
     await bench.desk.apply(send, HAPPENED, RULE)

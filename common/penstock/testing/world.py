@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -37,7 +38,7 @@ class Call:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Execution:
+class Execution(ABC):
     """An execution that may end, once, and tells its world and its parent."""
 
     def __init__(self, world: World, call: Call) -> None:
@@ -65,13 +66,13 @@ class Execution:
     def ended(self) -> bool:
         return self.status in FINAL
 
+    @abstractmethod
     def begin(self) -> None:
         """Called once it may start."""
-        raise NotImplementedError
 
     def child_ended(self, child: Execution) -> None:
-        """Called when something that it started has ended."""
-        raise NotImplementedError
+        """Called when something that it started has ended: only workflows start something."""
+        raise AssertionError(f"{self.call.path} started nothing, and {child.call.path} ended")
 
     def end(self, status: str, result: Any = None, error: dict[str, Any] | None = None) -> None:
         if self.ended:
