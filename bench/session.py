@@ -146,6 +146,19 @@ class Session:
     async def counted(self) -> Counter[str]:
         return await own.counted(self.ports)
 
+    async def listening(self) -> None:
+        """Wait until all of its own services say how they are: no-ops may be done before the last of them is up."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                await self.counted()
+                return
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise self.stalled(f"not every service listens after {PATIENCE:.0f} s") from None
+            self.check()
+            await asyncio.sleep(0.1)
+
     async def start(self, command: Sequence[str]) -> Process:
         port = free_port()
         if self.system.name == "penstock":
@@ -229,6 +242,7 @@ async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Sess
         first = session.take(WARM)
         await session.order("pace", call="send", first=first, count=WARM, rate=WARM)
         await session.ended(first, WARM)
+        await session.listening()
         yield session
         await session.order("close")
     finally:
