@@ -86,7 +86,7 @@ def test_the_wheel_has_every_migration_and_what_the_demo_runs(wheel: set[str], f
     assert wanted <= data
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-release.txt"])
 def test_each_locked_requirement_has_a_version_and_hashes_and_no_address(name: str) -> None:
     text = (ROOT / name).read_text()
     assert "://" not in text
@@ -100,6 +100,7 @@ def test_each_locked_requirement_has_a_version_and_hashes_and_no_address(name: s
     [
         ("requirements.txt", PROJECT["dependencies"]),
         ("requirements-dev.txt", PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]),
+        ("requirements-release.txt", PROJECT["dependencies"] + PROJECT["optional-dependencies"]["release"]),
     ],
 )
 def test_the_locks_satisfy_the_project(name: str, wanted: list[str]) -> None:
@@ -112,6 +113,13 @@ def test_the_locks_satisfy_the_project(name: str, wanted: list[str]) -> None:
 
 def test_tests_run_on_the_versions_that_are_installed_elsewhere() -> None:
     assert _locked("requirements.txt").items() <= _locked("requirements-dev.txt").items()
+
+
+def test_what_tests_and_services_load_brings_no_grammar_of_addresses() -> None:
+    """`jsonschema` loads it where it is installed: more than a second, and a hundred thousand objects, for each process."""
+    assert not {"rfc3987-syntax", "lark"} & (
+        _locked("requirements.txt").keys() | _locked("requirements-dev.txt").keys()
+    )
 
 
 def _locked(name: str) -> dict[str, str]:
