@@ -51,7 +51,11 @@ begin
         return v_told;
     elsif p_fused then
         return v_told || schedule_executions(v_ready);
-    else
+    elsif exists (select from namespace n
+                  where n.id = any (array(select distinct unnest(p_namespaces))) and n.limits = '{}') then
         return v_told || start_or_request(v_ready);
+    else
+        -- Limits cover all of them: an executor asks for their slots, so no row is looked at again here.
+        return v_told || stage('execution.requested', array(select id from unnest(v_ready) id order by id), 50);
     end if;
 end $$;
