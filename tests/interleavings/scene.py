@@ -183,8 +183,8 @@ class Scene(Desk):
 
     async def _space(self, ref: str) -> int:
         if ref not in self._spaces:
-            name = namespaces.name("public", ref)
-            self._spaces |= {ref: (await namespaces.places(self.session, {name: ref}))[name]}
+            where = namespaces.of("public", ref)
+            self._spaces[ref] = (await namespaces.places(self.session, [where]))[where]
             [row] = await catalog.current(self.session, ["action", "workflow"], [ref])
             self._definitions[ref] = row.definition_id
         return self._spaces[ref]

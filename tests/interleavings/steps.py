@@ -57,14 +57,14 @@ async def takes_remembered_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
 async def _look_up(scene: Scene) -> None:
     """All that a step may start is known from memory."""
     refs = [one.ref for one in scene.definitions if getattr(one, "kind", "action") == "action"]
-    names = {
-        f"public::{one.ref.replace('.', '::')}::{node.name}": node.step.action
+    wanted = [
+        namespaces.Namespace(f"public::{one.ref.replace('.', '::')}::{node.name}", node.step.action)
         for one in scene.definitions
         if isinstance(one, Workflow)
         for node in Plan(one).graph.nodes
         if node.step.action is not None
-    }
-    await namespaces.places(scene.session, names)
+    ]
+    await namespaces.places(scene.session, wanted)
     async with scene.session.transaction() as tx:
         targets = await current_targets(tx, refs)
         await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])

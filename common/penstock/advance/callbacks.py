@@ -37,14 +37,13 @@ async def start_callbacks(tx: Transaction, ended: Sequence[FollowedExecution]) -
     wanted = [(execution, ref) for execution, ref in wanted if ref in known]
     if not wanted:
         return
-    names = {namespaces.name(execution.tenant, ref): ref for execution, ref in wanted}
-    ids = await namespaces.places(tx, names)
+    ids = await namespaces.places(tx, {namespaces.of(execution.tenant, ref) for execution, ref in wanted})
     await executions.submit(
         tx,
         [
             executions.Submission(
                 id=new_id(),
-                namespace=ids[namespaces.name(execution.tenant, ref)],
+                namespace=ids[namespaces.of(execution.tenant, ref)],
                 definition=known[ref],
                 params=_parameters(execution),
                 tenant=execution.tenant,

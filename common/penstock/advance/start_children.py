@@ -19,6 +19,7 @@ from penstock.language.workflows.graph import Node
 from penstock.language.workflows.task import policies_of
 from penstock.store import catalog, executions, namespaces
 from penstock.store.database import Transaction
+from penstock.store.namespaces import Namespace
 from penstock.store.workflows import children
 from penstock.store.workflows.children import NewChild
 from penstock.store.workflows.state import NewState
@@ -33,17 +34,18 @@ class ChildStart(NamedTuple):
 
     workflow: OpenWorkflow
     start: Start
-    namespace: str
+    namespace: Namespace
 
     @classmethod
     def of(cls, workflow: OpenWorkflow, start: Start) -> ChildStart:
         ref = workflow.plan.workflow.ref
-        return cls(workflow, start, child_namespace(workflow.stored.tenant, ref, start.name, start.route))
+        name = child_namespace(workflow.stored.tenant, ref, start.name, start.route)
+        return cls(workflow, start, Namespace(name, target_ref(start.step)))
 
 
 def are_placed(tx: Transaction, starts: Sequence[ChildStart]) -> bool:
     """Whether the namespaces of all of these are known from memory."""
-    return all(("namespace", start.namespace) in tx.cache for start in starts)
+    return all(namespaces.remembered(tx, start.namespace) is not None for start in starts)
 
 
 async def start_children(tx: Transaction, starts: Sequence[ChildStart], new: NewState | None = None) -> None:
@@ -117,19 +119,19 @@ def _origin(workflow: OpenWorkflow) -> str:
     return orjson.dumps({"workflow": str(workflow.id), "depth": workflow.stored.depth + 1}).decode()
 
 
-async def _place(tx: Transaction, starts: Sequence[ChildStart]) -> dict[str, int]:
-    """The ids of the namespaces of what starts, by name."""
-    names: dict[str, str] = {}
+async def _place(tx: Transaction, starts: Sequence[ChildStart]) -> dict[Namespace, int]:
+    """The ids of the namespaces of what starts."""
+    wanted: set[Namespace] = set()
     for workflow, start, namespace in starts:
-        if namespace in names:
+        if namespace in wanted:
             continue
-        names[namespace] = target_ref(start.step)
-        if ("namespace", namespace) not in tx.cache:
+        wanted.add(namespace)
+        if namespaces.remembered(tx, namespace) is None:
             for node in _nodes_ahead(workflow.plan, start.task):
                 if node.step.route is None:  # others may be known only once they start
                     name = child_namespace(workflow.stored.tenant, workflow.plan.workflow.ref, node.name)
-                    names.setdefault(name, target_ref(node.step))
-    return await namespaces.places(tx, names)
+                    wanted.add(Namespace(name, target_ref(node.step)))
+    return await namespaces.places(tx, wanted)
 
 
 def _nodes_ahead(plan: Plan, first: int) -> list[Node]:

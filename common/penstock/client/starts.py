@@ -71,11 +71,10 @@ class Starts:
         except InvalidInput as error:
             error.hint = error.hint or target.takes
             raise
-        name = namespaces.name(request.tenant, ref)
-        namespace = session.cache.get(("namespace", name))
+        where = namespaces.of(request.tenant, ref)
+        namespace = namespaces.remembered(session, where)
         if namespace is None:
-            placed = await retried(lambda: namespaces.places(session, {name: ref}), deadline=30)
-            namespace = placed[name]
+            namespace = (await retried(lambda: namespaces.places(session, [where]), deadline=30))[where]
         at, delay = request.at, request.delay
         if delay is not None:
             seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)

@@ -105,10 +105,10 @@ async def _put_polls(tx: Transaction, documents: Sequence[Document], actions: Ma
     await polls.remove(tx, [d.ref for d in triggers if "poll" not in d.body])
     every = {d.ref: d.body["poll"]["every"] for d in triggers if "poll" in d.body}
     if every:
-        names = {ref: namespaces.name("public", ref) for ref in every}
-        spaces = await namespaces.places(tx, {names[ref]: ref for ref in every})
+        spaces = {ref: namespaces.of("public", ref) for ref in every}
+        places = await namespaces.places(tx, spaces.values())
         await polls.put(
-            tx, [polls.Polled(ref, actions[ref], spaces[names[ref]], every[ref]) for ref in every]
+            tx, [polls.Polled(ref, actions[ref], places[spaces[ref]], every[ref]) for ref in every]
         )
 
 

@@ -76,7 +76,7 @@ async def rules(session: Session) -> list[RoutingRule]:
 async def explain(session: Session, what: str) -> tuple[str, RouteChoice]:
     """Why `what` goes where it goes: a ref (of the default tenant), or a namespace `tenant::pack::action` or
     `tenant::pack::workflow::task`. Returns the namespace, too. Raises NotFound."""
-    namespace = what if SEPARATOR in what else namespaces.name("public", what)
+    namespace = what if SEPARATOR in what else namespaces.of("public", what).name
     _, *parts = namespace.split(SEPARATOR)
     ref, task = ".".join(parts[:2]), parts[2] if len(parts) == 3 else None
     kind = "action" if task is None else "workflow"

@@ -107,7 +107,7 @@ class Transaction:
         self.staged: list[StagedMessage] = []
         self.canceling: list[UUID] = []
         """Executions that were asked to end: their workers can be told once this has committed."""
-        self.placed: set[str] = set()
+        self.placed: set[Any] = set()
         """Namespaces that exist only once this has committed."""
         self._begun: Any = None
         self._done = False

@@ -4,9 +4,9 @@ actions change."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -18,7 +18,9 @@ from penstock.store.queues import WORK, WORKFLOW_STARTED
 ACTION, WORKFLOW, WAIT = "action", "workflow", "wait"
 """What an execution is: something that a worker runs, a workflow, or a task that waits for an event or an answer."""
 
-FIND = "select id, name from namespace where name = any($1::text[])"
+FIND = """
+select n.id, n.name, n.action from unnest($1::text[], $2::text[]) as x (name, action) join namespace n using (name, action)
+"""
 SHARE_RULES = "select lock_placement()"
 LOCK_RULES = "select pg_advisory_xact_lock(7, -1)"
 NOTICE = "select notice_workers()"
@@ -26,8 +28,8 @@ INSERT = """
 insert into namespace (name, action, kind, queue, limits, away_since)
 select n, a, k, q, l::integer[], case when is_away(l::integer[], k, q, a) then clock_timestamp() end
 from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as x (n, a, k, q, l)
-order by n
-on conflict (name) do nothing
+order by n, a
+on conflict (name, action) do nothing
 """
 RULES = """
 select d.kind, c.ref, d.body::text as body, l.id as limit_id
@@ -48,9 +50,16 @@ from unnest($1::integer[], $2::text[], $3::text[], $4::text[]) as x (id, k, q, l
 """
 
 
-def name(tenant: str, ref: str) -> str:
+class Namespace(NamedTuple):
+    """What runs under this name: a task may run another action, or a workflow, in the next version of its workflow."""
+
+    name: str
+    action: str
+
+
+def of(tenant: str, ref: str) -> Namespace:
     """The namespace of a stand-alone action or workflow: `tenant::pack::action`."""
-    return f"{tenant}::{ref.replace('.', '::')}"
+    return Namespace(f"{tenant}::{ref.replace('.', '::')}", ref)
 
 
 async def lock_rules(tx: Transaction) -> None:
@@ -65,25 +74,31 @@ async def notice_workers(session: Session) -> None:
     await session.fetch(NOTICE)
 
 
-async def places(db: Session | Transaction, names: Mapping[str, str]) -> dict[str, int]:
-    """The ids of these namespaces (name -> ref of the action that runs there), placing those that are new."""
-    cached = {n: id for n in names if (id := db.cache.get(("namespace", n))) is not None}
-    missing = sorted(set(names) - set(cached))
+async def places(db: Session | Transaction, wanted: Collection[Namespace]) -> dict[Namespace, int]:
+    """The ids of these namespaces, placing those that are new."""
+    cached = {n: id for n in wanted if (id := remembered(db, n)) is not None}
+    missing = sorted(set(wanted) - set(cached))
     if not missing:
         return cached
-    found = {row["name"]: row["id"] for row in await db.fetch(FIND, missing)}
+    found = await _find(db, missing)
     new = [n for n in missing if n not in found]
     if new:
         if isinstance(db, Session):
             async with db.transaction() as tx:
-                found |= await _place(tx, names, new)
+                found |= await _place(tx, new)
         else:
-            found |= await _place(db, names, new)
+            found |= await _place(db, new)
     for n, id in found.items():
         # An id never changes; but the namespaces that this very transaction has made may still be rolled back.
         if isinstance(db, Session) or n not in db.placed:
             db.cache["namespace", n] = id
     return cached | found
+
+
+def remembered(db: Session | Transaction, namespace: Namespace) -> int | None:
+    """Its id, if it was looked up before."""
+    id: int | None = db.cache.get(("namespace", namespace))
+    return id
 
 
 async def router(session: Session) -> Router:
@@ -112,19 +127,24 @@ async def route_choice(session: Session, namespace: str, action: str) -> RouteCh
     )
 
 
-async def _place(tx: Transaction, names: Mapping[str, str], new: Sequence[str]) -> dict[str, int]:
+async def _find(db: Session | Transaction, wanted: Sequence[Namespace]) -> dict[Namespace, int]:
+    rows = await db.fetch(FIND, [n.name for n in wanted], [n.action for n in wanted])
+    return {Namespace(row["name"], row["action"]): row["id"] for row in rows}
+
+
+async def _place(tx: Transaction, new: Sequence[Namespace]) -> dict[Namespace, int]:
     tx.placed.update(new)
     await tx.fetch(SHARE_RULES)  # nobody changes the rules between this look at them and the commit
     rules = await _Rules.load(tx)
     await tx.fetch(
         INSERT,
-        new,
-        [names[n] for n in new],
-        [rules.kind(names[n]) for n in new],
-        [rules.queue(n, names[n]) for n in new],
-        [_array(rules.limits(n, names[n])) for n in new],
+        [n.name for n in new],
+        [n.action for n in new],
+        [rules.kind(n.action) for n in new],
+        [rules.queue(n.name, n.action) for n in new],
+        [_array(rules.limits(n.name, n.action)) for n in new],
     )
-    return {row["name"]: row["id"] for row in await tx.fetch(FIND, new)}
+    return await _find(tx, new)
 
 
 async def replace_all(tx: Transaction) -> list[int]:

@@ -32,8 +32,9 @@ async def enforcements(
     tx: Transaction, hits: Sequence[Hit], compiled: dict[int, CompiledRule]
 ) -> list[NewEnforcement]:
     """One for each of the hits, in order."""
-    names = {namespaces.name(event.tenant, rule.action): rule.action for event, rule, _ in hits}
-    places = await namespaces.places(tx, names)
+    places = await namespaces.places(
+        tx, {namespaces.of(event.tenant, rule.action) for event, rule, _ in hits}
+    )
     schemas = await catalog.parameter_schemas(tx, {rule.action_definition_id for _, rule, _ in hits})
     made = []
     for event, rule, verdict in hits:
@@ -45,7 +46,7 @@ async def enforcements(
                 event_id=event.id,
                 rule=rule.ref,
                 definition_id=rule.definition_id,
-                namespace_id=places[namespaces.name(event.tenant, rule.action)],
+                namespace_id=places[namespaces.of(event.tenant, rule.action)],
                 action_definition_id=rule.action_definition_id,
                 priority=compiled[rule.definition_id].priority,
                 params=params,

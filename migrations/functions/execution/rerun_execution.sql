@@ -17,7 +17,7 @@ begin
         where e.id = p_old and e.finished_at is not null
         union all
         select n.id, a.definition_id, a.priority, a.params::text, a.options::text
-        from archive a join namespace n on n.name = a.namespace
+        from archive a join namespace n on n.name = a.namespace and n.action = a.action
         where a.id = p_old
     ) x limit 1;
     known := found;

@@ -30,17 +30,19 @@ create table cluster (
     subscribed text[] not null default '{}'
 );
 
--- Namespaces in use (tenant::pack::workflow::task). What runs there is an `action`, which a worker runs; a `workflow`, whose
+-- Namespaces in use (tenant::pack::workflow::task), each with an action: a task that runs another one in the next version of its
+-- workflow has a namespace of the same name. What runs there is an `action`, which a worker runs; a `workflow`, whose
 -- tasks run; or a `wait`, which nobody runs. Each has the queue that its messages go to (a wait has none), how many
 -- share an envelope (one, where they take long), and the limits that apply to it now; for those under limits also, since
 -- when no live worker serves it.
 create table namespace (
     id integer generated always as identity primary key,
-    name text not null unique,
+    name text not null,
     action text not null,
     kind text not null check (kind in ('action', 'workflow', 'wait')),
     queue text check ((queue is null) = (kind = 'wait')),
     envelope smallint not null default 20,
     limits integer[] not null default '{}',
-    away_since timestamptz
+    away_since timestamptz,
+    unique (name, action)
 );

@@ -15,10 +15,11 @@ from penstock.engine.children import Target, child_namespace
 from penstock.engine.event_filter import bind_filter
 from penstock.errors import InvalidInput, NotFound, PenstockError
 from penstock.ids import new_id
-from penstock.language.durable.records import MAP, RUN, WAIT_FOR, Child, ChildStart
+from penstock.language.durable.records import MAP, WAIT_FOR, Child, ChildStart
 from penstock.language.schemas import Schema
 from penstock.store import catalog, namespaces, steps
 from penstock.store.database import Session, Transaction
+from penstock.store.namespaces import Namespace
 from penstock.store.staged_messages import StagedMessage
 from penstock.store.steps import StepWrite
 from penstock.store.workflows import children
@@ -41,12 +42,11 @@ class ChildOrder:
         """What the child runs."""
         return item_workflow_ref(self.start.target) if self.start.record.kind == MAP else self.start.target
 
-    def namespace(self, target: Target) -> str:
-        """Where it runs. A namespace is of one kind for ever, and a name may run an action here and a workflow there."""
-        name, kind = self.start.record.key.name.rpartition("/")[2], self.start.record.kind
-        if target.kind != "action":
-            name = f"{name}-{target.kind if kind == RUN else kind}"
-        return child_namespace(self.tenant, self.function, name)
+    @property
+    def namespace(self) -> Namespace:
+        """Where it runs."""
+        name = self.start.record.key.name.rpartition("/")[2]
+        return Namespace(child_namespace(self.tenant, self.function, name), self.target)
 
     def recorded(self) -> StepWrite:
         record = self.start.record
@@ -114,8 +114,7 @@ async def _made(
 ) -> tuple[dict[int, NewChild], dict[int, PenstockError]]:
     """The executions to create, and the errors of those that cannot be, by the identity of their orders."""
     schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
-    names = {o.namespace(targets[o.target]): o.target for o in orders if o.target in targets}
-    places = await namespaces.places(tx, names)
+    places = await namespaces.places(tx, {order.namespace for order in orders if order.target in targets})
     made: dict[int, NewChild] = {}
     refused: dict[int, PenstockError] = {}
     for order in orders:
@@ -128,7 +127,7 @@ async def _made(
         key, origin = order.start.record.key, orjson.dumps({"function": str(order.execution_id)}).decode()
         made[id(order)] = NewChild(
             new_id(),
-            places[order.namespace(target)],
+            places[order.namespace],
             target.definition,
             parameters,
             None,

@@ -27,8 +27,8 @@ async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]
     rows = {row.ref: row for row in await statements.lock(tx, [ref for ref, _, _ in applied])}
     new = [one for one in applied if one[0] not in rows or rows[one[0]].definition_id != one[1]]
     compiled = {ref: compile_schedule(body) for ref, _, body in new}
-    names = {ref: namespaces.name(c.tenant, c.action) for ref, c in compiled.items()}
-    spaces = await namespaces.places(tx, {names[ref]: c.action for ref, c in compiled.items()})
+    spaces = {ref: namespaces.of(c.tenant, c.action) for ref, c in compiled.items()}
+    places = await namespaces.places(tx, spaces.values())
     now = await clock.now(tx)
     made = []
     for ref, definition, body in new:
@@ -36,7 +36,7 @@ async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]
         enabled = body.get("enabled", True) if row is None else row.enabled
         since = row.since if row is not None and _goes_on(row, compiled[ref]) else now
         due = compiled[ref].first_after(since) if enabled else None
-        made.append((ref, definition, spaces[names[ref]], enabled, since, due))
+        made.append((ref, definition, places[spaces[ref]], enabled, since, due))
     await statements.put(tx, made)
 
 

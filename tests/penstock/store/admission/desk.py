@@ -79,8 +79,8 @@ class Desk:
         await apply(self.session, Definitions(definitions).documents())
         for row in await self.session.fetch("select ref, definition_id from catalog where kind = 'action'"):
             self._definitions[row["ref"]] = row["definition_id"]
-            name = namespaces.name("public", row["ref"])
-            self._spaces |= {row["ref"]: (await namespaces.places(self.session, {name: row["ref"]}))[name]}
+            where = namespaces.of("public", row["ref"])
+            self._spaces[row["ref"]] = (await namespaces.places(self.session, [where]))[where]
 
     async def request(
         self, count: int = 1, ref: str = "shop.charge", priority: int = 0, **params: Any

@@ -63,13 +63,14 @@ namespace = Table(
     "namespace",
     METADATA,
     Column("id", Integer, Identity(always=True), primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
+    Column("name", Text, nullable=False),
     Column("action", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("queue", Text),
     Column("envelope", SmallInteger, nullable=False, server_default=text("20")),
     Column("limits", ARRAY(Integer), nullable=False, server_default=text("'{}'::integer[]")),
     Column("away_since", INSTANT),
+    UniqueConstraint("name", "action"),
 )
 
 
