@@ -90,6 +90,29 @@ class DeadLetter:
     headers: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class RecentLetter:
+    """A dead letter that came `count` times, last `age` seconds ago."""
+
+    id: UUID
+    queue: str
+    reason: str
+    count: int
+    age: float
+    body: bytes
+
+
+RECENT = """
+select id, queue, reason, count, extract(epoch from clock_timestamp() - last_at)::float8 as age, body
+from dead_letter where queue = any($1::text[]) and cut_from is null order by last_at desc limit 100
+"""
+
+
+async def recent(session: Session, queue_names: Sequence[str]) -> list[RecentLetter]:
+    """The hundred of these queues that came last, whole ones."""
+    return rows_as(RecentLetter, await session.fetch(RECENT, list(queue_names)))
+
+
 KEEP = """
 insert into dead_letter (id, queue, reason, type, message_id, body, headers, fingerprint, count, cut_from)
 select d.id, d.queue, d.reason, d.type, d.message_id, d.body, d.headers::jsonb, d.fingerprint, d.count, d.cut_from

@@ -201,6 +201,14 @@ select split_part(namespace, '::', 1) from archive where id = $1
 """
 
 
+ITSELF_OR_TASKS = "select id from execution where id = any($2::uuid[]) and (id = $1 or parent = $1)"
+
+
+async def itself_or_tasks(session: Session, id: UUID, of: Sequence[UUID]) -> set[UUID]:
+    """Those of these that are this execution, or of its tasks."""
+    return {UUID(int=row["id"].int) for row in await session.fetch(ITSELF_OR_TASKS, id, of)}
+
+
 async def tenant(session: Session, id: UUID) -> str | None:
     """Whose it is. None where there is no such execution."""
     return next((str(row["tenant"]) for row in await session.fetch(TENANT, id)), None)

@@ -9,6 +9,7 @@ import orjson
 
 from penstock.operate.why import presence
 from penstock.operate.why.answer import Why, count, span, why_of
+from penstock.operate.why.given_up import given_up
 from penstock.settings import Settings
 from penstock.store import clock, past_attempts, waiting_for
 from penstock.store.database import Session
@@ -36,6 +37,8 @@ async def requested(session: Session, row: Execution, settings: Settings) -> Why
         return why_of(row, "outage", presence.NO_EXECUTOR, **facts)
     if message is not None and (trouble := _trouble(message, settings)):
         return why_of(row, "outage", trouble, **facts)
+    if message is None and (letter := await given_up(session, row.id, [EXECUTION_REQUESTED], settings)):
+        return why_of(row, "outage", letter[0], **facts, dead_letter=letter[1])
     age = await clock.seconds_since(session, row.since)
     if message is None and timer is None and age > settings.restage_age:
         says = (

@@ -14,11 +14,13 @@ from penstock.errors import NotFound
 from penstock.language.moves import FINAL
 from penstock.operate.why import presence
 from penstock.operate.why.answer import Reason, Why, count, why_of
+from penstock.operate.why.given_up import given_up
 from penstock.settings import Settings
 from penstock.store import catalog, open_tasks
 from penstock.store.database import Session
 from penstock.store.executions import Execution
 from penstock.store.open_tasks import OpenTask
+from penstock.store.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
 
 NOT_BEGUN = "not begun"
 
@@ -49,6 +51,8 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
     elif doing:
         first = tasks[0]
         says = f"Waits for its {'task' if len(tasks) == 1 else 'tasks'} {doing}. See why: penstock why {first.first}"
+    elif letter := await given_up(session, row.id, [WORKFLOW_STARTED, EXECUTION_COMPLETED], settings):
+        reason, says, facts["dead_letter"] = "outage", *letter
     else:
         says = "Nothing of it is under way: an executor is about to start its next tasks."
         reason = "message"

@@ -1,0 +1,43 @@
+"""What nobody could handle of what an execution waits for: it goes on once that is mended, and until then it says so."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from penstock.errors import Undecodable
+from penstock.messaging import envelope
+from penstock.operate.why.answer import count, span
+from penstock.settings import Settings
+from penstock.store import dead_letters, executions
+from penstock.store.database import Session
+from penstock.store.dead_letters import RecentLetter
+
+
+async def given_up(
+    session: Session, execution: UUID, queues: list[str], settings: Settings
+) -> tuple[str, dict[str, Any]] | None:
+    """The newest dead letter of these queues that names this execution or a task of it: in words, and as facts."""
+    letters = [(letter, _ids(letter)) for letter in await dead_letters.recent(session, queues)]
+    if not letters:
+        return None
+    named = sorted(set().union(*(ids for _, ids in letters)))
+    concerned = await executions.itself_or_tasks(session, execution, named)
+    letter = next((letter for letter, ids in letters if ids & concerned), None)
+    if letter is None:
+        return None
+    says = (
+        f"An executor gave up its message on {letter.queue} {count(letter.count, 'time')}, last {span(letter.age)} ago: "
+        f"{letter.reason}. It is tried again every {span(settings.restage_age)}, and goes on once the cause is mended; "
+        f"penstock dead-letters show {letter.id} tells more."
+    )
+    facts = {name: value for name, value in asdict(letter).items() if name != "body"}
+    return says, facts
+
+
+def _ids(letter: RecentLetter) -> set[UUID]:
+    try:
+        return set(envelope.decode(letter.body).ids)
+    except Undecodable:
+        return set()
