@@ -10,7 +10,7 @@ import pytest
 
 from tests.docs.fences import parts
 from tests.docs.reader import Reader
-from tests.flows.installation import Installation
+from tests.flows.installation import AS_USED, Installation
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [
@@ -28,7 +28,7 @@ PAGES = [
 async def house(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Installation]:
     monkeypatch.setenv("PENSTOCK_DATABASE_URL", database)
     monkeypatch.delenv("PENSTOCK_BROKER_URL", raising=False)
-    async with Installation(database, None) as installation:
+    async with Installation(database, None, **AS_USED) as installation:
         yield installation
 
 

@@ -38,6 +38,9 @@ QUICK: dict[str, Any] = {
 }
 """Thresholds in tenths of seconds, so that recovery can be watched."""
 
+AS_USED = {"heartbeat_interval": 10.0, "stale_threshold": 60.0}
+"""As users have it: nothing is taken for dead because a busy machine let it wait for a second."""
+
 STANDS = """
 select 'event' as what, null as name, null as detail, count(*) as count from event
 union all select 'enforcement', rule, status, count(*) from enforcement group by 2, 3

@@ -12,7 +12,7 @@ import pytest
 from penstock import Trigger, action
 from penstock.errors import DefinitionError
 from penstock.language.loading import load
-from tests.flows.installation import Installation
+from tests.flows.installation import AS_USED, Installation
 from tests.newcomer.mistakes import COMMANDS, PACKS, PYTHON
 from tests.penstock.cli.commands import penstock
 from tests.servers import databases
@@ -64,7 +64,7 @@ def explained(path: Path, word: str, where: str) -> None:
 async def shop(postgres_server: Postgres, template: str) -> AsyncIterator[str]:
     name = databases.new_name()
     address = await databases.create(postgres_server, name, template=template)
-    async with Installation(address, None) as house:
+    async with Installation(address, None, **AS_USED) as house:
         await house.apply(charge, greet, Trigger("shop.order_placed", schema={"id": "integer"}))
     yield address
     await databases.drop(postgres_server, name)

@@ -46,6 +46,16 @@ def _read(text: str) -> float:
     return round(sum(float(part) * unit for part, unit in parts if part), 6)
 
 
+def as_text(number: float) -> str:
+    """So many seconds as people write them, to the millisecond: `90s` is `1m30s`. `seconds` reads it."""
+    left, parts = round(number * 1000), []
+    for unit, worth in _UNITS.items():
+        count, left = divmod(left, round(worth * 1000))
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
 def positive_seconds(value: object) -> float:
     """As `seconds`, but not zero."""
     if not (number := seconds(value)):

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from penstock.language.durations import LONGEST, positive_seconds, seconds
+from penstock.language.durations import LONGEST, as_text, positive_seconds, seconds
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,19 @@ def test_whole_seconds_are_the_same_however_they_were_written() -> None:
 def test_a_period_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="longer than 0"):
         positive_seconds("0s")
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0s"),
+        (0.25, "250ms"),
+        (90, "1m30s"),
+        (3600, "1h"),
+        (691_261.5, "1w1d1m1s500ms"),
+        (LONGEST, "5228w4d"),
+    ],
+)
+def test_durations_are_written_as_people_read_them(number: float, text: str) -> None:
+    assert as_text(number) == text
+    assert seconds(text) == number

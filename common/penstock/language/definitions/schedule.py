@@ -13,7 +13,7 @@ from penstock.errors import DefinitionError
 from penstock.language.definitions.declaration import Declaration, declare
 from penstock.language.definitions.qualified_name import Ref
 from penstock.language.definitions.rule import Tenant
-from penstock.language.durations import Duration, PositiveDuration, positive_seconds
+from penstock.language.durations import Duration, PositiveDuration, as_text, positive_seconds
 from penstock.language.expressions.template_checks import Templates
 from penstock.language.options import Count, Options, Wrong, did_you_mean
 from penstock.language.policies import RetryPolicy
@@ -194,7 +194,7 @@ class Schedule(Declaration):
     def expression(self) -> str:
         """When it fires, as `penstock.language.schedules.Spec.parse` reads it."""
         if self.every is not None:
-            return f"@every {round(self.every * 1000)}ms"
+            return f"@every {as_text(self.every)}"
         return self.cron or self.rrule or f"at {self.at}"
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from penstock.language.durations import as_text
 from penstock.language.expressions import compile_template
 from penstock.language.expressions.template_checks import is_template
 from penstock.language.schedules import FirePlan, FirePolicy, Spec, find_zone, plan
@@ -86,7 +87,7 @@ def compile_schedule(body: Mapping[str, Any]) -> CompiledSchedule:
 def expression_of(body: Mapping[str, Any]) -> str:
     """When it fires, as `Spec.parse` reads it."""
     if body.get("every") is not None:
-        return f"@every {round(body['every'] * 1000)}ms"
+        return f"@every {as_text(body['every'])}"
     return str(body.get("cron") or body.get("rrule") or f"at {body['at']}")
 
 

@@ -155,7 +155,7 @@ async def test_a_schedule_is_made_and_changed_on_the_command_line(terminal: Term
     }
     assert "is changed" in await terminal.run("update", "clock.typed", "--every", "90s", "--grace", "1m")
     [shown] = await terminal.json("show", "clock.typed")
-    assert (shown["when"], shown["definition"]["missed"]["grace"]) == ("@every 90000ms", 60)
+    assert (shown["when"], shown["definition"]["missed"]["grace"]) == ("@every 1m30s", 60)
     assert shown["definition"]["params"] == {"order": 7}
     assert "is unchanged" in await terminal.run("update", "clock.typed", "--every", "90s")
     await house.sleep("clock.typed", timedelta(minutes=2))
