@@ -17,9 +17,11 @@ begin
                 since = case when e.status = 'queued' then clock_timestamp() else e.since end
             from unnest(p_candidates) c
             where e.id = any (v_ids) and e.id = c.id
-            returning c.*, e.attempt + 1 as next_attempt, e.timed
+            returning c.id, c.kind, c.queue, c.envelope, c.keys, c.rank, c.turn, c.ready_at, c.since, c.gate_limit, c.fair_limit,
+                e.attempt + 1 as next_attempt, e.timed
         ), held as materialized (
-            select m.*, k.limit_id, k.group_value from moved m cross join unnest(m.keys) k
+            select m.id, m.rank, m.turn, m.ready_at, m.since, m.gate_limit, m.fair_limit, m.next_attempt, k.limit_id, k.group_value
+            from moved m cross join unnest(m.keys) k
         ), given as (
             insert into slot (limit_id, group_value, execution_id, attempt)
             select limit_id, group_value, id, next_attempt from held
