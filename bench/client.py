@@ -20,7 +20,7 @@ import uvloop
 
 KNOWN = (
     "send", "result", "send_many", "events", "limited", "spread", "chain", "fanout", "wide", "workflows", "recorded",
-    "durable", "durables",
+    "durable", "durables", "doze",
 )  # fmt: skip
 CALLERS = 100
 
@@ -52,6 +52,7 @@ class SystemModule(Protocol):
     `chain`: no-ops one after the other;
     `fanout`: one no-op, `count` at once, and one more when all of them are done;
     `wide`: as `fanout`, if it can do 50,000 at once;
+    `doze`: `count` durable functions that sleep; also with `since` (epoch seconds) and `seconds`, in which they wake;
     `workflows`: `count` workflows at once, each of 10 no-ops one after the other.
     """
 

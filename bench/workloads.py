@@ -39,6 +39,13 @@ async def durable(ctx: DurableContext, first: int, count: int) -> None:
         await ctx.step("noop", step, index)
 
 
+@action
+async def doze(ctx: DurableContext, index: int, until: float) -> None:
+    """Sleeps until an instant, in seconds since the epoch, and leaves its mark then."""
+    await ctx.sleep(max(0.0, until - ctx.now().timestamp()))
+    marks.noop(index)
+
+
 def chained(ref: str, steps: int) -> Workflow:
     """`steps` no-ops, each after the one before; their indexes go up from the parameter `first`."""
     tasks = [

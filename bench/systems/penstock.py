@@ -113,8 +113,29 @@ async def durables(first: int, count: int) -> None:
         await _client.start_many("bench.durable", starts[begin : begin + 100])
 
 
+async def doze(first: int, count: int, since: float, seconds: float) -> None:
+    """Start `count` durable functions that sleep, and wake one after the other within `seconds` from `since`."""
+    await submit(
+        "bench.doze", first, count, lambda n: {"index": n, "until": since + seconds * (n - first) / count}
+    )
+
+
 async def close() -> None:
     await _open.aclose()
 
 
-ORDERS = (send, result, send_many, events, limited, spread, chain, fanout, wide, workflows, durable, durables)
+ORDERS = (
+    send,
+    result,
+    send_many,
+    events,
+    limited,
+    spread,
+    chain,
+    fanout,
+    wide,
+    workflows,
+    durable,
+    durables,
+    doze,
+)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import itertools
 import re
-import textwrap
+import sys
 from collections.abc import Iterator
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -110,9 +111,18 @@ def attribute_docs(model: Any) -> dict[str, str]:
 def _statements(model: Any) -> Iterator[ast.stmt]:
     for one in reversed(model.__mro__):
         if one.__module__.startswith("penstock."):
-            [tree] = ast.parse(textwrap.dedent(inspect.getsource(one))).body
-            assert isinstance(tree, ast.ClassDef)
-            yield from tree.body
+            yield from _class_body(one.__module__, one.__qualname__)
+
+
+@functools.cache
+def _class_body(module: str, name: str) -> list[ast.stmt]:
+    [found] = [one for one in _module_body(module) if isinstance(one, ast.ClassDef) and one.name == name]
+    return found.body
+
+
+@functools.cache
+def _module_body(module: str) -> list[ast.stmt]:
+    return ast.parse(inspect.getsource(sys.modules[module])).body
 
 
 def said_of(model: type) -> str:

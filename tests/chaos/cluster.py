@@ -124,6 +124,8 @@ class Cluster:
     house: Installation
     starts: Path
     """Where work that must run at most once writes down that it began."""
+    calls: Path
+    """Where steps of durable functions write down that they were called."""
     killed: list[tuple[str, float]] = field(default_factory=list)
     """Workers that were killed, and when; seconds since the epoch."""
     fallen: list[str] = field(default_factory=list)
@@ -207,22 +209,23 @@ async def cluster(log: Path, settings: Mapping[str, Any], *, disk_mb: int = 400)
                 program=program,
                 **settings,
             )
-            fleet.environment[work.STARTS] = str(starts)
+            fleet.environment |= {work.STARTS: str(starts), work.CALLS: str(calls)}
             stack.enter_context(fleet)
             made = Machine(name, fleet, network, concurrency=100)
             for role in roles:
                 made.start(role)
             return made
 
-        starts = log.with_name("starts")
+        starts, calls = log.with_name("starts"), log.with_name("calls")
         starts.touch()
+        calls.touch()
         clock = (str(ROOT / "tests/flows/wrong_clock.py"), CLOCKS)
         machines = [
             await machine("near", "executor", "worker", far=False),
             await machine("far", "worker", far=True),
             await machine("odd", "executor", "worker", far=True, program=clock),
         ]
-        made = Cluster(postgres, rabbitmq, machines, disk, house, starts)
+        made = Cluster(postgres, rabbitmq, machines, disk, house, starts, calls)
         keeper = asyncio.create_task(made.keep())
         try:
             yield made

@@ -14,7 +14,7 @@ import orjson
 from penstock.language.moves import COMPLETED, FINAL
 from penstock.store.database import Session
 from penstock.store.invariants import INVARIANTS
-from tests.chaos import at_most_once, lines, work
+from tests.chaos import at_most_once, lines, recorded_steps, work
 from tests.chaos.cluster import Cluster
 from tests.chaos.load import Intent
 from tests.chaos.nemesis import Happened
@@ -95,6 +95,8 @@ class Ledger:
     """Who stood in line, and by whom they were overtaken that were submitted later."""
     unready: list[str] = field(default_factory=list)
     """Replicas that do not consume messages, though nothing is broken any more."""
+    called_again: list[str] = field(default_factory=list)
+    """Steps of durable functions that an attempt called although they were recorded, or that are recorded wrongly."""
     deadlocks: int = 0
     out_of_order: list[str] = field(default_factory=list)
     """Where the locks of keys were taken out of their order, which is a deadlock to come."""
@@ -122,6 +124,7 @@ class Ledger:
             "given up for nothing": len(self.given_up) if self.for_nothing else 0,
             "unknown to their worker": self.unknown,
             "overtaken": len(self.overtaken),
+            "steps called again": len(self.called_again),
             "replicas not ready": len(self.unready),
             "deadlocks": self.deadlocks,
             "locks out of order": len(self.out_of_order),
@@ -135,6 +138,7 @@ async def settle(cluster: Cluster, intent: Intent, faults: Sequence[Happened]) -
     session, ledger = cluster.house.session, Ledger()
     ledger.unready = await cluster.unready(READY_WITHIN)
     ledger.overtaken = await lines.overtaken(session, intent)
+    ledger.called_again = await recorded_steps.called_again(session, cluster.calls, intent.stories)
     ledger.out_of_order = await lock_order.out_of_order(session)
     if isinstance(cluster.postgres, NativePostgres):
         ledger.deadlocks = cluster.postgres.logged("deadlock detected")

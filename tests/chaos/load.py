@@ -24,6 +24,7 @@ EACH_SECOND = (
     ("chaos.flaky", 3),
     ("chaos.later", 2),
     ("chaos.flow", 2),
+    ("chaos.story", 2),
     ("chaos.happened", 6),
     ("chaos.once", 3),
     ("chaos.once_in_a_thread", 1),
@@ -49,6 +50,8 @@ class Intent:
 
     results: dict[UUID, Any] = field(default_factory=dict)
     flows: set[UUID] = field(default_factory=set)
+    stories: dict[UUID, int] = field(default_factory=dict)
+    """Durable functions, and their numbers."""
     events: dict[UUID, int] = field(default_factory=dict)
     once: dict[UUID, int] = field(default_factory=dict)
     """What must run at most once, and its right result."""
@@ -106,6 +109,8 @@ class Load:
         self.intent.results[id] = right
         if ref == "chaos.flow":
             self.intent.flows.add(id)
+        if ref == "chaos.story":
+            self.intent.stories[id] = n
 
     async def _line_up(self, line: int) -> None:
         for _ in range(TO_EACH_LINE):
@@ -143,5 +148,6 @@ def _piece(ref: str, n: int) -> tuple[dict[str, Any], Any]:
         "chaos.limited": n + 1,
         "chaos.flaky": n + 2,
         "chaos.later": n + 3,
+        "chaos.story": work.STEPS * n + sum(range(work.STEPS)) + 2 * n + 9,
     }
     return {"n": n}, right[ref]

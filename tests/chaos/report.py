@@ -34,6 +34,7 @@ def lines(
         ("over-limit instants", ledger.violations.get("I3 limit", 0)),
         ("FIFO violations", ledger.violations.get("I4 order", 0)),
         ("overtaken", len(ledger.overtaken)),
+        ("steps called again", len(ledger.called_again)),
         ("duplicate children", ledger.duplicate_children),
         ("duplicate reactions", ledger.duplicate_reactions),
         ("fires", ledger.fires),
@@ -55,6 +56,7 @@ def lines(
         "begun again": [f"{n}: {count} times" for n, count in ledger.begun_again.items()],
         "given up": ledger.given_up if ledger.for_nothing else [],
         "overtaken": ledger.overtaken,
+        "called again": ledger.called_again,
         "not ready": ledger.unready,
         "locks out of order": ledger.out_of_order,
     }

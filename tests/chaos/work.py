@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 
-from penstock import Limit, RetryPolicy, Rule, Schedule, Trigger, action, current
+from penstock import DurableContext, Limit, RetryPolicy, Rule, Schedule, Trigger, action, current
 from penstock.language.definitions.schedule import MissedFires
 from penstock.language.workflows import from_yaml
 from penstock.run.steering import Defer
@@ -14,6 +14,8 @@ from penstock.run.steering import Defer
 PACK = "chaos"
 STARTS = "CHAOS_STARTS"
 """The variable that names the file where work that must run at most once writes down that it began."""
+CALLS = "CHAOS_CALLS"
+"""The variable that names the file where each call of a step of a durable function is written down."""
 LOSSES = 1_000_000
 """Recoveries are not capped: each execution must complete, however many workers it loses."""
 
@@ -76,8 +78,12 @@ async def tick() -> str:
 
 def _began(n: int) -> None:
     """Write down that this piece has begun: what the database says of that is what is in question."""
-    with open(os.environ[STARTS], "ab", buffering=0) as file:
-        file.write(f"{n}\n".encode())
+    _write_down(STARTS, str(n))
+
+
+def _write_down(variable: str, line: str) -> None:
+    with open(os.environ[variable], "ab", buffering=0) as file:
+        file.write(f"{line}\n".encode())
 
 
 @action(pack=PACK, on_worker_loss="fail")
@@ -105,6 +111,27 @@ def once_in_a_process(n: int, seconds: float) -> int:
 async def in_line(n: int, line: int) -> int:
     await asyncio.sleep(0.4)
     return n + line
+
+
+async def _called(n: int, step: int) -> int:
+    """Write down that an attempt calls this step of this piece."""
+    _write_down(CALLS, f"{n} {step} {current().attempt}")
+    await asyncio.sleep(0.05)
+    return n + step
+
+
+STEPS = 6
+
+
+@action(pack=PACK, max_recoveries=LOSSES)
+async def story(ctx: DurableContext, n: int) -> int:
+    """Steps one after the other, with two children and a sleep between them, which give the worker back."""
+    first = [await ctx.step("call", _called, n, step) for step in range(STEPS // 2)]
+    children = await asyncio.gather(ctx.run(double, n=n), ctx.run(square, n=3))
+    await ctx.sleep(0.2)
+    last = [await ctx.step("call", _called, n, step) for step in range(STEPS // 2, STEPS)]
+    made: int = sum(first) + sum(children) + sum(last)
+    return made
 
 
 happened = Trigger("chaos.happened", schema={"type": "object", "required": ["n"]})
@@ -139,6 +166,6 @@ clocks = tuple(
 ONCE = (once, once_in_a_thread, once_in_a_process)
 """Work that must run at most once."""
 ALL = (
-    *(double, square, limited, ordered, in_line, flaky, later, total, react, tick, *ONCE),
+    *(double, square, limited, ordered, in_line, flaky, later, total, react, tick, story, *ONCE),
     *(happened, even, flow, *clocks),
 )

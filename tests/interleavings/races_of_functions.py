@@ -8,7 +8,9 @@ from uuid import UUID
 import orjson
 
 from penstock import DurableContext, action
+from penstock.store import queues
 from penstock.store.attempts import FINISH
+from penstock.store.database import Session
 from penstock.store.steps import RECORD
 from penstock_executor.loops import reap_workers
 from tests.interleavings.case import ACTIONS, Case, count, running
@@ -21,12 +23,13 @@ async def saga(ctx: DurableContext) -> None:
     """What it does is played by hand."""
 
 
-def records(scene: Scene, id: UUID) -> Work:
+def records(scene: Scene, id: UUID, worker: UUID | None = None, attempt: int = 1) -> Work:
+    """Its result is the number of the attempt."""
     return scene.calls(
         RECORD,
-        scene.worker,
+        worker or scene.worker,
         [id],
-        [1],
+        [attempt],
         ["charge"],
         [1],
         [1],
@@ -34,7 +37,7 @@ def records(scene: Scene, id: UUID) -> Work:
         ["completed"],
         [1],
         [0.0],
-        ["1"],
+        [str(attempt)],
         [None],
     )
 
@@ -51,14 +54,38 @@ async def begun(scene: Scene) -> UUID:
     return id
 
 
-async def a_record_and_a_sweep(scene: Scene) -> Sequence[Work]:
-    id = await begun(scene)
-    work = records(scene, id)
+async def silent(scene: Scene) -> UUID:
+    """Another worker, when the scene's own has not been heard of for long."""
     await scene.session.fetch(
         "update process set beat_at = '-infinity' where id = $1 returning 1", scene.worker
     )
-    await scene.hire(*(a.ref for a in DEFINITIONS))
+    return await scene.hire(*(a.ref for a in DEFINITIONS))
+
+
+async def a_record_and_a_sweep(scene: Scene) -> Sequence[Work]:
+    id = await begun(scene)
+    work = records(scene, id)
+    await silent(scene)
     return [work, scene.turns(reap_workers.turn)]
+
+
+async def a_stale_attempt_and_a_new_one(scene: Scene) -> Sequence[Work]:
+    id = await begun(scene)
+    stale = records(scene, id)
+    other = await silent(scene)
+
+    async def takes_over(session: Session) -> None:
+        await scene.turns(reap_workers.turn)(session)
+        await scene.handles(queues.EXECUTION_REQUESTED, [id])(session)
+        if await scene.claims([id], other)(session):
+            await records(scene, id, other, attempt=2)(session)
+
+    return [stale, takes_over]
+
+
+async def one_was_recorded_before_the_other_began(scene: Scene, order: Order) -> None:
+    await nothing_was_recorded_after_it_was_lost(scene, order)
+    assert await count(scene, "select count(*) from step where result #>> '{}' = attempt::text") == 1
 
 
 async def nothing_was_recorded_after_it_was_lost(scene: Scene, order: Order) -> None:
@@ -73,7 +100,13 @@ async def a_suspension_and_the_end_of_a_child(scene: Scene) -> Sequence[Work]:
     await scene.session.fetch(
         "update execution set parent = $1, task = 'charge', item = 1 where id = $2 returning 1", id, child
     )
-    return [suspends(scene, id, children=[str(child)]), scene.finishes([child])]
+
+    async def ends(session: Session) -> None:
+        await scene.finishes([child])(session)
+        await scene.handles(queues.EXECUTION_COMPLETED, [child])(session)
+        await session.fetch("delete from outbox where queue = $1", queues.EXECUTION_COMPLETED)
+
+    return [suspends(scene, id, children=[str(child)]), ends]
 
 
 async def a_suspension_and_a_signal(scene: Scene) -> Sequence[Work]:
@@ -114,6 +147,12 @@ async def it_was_told(scene: Scene, order: Order) -> None:
 DEFINITIONS = (*ACTIONS, saga)
 CASES = (
     Case("a record and a sweep", a_record_and_a_sweep, nothing_was_recorded_after_it_was_lost, DEFINITIONS),
+    Case(
+        "a stale attempt and a new one",
+        a_stale_attempt_and_a_new_one,
+        one_was_recorded_before_the_other_began,
+        DEFINITIONS,
+    ),
     Case("a suspension and the end of a child", a_suspension_and_the_end_of_a_child, it_went_on, DEFINITIONS),
     Case("a suspension and a signal", a_suspension_and_a_signal, it_went_on, DEFINITIONS),
     Case("a suspension and a cancel", a_suspension_and_a_cancel, it_was_told, DEFINITIONS),

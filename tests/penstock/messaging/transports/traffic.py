@@ -28,10 +28,12 @@ def bodies(deliveries: list[Delivery]) -> list[str]:
     return [delivery.body.decode() for delivery in deliveries]
 
 
-async def receive(subscription: Subscription, count: int, *, ack: bool = False) -> list[Delivery]:
+async def receive(
+    subscription: Subscription, count: int, *, ack: bool = False, patience: float = PATIENCE
+) -> list[Delivery]:
     """Exactly `count` deliveries, settled as they come if `ack`."""
     got: list[Delivery] = []
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(patience):
         while len(got) < count:
             batch = await subscription.receive(count - len(got))
             if ack:
@@ -49,9 +51,11 @@ async def nothing_comes(subscription: Subscription) -> bool:
         return True
 
 
-async def until(holds: Callable[[], bool] | Callable[[], Awaitable[bool]]) -> None:
+async def until(
+    holds: Callable[[], bool] | Callable[[], Awaitable[bool]], patience: float = PATIENCE
+) -> None:
     """Wait for something to become true."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(patience):
         while True:
             now = holds()
             if now if isinstance(now, bool) else await now:

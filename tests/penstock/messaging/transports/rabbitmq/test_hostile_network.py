@@ -27,6 +27,9 @@ CUTS = int(os.environ.get("PENSTOCK_TEST_CUTS", 60))
 REPLICAS = 10
 SECONDS = 1.5
 """How long a cut lasts at the most: until a connection has come to it, or so long."""
+HUNG = 90.0
+"""Seconds in which a replica finds out that a connection hangs which came as far as its channels: it has missed three heartbeats,
+each of eleven seconds."""
 
 
 class Replica:
@@ -73,8 +76,8 @@ class Replica:
         async def taken() -> bool:
             return await self.transport.publish([message(body, queue=self._queue)]) == [True]
 
-        await until(taken)
-        assert body in bodies(await receive(self.subscription, 1, ack=True))
+        await until(taken, HUNG)
+        assert body in bodies(await receive(self.subscription, 1, ack=True, patience=HUNG))
 
 
 @asynccontextmanager
