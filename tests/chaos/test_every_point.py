@@ -16,6 +16,10 @@ NO_CUT = ("Heartbeat._beat#4",)
 """Said on the way out: nobody is left to find out."""
 
 
+OF_A_FUNCTION = ("@ coalesce", "attempts.py:claim", "attempts.py:finish", "timers.py:fire_due")
+"""Where something of a durable function is committed: a step, a child, that it begins, goes on, sleeps and ends."""
+
+
 @pytest.fixture(scope="module")
 def tally() -> Tally:
     return Tally()
@@ -51,6 +55,21 @@ async def test_killed_at_each_of_its_points_on_a_broker_it_is_done_all_the_same(
             await scenario.each(added, uncut=("",))
     finally:
         rabbitmq_server.drop_vhost(vhost)
+    assert tally.broken[before:] == []
+
+
+async def test_killed_at_every_commit_of_a_durable_function_what_was_recorded_counts(
+    zygotes: Zygotes, postgres_server: Postgres, template: str, tally: Tally
+) -> None:
+    """Each time that it comes there: a function of which some is recorded goes on from there."""
+    before = len(tally.broken)
+    async with replays(zygotes, postgres_server, template, "durable", None, tally) as scenario:
+        passed = await scenario.record()
+        points = {point: n for point, n in passed.items() if any(words in point for words in OF_A_FUNCTION)}
+        assert len(points) >= 2 * len(OF_A_FUNCTION)
+        for point, count in points.items():
+            for hit in range(1, count + 1):
+                await scenario.kill(point, hit)
     assert tally.broken[before:] == []
 
 

@@ -248,7 +248,7 @@ SCENARIOS = {
             what_was_recorded_counts,
             (works.saga, works.sort),
             settings={"suspend_after": 0.02},
-            only="durable",
+            only="@ coalesce",
         ),
         Scenario("cancel", cancel, all_are_cancelled),
         Scenario("drain", drain, all_is_done),
