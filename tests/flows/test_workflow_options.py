@@ -40,7 +40,8 @@ tasks: {late: {action: op.echo, delay: "{{ parameters.delay }}"}}
 """
     await run(house, text, {"delay": 0.4})
     [row] = await house.rows(
-        "select h.at - e.created_at >= interval '0.4 s' as late from execution e "
+        "select h.at - w.created_at >= interval '0.4 s' as late from execution e "
+        "join execution w on w.id = e.parent "  # the delay counts from when it was decided on, not from when that was written
         "join history h on h.execution_id = e.id and h.new = 'scheduled' where e.task = 'late'"
     )
     assert row["late"]
