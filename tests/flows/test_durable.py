@@ -10,6 +10,7 @@ import pytest
 
 from penstock import DurableContext, Trigger, action
 from penstock.errors import Conflict, ExecutionFailed, NotFound, StepTimedOut
+from penstock.operate.durable_steps import steps_of
 from tests.flows.installation import Installation
 
 CALLS: Counter[str] = Counter()
@@ -118,6 +119,7 @@ async def test_a_sleep_gives_the_worker_back_and_nothing_before_it_runs_again(ho
     assert not await house.rows("select 1 from claim")
     assert await house.client.result(id, timeout=20) == "AFTER"
     assert CALLS == {"before": 1, "after": 1}
+    assert {step.status for step in await steps_of(house.session, id)} == {"completed"}
     await house.quiet()
     await house.sound()
 

@@ -11,9 +11,9 @@ from uuid import UUID
 import typer
 
 from penstock.cli.arguments import parse_value
-from penstock.cli.command_runner import with_client, with_session
+from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out, span, table
-from penstock.client.client import Client
+from penstock.cli.server import by_either
 from penstock.language.durable.replay import Replayed
 from penstock.language.loading import load
 from penstock.operate import durable_replay
@@ -30,11 +30,7 @@ def signal(
     json: Json = False,
 ) -> None:
     """Tell a durable function something. What comes before it waits for it is kept."""
-
-    async def work(client: Client) -> None:
-        await client.signal(id, name, parse_value(value))
-
-    with_client(work)
+    by_either(lambda client: client.signal(id, name, parse_value(value)))
     if json:
         json_line({"id": id, "signal": name})
     else:

@@ -157,6 +157,10 @@ class HttpClient:
             body["result"] = value
         await self._send("POST", f"/executions/{id}/{kind.replace('_', '-')}", body)
 
+    async def signal(self, id: UUID, name: str, value: Any = None) -> None:
+        """As `Client.signal`."""
+        await self._send("POST", f"/executions/{id}/signal", {"name": name, "value": value})
+
     async def answer(self, id: UUID, response: Any, *, by: str = "") -> None:
         """As `Client.answer`; `by` is who the token says."""
         await self._send("POST", f"/inquiries/{id}/answer", {"response": response})

@@ -9,17 +9,18 @@ from uuid import UUID
 
 import orjson
 
-from penstock.language.durable.records import STATE
-from penstock.store import steps
+from penstock.language.durable.records import COMPLETED, SLEEP, STARTED, STATE
+from penstock.store import clock, steps
 from penstock.store.database import Session
 from penstock.store.steps import StoredStep
 
 
 @dataclass(slots=True)
 class Step:
-    """A step of a run. `name` is without its branch, `branch` the numbers of the tasks around it, outermost first. `execution` is
-    its own, if it has one. `result` is decoded; `took`: seconds that its function ran."""
+    """A step of a run. `label` is what commands call it; `name` is without its branch, `branch` the numbers of the tasks around
+    it, outermost first. `execution` is its own, if it has one. `result` is decoded; `took`: seconds that its function ran."""
 
+    label: str
     name: str
     ordinal: int
     branch: list[int]
@@ -39,16 +40,23 @@ async def steps_of(session: Session, id: UUID) -> list[Step]:
     if not recorded:
         return []
     children = {(c.name, c.ordinal): c for c in await steps.children(session, [id])}
-    return [_step(step, children.get((step.name, step.ordinal))) for step in recorded]
+    found = [_step(step, children.get((step.name, step.ordinal))) for step in recorded]
+    if sleeps := [step for step in found if step.kind == SLEEP and step.status == STARTED]:
+        now = await clock.now(session)
+        for sleep in sleeps:  # nothing is recorded when one is over
+            if datetime.fromisoformat(sleep.result["until"]) <= now:
+                sleep.status = COMPLETED
+    return found
 
 
 def _step(step: StoredStep, child: steps.StoredChild | None) -> Step:
     branch, _, name = step.name.rpartition("/")
     numbers = [int(part) for part in branch.split("/") if part.isdigit()]
     status, result, error = step.status, step.result, step.error
-    if child is not None and status == "started":
+    if child is not None and status == STARTED:
         status, result, error = child.status, child.result, child.error
     return Step(
+        step.name if step.ordinal == 1 else f"{step.name}:{step.ordinal}",
         name,
         step.ordinal,
         numbers,

@@ -15,7 +15,7 @@ from penstock.operate.durable_steps import state_of, steps_of
 from penstock.operate.masking import Masking
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
-from penstock.store import executions, inquiries, log_lines, past_attempts
+from penstock.store import catalog, executions, inquiries, log_lines, past_attempts
 from penstock.store.database import Session
 from penstock.store.executions import Execution
 
@@ -32,8 +32,8 @@ async def one(session: Session, id: UUID) -> Execution:
 
 
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
-    """An execution with all its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; of a durable function its
-    `steps` and its `state`; and what people told it. None where there is none."""
+    """An execution with all its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; whether it is a `durable`
+    function, its `steps` and its `state`; and what people told it. None where there is none."""
     rows = await executions.find(session, [id])
     if not rows:
         return None
@@ -41,13 +41,15 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     for name in ("params", "options", "origin", "result", "error"):
         found[name] = orjson.loads(found[name]) if found[name] is not None else None
     definition = found.pop("definition_id")
+    body = (await catalog.bodies(session, [definition])).get(definition)
     masking = await Masking.load(session)
     found["params"] = masking.parameters(found["action"], found["params"])
     inquiry = await inquiries.find(session, id)
     if inquiry is not None and inquiry.schema is not None:  # its answer became the result
         found["result"] = mask(found["result"], orjson.loads(inquiry.schema))
-    found["graph"] = await graph_of(session, definition)
+    found["graph"] = graph_of(body)
     found["tasks"] = [] if found["graph"] is None else await tree(session, rows[0], found["graph"])
+    found["durable"] = body is not None and "durable" in body
     found["steps"] = await steps_of(session, id)
     found["state"] = await state_of(session, id) if found["steps"] else {}
     found["waited"], found["ran"] = await executions.waited_and_ran(session, rows[0])

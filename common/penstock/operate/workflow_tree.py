@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -19,9 +19,8 @@ DEEPEST = 10
 """Levels of workflows inside workflows that are shown."""
 
 
-async def graph_of(session: Session, definition: int) -> Graph | None:
-    """The graph of this version; None if it is no workflow's."""
-    body = (await catalog.bodies(session, [definition])).get(definition)
+def graph_of(body: Mapping[str, Any] | None) -> Graph | None:
+    """The graph of what is defined so; None if it is no workflow."""
     if body is None or body["kind"] != "workflow":
         return None
     return Graph(from_body({name: value for name, value in body.items() if name != "kind"}))
@@ -42,7 +41,8 @@ async def tree(session: Session, run: Execution, graph: Graph, depth: int = 1) -
             step = graph[graph.index[task.name]].step
             if step.workflow is not None:
                 [row] = await executions.find(session, [task.execution])
-                inner = await graph_of(session, row.definition_id)
+                bodies = await catalog.bodies(session, [row.definition_id])
+                inner = graph_of(bodies.get(row.definition_id))
                 if inner is not None:
                     task.inside = await tree(session, row, inner, depth + 1)
     return found

@@ -114,6 +114,7 @@ class Task(Answer):
 class Step(Answer):
     """What a durable function has recorded."""
 
+    label: str = Field(description="What `skip`, `set-result` and `rerun` call it: `charge`, `1/charge:2`.")
     name: str
     ordinal: int = Field(description="The how-manyth of this name; 1 for the first.")
     branch: list[int] = Field(description="The numbers of the tasks around it, outermost first.")
@@ -163,6 +164,7 @@ class Execution(Answer):
     told: list[Told]
     tasks: list[Task] = Field(default_factory=list, description="Of a workflow.")
     critical_path: list[str] = Field(default_factory=list)
+    durable: bool = Field(description="Whether it is a durable function.")
     steps: list[Step] = Field(default_factory=list, description="Of a durable function.")
     state: dict[str, Any] = Field(default_factory=dict, description="What it shows of itself (ctx.set).")
 
@@ -211,23 +213,38 @@ class ToldToEnd(Answer):
     told: int = Field(description="How many were told.")
 
 
+TaskOrStep = Annotated[
+    Text, Field(description="A task of a workflow; of a durable function a step, by its label.")
+]
+
+
 class Skip(Given):
-    task: Text
+    task: TaskOrStep
     reason: Reason = None
 
 
 class SetResult(Given):
-    task: Text
+    task: TaskOrStep
     result: Any
     reason: Reason = None
 
 
 class Rerun(Given):
-    from_failed: bool = Field(default=False, description="Of a workflow: keep what succeeded.")
+    from_failed: bool = Field(
+        default=False, description="Of a workflow or a durable function: keep what succeeded."
+    )
     from_task: Text | None = Field(
-        default=None, description="Of a workflow: keep what does not come after this task."
+        default=None,
+        description="Of a workflow: keep what does not come after this task. Of a durable function: what came before this step.",
     )
     reason: Reason = None
+
+
+class Signal(Given):
+    """What a durable function is told."""
+
+    name: Text = Field(description="What it waits for: `ctx.signal(name)`.")
+    value: Any = Field(default=None, description="What `ctx.signal` gives it.")
 
 
 class Accepted(Answer):

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Body, Request, Response
 from penstock.errors import NotFound
 from penstock.language.moves import FINAL
 from penstock.language.workflows.progress import TaskProgress
+from penstock.operate.durable_steps import Step
 from penstock.operate.executions import described, one
 from penstock.operate.why import why
 from penstock.operate.workflow_tree import names_inside
@@ -22,6 +23,7 @@ from penstock.store.timelines import TaskStay
 from penstock_api.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
 from penstock_api.pages.drawings.layout import layout
+from penstock_api.pages.drawings.step_timeline import ENDED, step_timeline
 from penstock_api.pages.drawings.timeline import Timeline, timeline
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.schema_form import fields
@@ -32,6 +34,8 @@ MOVES = 200
 """Of its history, the newest, that are shown."""
 FOLLOWED = 300
 """Executions whose lines are read at once: of a wide workflow the first."""
+STEPS = 300
+"""Of a durable function, the newest, that are listed."""
 RUNS = 20
 """Workflows inside a workflow of which it is drawn when their tasks waited and ran."""
 
@@ -48,6 +52,7 @@ async def show(id: ExecutionId, request: Request, here: Here, session: Db, calle
     row = await one(session, id)
     history = await executions.history(session, row)
     tasks: list[TaskProgress] = found["tasks"]
+    steps: list[Step] = found["steps"]
     open_ = found["status"] not in FINAL
     return page(
         request,
@@ -61,6 +66,10 @@ async def show(id: ExecutionId, request: Request, here: Here, session: Db, calle
         statuses={task.name: task for task in tasks},
         counts=_counted(tasks),
         timeline=await _timeline(session, row, tasks),
+        steps=steps[-STEPS:],
+        earlier_steps=max(0, len(steps) - STEPS),
+        steps_timeline=step_timeline(steps, row.created_at, row.finished_at or datetime.now(UTC)),
+        steps_left=[step.label for step in steps[-STEPS:] if step.status not in ENDED],
         paused=any(task.status == "paused" for task in tasks),
         inquiry=await _inquiry(session, id) if found["status"] == "waiting" else None,
         left=[task.name for task in tasks if task.status not in FINAL],

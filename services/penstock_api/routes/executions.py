@@ -12,6 +12,7 @@ from penstock.errors import InvalidInput, NotFound
 from penstock.language.moves import STATUSES
 from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.operate.access import DEFINE as DEFINING
+from penstock.operate.durable_steps import steps_of
 from penstock.operate.executions import described, one, plain
 from penstock.operate.why import why
 from penstock.store import execution_list, executions, log_lines, past_attempts
@@ -133,6 +134,13 @@ async def attempts(id: ExecutionId, session: Db) -> list[models.Attempt]:
     """Its attempts: when each began and ended, where, and what it came to."""
     rows = await past_attempts.attempts(session, await one(session, id))
     return [models.Attempt.model_validate(row) for row in rows]
+
+
+@router.get("/executions/{id}/steps", dependencies=[READ])
+async def steps(id: ExecutionId, session: Db) -> list[models.Step]:
+    """What a durable function has recorded, in order; nothing of what is none."""
+    await one(session, id)
+    return [models.Step.model_validate(step) for step in await steps_of(session, id)]
 
 
 @router.get("/executions/{id}/logs", dependencies=[READ])

@@ -1,5 +1,5 @@
-"""What people tell runs of workflows: pause, resume, skip, set a result. Kept with who and why, and obeyed under the
-workflow's lock."""
+"""What people tell runs: pause, resume, skip, set a result. Kept with who and why; a workflow obeys under its lock. And what they
+tell durable functions: signals."""
 
 from __future__ import annotations
 
@@ -35,14 +35,20 @@ async def resume(
 
 @router.post("/executions/{id}/skip", status_code=202, dependencies=[OPERATE])
 async def skip(id: ExecutionId, here: Here, caller: Asked, given: models.Skip) -> models.Accepted:
-    """Do without a task that has not ended."""
+    """Do without a task, or a step, that has not ended."""
     return await _tell(here, id, "skip", caller.name, given.reason, given.task)
 
 
 @router.post("/executions/{id}/set-result", status_code=202, dependencies=[OPERATE])
 async def set_result(id: ExecutionId, here: Here, caller: Asked, given: models.SetResult) -> models.Accepted:
-    """Complete a task that has not ended, with this result."""
+    """Complete a task, or a step, that has not ended, with this result."""
     return await _tell(here, id, "set_result", caller.name, given.reason, given.task, given.result)
+
+
+@router.post("/executions/{id}/signal", status_code=204, dependencies=[OPERATE])
+async def signal(id: ExecutionId, given: models.Signal, here: Here) -> None:
+    """Tell a durable function something. What comes before it waits for it is kept."""
+    await here.client.signal(id, given.name, given.value)
 
 
 async def _tell(

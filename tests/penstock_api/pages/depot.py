@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from penstock import Limit, NonRetryable, Rule, Schedule, Trigger, action
+from penstock import DurableContext, Limit, NonRetryable, Rule, Schedule, Trigger, action
 from penstock.errors import PenstockError
 from penstock.ids import new_id
 from penstock.language.workflows import from_yaml
@@ -85,6 +85,25 @@ async def confirm() -> Any:
     raise AskInquiry("When?", schema=schema)
 
 
+async def _packed(parcel: int, words: str = "") -> dict[str, Any]:
+    await asyncio.sleep(0.02)
+    return {"parcel": parcel, "words": words}
+
+
+@action(pack="depot", description=f"Packs what was ordered, and waits until it is fetched. {EVIL}")
+async def pack_up(ctx: DurableContext, parcels: int, fail: bool = False) -> str:
+    ctx.set("packs", EVIL)
+    for parcel in range(parcels):
+        await ctx.step("pack", _packed, parcel, EVIL)
+    await ctx.run("depot.weigh", parcel=1)
+    await asyncio.gather(ctx.step("label", _packed, 1), ctx.step("seal", _packed, 2))
+    if fail:
+        raise NonRetryable(f"the box is broken {EVIL}")
+    if parcels > 2:
+        await ctx.sleep("1h")
+    return str(await ctx.signal("fetched"))
+
+
 placed = Trigger(
     "depot.placed",
     schema={
@@ -140,7 +159,7 @@ NIGHTLY = Schedule("depot.nightly", action=check, cron="0 2 * * *", params={"ord
 HOURLY = Schedule("depot.hourly", action=check, cron="0 * * * *", params={"order": 8})
 GATE = Limit(2, ref="depot.gate", scope="depot.load")
 
-ALL = (check, load, weigh, drive, ask, confirm, placed, TRUCK, TOUR, *RULES, NIGHTLY, HOURLY, GATE)
+ALL = (check, load, weigh, drive, ask, confirm, pack_up, placed, TRUCK, TOUR, *RULES, NIGHTLY, HOURLY, GATE)
 
 
 def wide(tasks: int) -> Any:
@@ -163,12 +182,15 @@ async def fill(house: Installation) -> dict[str, UUID]:
         "asks": await client.start("depot.ask"),
         "tour": await client.start("depot.tour"),
         "wide": await client.start("depot.wide"),
+        "sleeps": await client.start("depot.pack_up", {"parcels": 3}),
+        "broke": await client.start("depot.pack_up", {"parcels": 2, "fail": True}),
     }
     found["event"] = await client.publish("depot.placed", {"order": 101, "note": EVIL}, source=EVIL[:100])
     await client.publish("depot.placed", {"order": 13, "note": EVIL})
-    for name in ("good", "bad", "evil", "failed", "wide"):
+    for name in ("good", "bad", "evil", "failed", "wide", "broke"):
         await _ended(client, found[name])
     await house.until("select 1 from inquiry where status = 'created' having count(*) >= 2")
+    await house.until("select 1 from suspended where execution_id = $1", found["sleeps"])
     await house.until("select 1 from enforcement where error is not null")
     found["held"] = await client.start("depot.load", {"order": 5, "seconds": 600})
     await client.start("depot.load", {"order": 6, "seconds": 600})

@@ -26,6 +26,8 @@ PAGES = {
     "run-tour": "/executions/{tour}",
     "run-wide": "/executions/{wide}",
     "run-queued": "/executions/{queued}",
+    "run-sleeps": "/executions/{sleeps}",
+    "run-broke": "/executions/{broke}",
     "actions": "/actions",
     "action": "/actions/depot.check",
     "workflow": "/actions/depot.truck",

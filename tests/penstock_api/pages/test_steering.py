@@ -96,6 +96,52 @@ async def test_one_that_runs_is_cancelled_and_it_is_kept_who_did_it_and_why(page
     assert noted.reason == "the road is flooded"
 
 
+async def test_a_durable_function_is_told_and_goes_on_in_front_of_who_looks_on(
+    page: Page, site: Site
+) -> None:
+    id = await site.house.client.start("depot.pack_up", {"parcels": 1})
+    await page.goto(f"/executions/{id}")
+    steps = page.locator("#steps tbody tr")
+    await expect(steps.filter(has_text="seal")).to_contain_text("completed")
+    await expect(page.locator("#steps .gantt")).to_contain_text("weigh")
+    await page.get_by_text("Signal …").click()
+    await page.get_by_label("What it waits for").fill("fetched")
+    await page.get_by_label("Value, as JSON").fill('"at noon"')
+    await page.get_by_role("button", name="Tell it").click()
+    await expect(page.locator("#outcome")).to_contain_text("at noon")
+    await expect(steps.filter(has_text="fetched")).to_contain_text("signal")
+
+
+async def test_parts_come_and_go_in_front_of_who_looks_on(page: Page, site: Site) -> None:
+    id = await site.house.client.start("depot.confirm", delay=1.5)
+    await page.goto(f"/executions/{id}")
+    await expect(page.locator("#ask")).to_have_count(0)
+    await expect(page.locator("#attempts")).to_have_count(0)
+    await expect(page.locator("#ask h2")).to_have_text("When?")
+    await expect(page.locator("#attempts tbody tr")).to_have_count(1)
+    order = await page.locator("main > [id]").evaluate_all("all => all.map(one => one.id)")
+    assert order == ["ask", "given", "attempts", "history"]
+    await site.house.client.answer(id, {"leave": True}, by="somebody")
+    await expect(page.locator("#ask")).to_have_count(0)
+
+
+async def test_a_sleep_is_skipped_and_what_failed_goes_on_from_a_step(page: Page, site: Site) -> None:
+    await page.goto(f"/executions/{site.ids['sleeps']}")
+    await page.get_by_text("Skip a step …").click()
+    await page.locator("#skip-step").select_option("sleep")
+    await page.get_by_role("button", name="Skip it").click()
+    await expect(page.locator("#steps tbody tr", has_text="sleep")).to_contain_text("completed")
+    await expect(page.locator("#why .status")).to_have_text("waiting")
+    await page.goto(f"/executions/{site.ids['broke']}")
+    await page.get_by_text("Run again from a step …").click()
+    await page.locator("#from-step").select_option("pack:2")
+    await page.locator("#do-from-step").get_by_role("button", name="Run again").click()
+    await page.wait_for_url(lambda url: not url.endswith(str(site.ids["broke"])))
+    await expect(page.locator("#why")).to_contain_text("failed")
+    kept = "select name, ordinal from step where execution_id = $1 and attempt = 0 and kind = 'step'"
+    assert [tuple(row) for row in await site.house.rows(kept, shown(page))] == [("pack", 1)]
+
+
 async def test_many_are_counted_before_they_are_cancelled(page: Page, site: Site) -> None:
     ids = [
         await site.house.client.start("depot.drive", {"order": n}, delay=600, tenant="bulk") for n in range(3)

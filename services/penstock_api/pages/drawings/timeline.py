@@ -62,19 +62,28 @@ def timeline(
     ended: datetime,
 ) -> Timeline:
     """Of the tasks of `run`; `stays` of the executions of tasks, by the run that they belong to."""
-    whole = max(ended - begun, timedelta(milliseconds=1))
-    scale = _Scale(begun, ended, WIDTH / whole.total_seconds())
-    rows = list(_rows(tasks, stays, run, scale, 0))
-    return Timeline(
-        rows[:ROWS], max(0, len(rows) - ROWS), _ticks(whole.total_seconds()), whole.total_seconds()
-    )
+    scale = Scale.of(begun, ended)
+    return drawn(list(_rows(tasks, stays, run, scale, 0)), scale)
+
+
+def drawn(rows: Sequence[Row], scale: Scale) -> Timeline:
+    """As many of these rows as can be read, below their axis."""
+    return Timeline(rows[:ROWS], max(0, len(rows) - ROWS), _ticks(scale.seconds), scale.seconds)
 
 
 @dataclass(frozen=True, slots=True)
-class _Scale:
+class Scale:
+    """Where on the axis an instant is."""
+
     begun: datetime
     ended: datetime
+    seconds: float
     unit: float
+
+    @classmethod
+    def of(cls, begun: datetime, ended: datetime) -> Scale:
+        seconds = max(ended - begun, timedelta(milliseconds=1)).total_seconds()
+        return cls(begun, ended, seconds, WIDTH / seconds)
 
     def segment(self, kind: str, interval: Interval) -> Segment:
         x = max(0.0, (interval[0] - self.begun).total_seconds() * self.unit)
@@ -87,7 +96,7 @@ def _rows(
     tasks: Sequence[TaskProgress],
     stays: dict[UUID, list[TaskStay]],
     run: UUID,
-    scale: _Scale,
+    scale: Scale,
     depth: int,
 ) -> Iterator[Row]:
     by_task: dict[str, list[TaskStay]] = {}

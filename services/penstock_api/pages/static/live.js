@@ -65,10 +65,12 @@ async function take() {
 }
 
 function swap(fresh) {
+  clear(fresh);
   for (const part of fresh.querySelectorAll("[data-live][id]")) {
     const here = document.getElementById(part.id);
     const html = part.innerHTML;
-    if (!here || shown.get(part.id) === html || busy(here)) continue;
+    if (!here) { place(part); shown.set(part.id, html); continue; }
+    if (shown.get(part.id) === html || busy(here)) continue;
     const kept = [...here.querySelectorAll("details[id][open]")].map((one) => one.id);
     const scrolled = [...here.querySelectorAll(".scroll, .json")].map((one) => [one.scrollLeft, one.scrollTop]);
     const at = here.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
@@ -79,6 +81,21 @@ function swap(fresh) {
     [...here.querySelectorAll(".scroll, .json")].forEach((one, n) => {
       if (scrolled[n]) [one.scrollLeft, one.scrollTop] = scrolled[n];
     });
+  }
+}
+
+/** Put a part there that was not, before what comes after it. */
+function place(part) {
+  let next = part.nextElementSibling;
+  while (next && !(next.id && document.getElementById(next.id))) next = next.nextElementSibling;
+  const before = next && document.getElementById(next.id);
+  (before?.parentNode ?? document.querySelector("main")).insertBefore(part, before);
+}
+
+/** Take parts away that are not there any more. */
+function clear(fresh) {
+  for (const part of document.querySelectorAll("[data-live][id]")) {
+    if (!fresh.getElementById(part.id) && !busy(part)) part.remove();
   }
 }
 

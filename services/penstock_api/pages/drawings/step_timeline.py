@@ -1,0 +1,72 @@
+"""A Gantt chart of a durable function: when each of its steps ran, or waited for something, branch by branch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby, pairwise
+
+from penstock.language.durable.records import COMPLETED, FAILED, MAP, RUN, SLEEP, STEP, VALUE, VERSION
+from penstock.operate.durable_steps import Step
+from penstock_api.pages.drawings.timeline import HELD, RAN, Row, Scale, Segment, Timeline, drawn
+
+INSTANTS = (VALUE, VERSION)
+"""Kinds that take no time, and are not drawn."""
+ENDED = (COMPLETED, FAILED)
+
+
+def step_timeline(steps: Sequence[Step], begun: datetime, ended: datetime) -> Timeline | None:
+    """Of a run that began and ended (or is looked at) then; None where nothing of it takes time."""
+    shown = [step for step in steps if step.kind not in INSTANTS]
+    if not shown:
+        return None
+    scale = Scale.of(begun, ended)
+    by_branch = sorted(shown, key=lambda step: (step.branch, step.at))
+    rows = [
+        row
+        for _, branch in groupby(by_branch, key=lambda step: step.branch)
+        for row in _rows(list(branch), scale)
+    ]
+    return drawn(rows, scale)
+
+
+def _rows(steps: Sequence[Step], scale: Scale) -> Iterator[Row]:
+    """Of a branch. One step begins when the one before it is over; of a step that is an execution of its own only its beginning
+    is recorded, so that it is over when the next one begins."""
+    before = scale.begun
+    for step, after in pairwise([*steps, None]):
+        assert step is not None
+        since, until = _span(step, before, scale.ended if after is None else _beginning(after))
+        before = max(before, until)
+        ran = step.kind in (STEP, RUN, MAP)
+        segment = scale.segment(RAN if ran else HELD, (since, until))
+        yield _row(step, segment)
+
+
+def _beginning(step: Step) -> datetime:
+    return step.at - timedelta(seconds=step.took)
+
+
+def _span(step: Step, before: datetime, next_begins: datetime) -> tuple[datetime, datetime]:
+    if step.kind == STEP:
+        return _beginning(step), step.at
+    if step.kind == SLEEP and isinstance(step.result, dict):  # nothing is recorded when it is over
+        return step.at, max(step.at, min(datetime.fromisoformat(step.result["until"]), next_begins))
+    if step.execution is not None or step.status not in ENDED:
+        return step.at, max(step.at, next_begins)
+    return min(before, step.at), step.at
+
+
+def _row(step: Step, segment: Segment) -> Row:
+    ran = segment.kind == RAN
+    return Row(
+        step.label,
+        len(step.branch),
+        step.status,
+        step.execution,
+        None,
+        False,
+        0.0 if ran else segment.seconds,
+        segment.seconds if ran else 0.0,
+        [segment],
+    )
