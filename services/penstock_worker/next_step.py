@@ -13,6 +13,7 @@ from uuid import UUID
 
 import structlog
 
+from penstock.advance import turn_spans
 from penstock.advance.ends import NotAtOnce, follow_ends_at_once
 from penstock.advance.remembered import RememberedWorkflows
 from penstock.store import attempts
@@ -95,6 +96,7 @@ async def _from_memory(
     for workflow in (workflow for workflow, turn in turns if turn.final is None):
         go_on.remembered.keep(workflow, step.versions[workflow.id][0] + 1)
     go_on.got(taken)
+    turn_spans.send(turns)
     return Finished({end.execution_id for end in ends}, taken.staged, went_on=True)
 
 

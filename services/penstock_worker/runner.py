@@ -187,10 +187,12 @@ class Runner:
             context=owned.context,
             result_limit=self._settings.payload_cap,
             durable=self._durable.of(owned),
+            trace=owned.traced.carrier if owned.traced is not None else {},
         )
         began = time.monotonic()
         try:
-            outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
+            with owned.traced.begin() if owned.traced is not None else contextlib.nullcontext():
+                outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
         except asyncio.CancelledError:
             self._stopped(owned)
             return

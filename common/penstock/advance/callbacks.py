@@ -47,11 +47,16 @@ async def start_callbacks(tx: Transaction, ended: Sequence[FollowedExecution]) -
                 definition=known[ref],
                 params=_parameters(execution),
                 tenant=execution.tenant,
-                origin=orjson.dumps({"callback_of": str(execution.id)}).decode(),
+                origin=_origin(execution),
             )
             for execution, ref in wanted
         ],
     )
+
+
+def _origin(execution: FollowedExecution) -> str:
+    traced = {"trace": execution.trace} if execution.trace is not None else {}
+    return orjson.dumps({"callback_of": str(execution.id), **traced}).decode()
 
 
 def _parameters(execution: FollowedExecution) -> str:

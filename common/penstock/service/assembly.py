@@ -16,6 +16,7 @@ from uuid import UUID
 
 import structlog
 
+from penstock import tracing
 from penstock.ids import new_id
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
@@ -117,6 +118,7 @@ class Parts:
 async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     """Connect to PostgreSQL and the broker; close both at the end. What is logged meanwhile, by this task and by those that it
     starts, says which process logs it. Raises ConnectionFailed after the deadline."""
+    tracing.is_on()  # what keeps it from tracing is said now, and what the process traces itself finds its way
     database = Database(settings, role=role)
     supervisor, process = Supervisor(), new_id()
     structlog.contextvars.bind_contextvars(service=role, replica=settings.name, replica_id=str(process))
@@ -129,6 +131,7 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
         await publisher.close()
         await transport.close()
         await database.close()
+        await tracing.flush()
 
 
 async def cancel(*tasks: asyncio.Task[Any]) -> None:
