@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.written import actions, cli, errors, expressions, packs, python
+from docs.written import actions, cli, errors, expressions, packs, python, traces
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 
@@ -16,6 +16,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "expressions.md": expressions.page,
     "packs.md": packs.page,
     "python.md": python.page,
+    "traces.md": traces.page,
 }
 
 

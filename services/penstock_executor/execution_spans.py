@@ -10,7 +10,7 @@ import orjson
 from penstock.advance.open_workflows import read_plans
 from penstock.language.moves import COMPLETED
 from penstock.store import untraced
-from penstock.store.database import Session
+from penstock.store.database import Transaction
 from penstock.store.queues import WORK
 from penstock.store.untraced import LostAttempt, TracedExecution
 from penstock.tracing import Span, Trace, trace_of
@@ -20,7 +20,7 @@ MOST_LINKS = 100
 """Tasks that the span of an execution is linked to, at the most."""
 
 
-async def spans_of(session: Session, ended: list[TracedExecution]) -> list[Span]:
+async def spans_of(tx: Transaction, ended: list[TracedExecution]) -> list[Span]:
     """Of these, and of those of their attempts that were lost with a worker."""
     found: list[Span] = []
     traces: dict[UUID, tuple[TracedExecution, Trace]] = {}
@@ -29,11 +29,11 @@ async def spans_of(session: Session, ended: list[TracedExecution]) -> list[Span]
         trace = trace_of(origin["trace"])
         if trace is not None:
             traces[row.id] = row, trace
-            found.append(_span(row, origin, trace, await _links(session, row, origin, trace)))
+            found.append(_span(row, origin, trace, await _links(tx, row, origin, trace)))
     again = [row.id for row in ended if row.attempt > 1 or row.status != COMPLETED]
     if again:
         since = min(row.created_at for row in ended)
-        lost = await untraced.lost_attempts(session, again, since)
+        lost = await untraced.lost_attempts(tx, again, since)
         found += [_lost(one, *traces[one.execution_id]) for one in lost if one.execution_id in traces]
     return found
 
@@ -70,16 +70,16 @@ def _parent(row: TracedExecution, origin: dict[str, Any], trace: Trace) -> int |
     return above(execution_span(row.id), trace)
 
 
-async def _links(session: Session, row: TracedExecution, origin: dict[str, Any], trace: Trace) -> list[Trace]:
+async def _links(tx: Transaction, row: TracedExecution, origin: dict[str, Any], trace: Trace) -> list[Trace]:
     """The run that this is a re-run of; and of a task that joins others, these."""
     links = [link for one in origin["trace"].get("links", ()) if (link := trace_of({"traceparent": one}))]
     if row.parent is None or row.workflow is None or row.task is None:
         return links
-    plan = (await read_plans(session, {row.workflow}))[row.workflow]
+    plan = (await read_plans(tx, {row.workflow}))[row.workflow]
     before = [plan.graph[source].name for source in plan.graph[plan.index(row.task)].sources]
     if not before:
         return links
-    joined = await untraced.joined(session, row.parent, before, row.created_at, MOST_LINKS)
+    joined = await untraced.joined(tx, row.parent, before, row.created_at, MOST_LINKS)
     return links + [Trace(trace.trace_id, execution_span(id), True) for id in joined]
 
 

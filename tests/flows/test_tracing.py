@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pika
 import pytest
 from opentelemetry import trace
-from opentelemetry.util._once import Once
 
-from penstock import RetryPolicy, Rule, Trigger, action, current, tracing
+from penstock import RetryPolicy, Rule, Trigger, action, current
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
-from tests.kit.otlp import Collector, Received, collector
+from tests.flows.traced import arrived, by_id, traced
+from tests.kit.otlp import Collector, Received
 
 placed = Trigger("tr.placed")
 
@@ -53,32 +53,9 @@ ALL = (placed, pack, weigh, send, parcel, rule)
 
 @pytest.fixture
 def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    """Where this process sends its spans, until the end of the test."""
-    with collector() as found:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", found.url)
-        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
-        # The first provider of a process stays for good, save here.
-        monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
-        monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
-        tracing.exporting.cache_clear()
+    """What this process sends."""
+    with traced(monkeypatch) as found:
         yield found
-        sending = tracing.exporting()
-        assert sending is not None
-        sending.close()
-        tracing.exporting.cache_clear()
-
-
-async def spans(received: Collector, *, named: str, count: int = 1) -> None:
-    """Wait until so many of that name were received, and what was sent before them."""
-    async with asyncio.timeout(30):
-        while len(received.named(named)) < count:
-            await asyncio.sleep(0.05)
-
-
-def by_id(received: Collector) -> dict[str, Received]:
-    found = {span.id: span for span in received.spans}
-    assert len(found) == len(received.spans), "a span was sent twice"
-    return found
 
 
 async def test_one_trace_from_the_publisher_to_the_last_attempt(
@@ -87,8 +64,8 @@ async def test_one_trace_from_the_publisher_to_the_last_attempt(
     await house.start(*ALL)
     with trace.get_tracer("of the user").start_as_current_span("shop") as shop:
         event = await house.client.publish("tr.placed", {"id": 7})
-    await spans(received, named="execution tr.parcel")
-    await spans(received, named="shop")
+    await arrived(received, "execution tr.parcel")
+    await arrived(received, "shop")
     found = by_id(received)
     assert {span.trace for span in found.values()} == {f"{shop.get_span_context().trace_id:032x}"}
 
@@ -137,7 +114,7 @@ async def test_an_event_from_outside_goes_on_with_the_trace_of_its_headers(
     await house.start(*ALL)
     given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     await asyncio.to_thread(publish_from_outside, broker, given)
-    await spans(received, named="execution tr.parcel")
+    await arrived(received, "execution tr.parcel")
     assert {span.trace for span in received.spans} == {"0af7651916cd43dd8448eb211c80319c"}
     assert received.one("event tr.placed").parent == "b7ad6b7169203331"
     [row] = await house.rows("select trace ->> 'tracestate' as state from event_trace")
@@ -149,7 +126,7 @@ async def test_what_ends_without_a_worker_has_its_span_too(house: Installation, 
     await house.executor()
     id = await house.client.start("tr.send", {"order": 1})
     await house.client.cancel(id, reason="not wanted")
-    await spans(received, named="execution tr.send")
+    await arrived(received, "execution tr.send")
     span = received.one("execution tr.send")
     assert span.failed
     assert (span.attributes["penstock.status"], span.attributes["penstock.reason"]) == (
@@ -167,7 +144,7 @@ async def test_a_rerun_is_a_trace_of_its_own_that_is_linked_to_the_run_before(
     await house.client.result(old, timeout=30)
     new = await house.client.rerun(old, by="me")
     await house.client.result(new, timeout=30)
-    await spans(received, named="execution tr.send", count=2)
+    await arrived(received, "execution tr.send", count=2)
     of = {span.attributes["penstock.execution.id"]: span for span in received.named("execution tr.send")}
     assert of[str(new)].links == [of[str(old)].id]
     assert of[str(new)].trace != of[str(old)].trace

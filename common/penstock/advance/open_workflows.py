@@ -13,7 +13,7 @@ from penstock.advance.read_previous_run import keep_results
 from penstock.engine import ChildEnded, Command, Facts, KeptTask, Plan
 from penstock.language.workflows.model import Workflow
 from penstock.store import catalog
-from penstock.store.database import Session, Transaction
+from penstock.store.database import Transaction
 from penstock.store.workflows import commands, state
 from penstock.store.workflows.state import EndedExecution, StoredWorkflow
 from penstock.tracing import Trace
@@ -91,7 +91,7 @@ async def _opened(tx: Transaction, stored: Sequence[StoredWorkflow]) -> list[Ope
     return [_open(workflow, plans[workflow.definition], traces.get(workflow.id)) for workflow in stored]
 
 
-async def read_plans(tx: Session | Transaction, definitions: Collection[int]) -> dict[int, Plan]:
+async def read_plans(tx: Transaction, definitions: Collection[int]) -> dict[int, Plan]:
     """Compiled once for each definition: they never change."""
     missing = [id for id in definitions if ("plan", id) not in tx.cache]
     if missing:

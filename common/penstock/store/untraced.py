@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from penstock.store.database import Session
+from penstock.store.database import Transaction
 from penstock.store.rows import rows_as
 
 
@@ -50,9 +50,9 @@ left join workflow w on w.execution_id = e.parent
 """
 
 
-async def take(session: Session, limit: int) -> list[TracedExecution]:
+async def take(tx: Transaction, limit: int) -> list[TracedExecution]:
     """Take so many, to send their spans. Nobody else gets them."""
-    return rows_as(TracedExecution, await session.fetch(TAKE, limit))
+    return rows_as(TracedExecution, await tx.fetch(TAKE, limit))
 
 
 @dataclass(slots=True)
@@ -77,9 +77,9 @@ where a.execution_id = any($1::uuid[]) and a.outcome = 'lost'
 """
 
 
-async def lost_attempts(session: Session, ids: Sequence[UUID], since: datetime) -> list[LostAttempt]:
+async def lost_attempts(tx: Transaction, ids: Sequence[UUID], since: datetime) -> list[LostAttempt]:
     """Those of these executions, of which none is older than `since`."""
-    return rows_as(LostAttempt, await session.fetch(LOST, ids, since))
+    return rows_as(LostAttempt, await tx.fetch(LOST, ids, since))
 
 
 JOINED = """
@@ -88,7 +88,7 @@ select e.id from execution e where e.parent = $1 and e.task = any($2::text[]) an
 
 
 async def joined(
-    session: Session, parent: UUID, tasks: Sequence[str], until: datetime, limit: int
+    tx: Transaction, parent: UUID, tasks: Sequence[str], until: datetime, limit: int
 ) -> list[UUID]:
     """The executions of these tasks of a workflow that had ended until then."""
-    return [row["id"] for row in await session.fetch(JOINED, parent, tasks, until, limit)]
+    return [row["id"] for row in await tx.fetch(JOINED, parent, tasks, until, limit)]

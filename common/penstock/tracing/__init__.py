@@ -1,5 +1,8 @@
 """Traces: where they go on, and the spans that are sent. Nothing else in Penstock knows OpenTelemetry, and where tracing is
-not switched on (`switch`), each of these functions returns at once and imports nothing."""
+not switched on (`switch`), each of these functions returns at once and imports nothing.
+
+Not here: what the spans are told of. Whoever ends something says so, and reads its rows.
+"""
 
 from __future__ import annotations
 

@@ -18,9 +18,10 @@ OFF = 3600.0
 async def turn(parts: Parts, session: Session) -> bool | float:
     if not tracing.is_on():
         return OFF
-    ended = await untraced.take(session, BATCH)
-    if ended:
-        tracing.send(*await spans_of(session, ended))
+    async with session.transaction() as tx:
+        ended = await untraced.take(tx, BATCH)
+        spans = await spans_of(tx, ended) if ended else []
+    tracing.send(*spans)
     return True if len(ended) == BATCH else PAUSE
 
 
