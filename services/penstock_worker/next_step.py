@@ -75,7 +75,7 @@ async def finish(
             if is_transient(error):
                 raise
             # Whichever of the two it was: the ends are written down without what follows, or are refused by themselves.
-            log.warning("next_step.left_to_executors", error=str(error))
+            log.warning("next_step.left_to_executors", reason=str(error))
     async with session.transaction() as tx:
         moved = await attempts.finish(tx, worker, ends, claims, alone=True)
     return Finished(moved, tx.staged)

@@ -175,7 +175,7 @@ class Reports:
             return
         [report] = batch
         attempt, ending = report.attempt, report.ending
-        log.error("worker.result_refused", execution=str(report.execution_id), error=str(error))
+        log.error("worker.result_refused", execution_id=str(report.execution_id), reason=str(error))
         if ending.error is not None and ending.result is None and ending.reason == REFUSED:
             # Even its failure was refused. No heartbeat names the attempt from now on, so it is taken back as missing.
             self._settled(attempt)
@@ -196,6 +196,6 @@ class Reports:
                 self.lost += 1
                 log.warning(
                     "worker.claim_lost",
-                    execution=str(attempt.event.execution_id),
+                    execution_id=str(attempt.event.execution_id),
                     attempt=attempt.event.attempt,
                 )

@@ -262,7 +262,7 @@ class Runner:
             if running is not None and not running.lost:
                 running.lost, running.known_to_be_lost = True, known
                 running.task.cancel()
-                log.warning("worker.claim_lost", execution=str(id), attempt=running.attempt.event.attempt)
+                log.warning("worker.claim_lost", execution_id=str(id), attempt=running.attempt.event.attempt)
 
     def give_up(self, why: str) -> None:
         """End everything, and hand it back as soon as the database is there: who has taken it meanwhile keeps it."""

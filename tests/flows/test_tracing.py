@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pika
 import pytest
 from opentelemetry import trace
+from pydantic import ValidationError
 
 from penstock import RetryPolicy, Rule, Trigger, action, current
+from penstock.cli.executions import print_execution
 from penstock.language.workflows import from_yaml
+from penstock.operate.executions import described
+from penstock.settings import Settings
 from tests.flows.installation import Installation
 from tests.flows.traced import arrived, by_id, traced
 from tests.kit.otlp import Collector, Received
@@ -183,3 +187,27 @@ print([name for name in sys.modules if name.startswith("opentelemetry")])
         subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["[]"]), done.stderr
+
+
+async def test_a_run_is_shown_with_a_link_to_its_trace(
+    make_house: Callable[..., Installation], received: Collector, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with make_house(trace_url="https://traces.example/{trace_id}/all") as house:
+        await house.start(*ALL)
+        id = await house.client.start("tr.send", {"order": 1}, by="ada")
+        await house.client.result(id, timeout=30)
+        found = await described(house.session, id)
+        untouched = await house.rows("select origin ->> 'by' as by from payload where execution_id = $1", id)
+    await arrived(received, "start tr.send")
+    trace_id = received.one("start tr.send").trace
+    assert found is not None
+    assert found["trace"] == {"id": trace_id, "url": f"https://traces.example/{trace_id}/all"}
+    assert found["origin"] == {"by": "ada"}
+    assert untouched[0]["by"] == "ada"
+    print_execution(found)
+    assert f"https://traces.example/{trace_id}/all" in capsys.readouterr().out.replace("\n", "")
+
+
+def test_an_address_of_traces_has_a_place_for_the_id() -> None:
+    with pytest.raises(ValidationError, match=r"\{trace_id\}"):
+        Settings(trace_url="https://traces.example/")

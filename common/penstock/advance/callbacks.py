@@ -30,9 +30,9 @@ async def start_callbacks(tx: Transaction, ended: Sequence[FollowedExecution]) -
         if ref not in known:
             log.warning(
                 "callback.not_started",
-                execution=str(execution.id),
+                execution_id=str(execution.id),
                 action=ref,
-                why="retired or not registered",
+                reason="retired or not registered",
             )
     wanted = [(execution, ref) for execution, ref in wanted if ref in known]
     if not wanted:

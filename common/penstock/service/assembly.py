@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import logging
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -141,28 +139,6 @@ async def cancel(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         with contextlib.suppress(asyncio.CancelledError, Exception):
             await task
-
-
-def configure_logging(settings: Settings, **bound: str) -> None:
-    """One line an event, JSON or for people, with the replica's name in every line."""
-    people = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
-    level = logging.getLevelNamesMapping().get(settings.log_level.upper(), logging.INFO)
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
-    structlog.contextvars.bind_contextvars(replica=settings.name, **bound)
-    for noisy in ("aiormq", "aio_pika"):  # they print tracebacks for losses that the transport reports itself
-        logging.getLogger(noisy).setLevel(logging.CRITICAL)
-    logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr, format="%(name)s: %(message)s")
 
 
 def run(main: Callable[[], Awaitable[None]]) -> None:
