@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import datetime
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from opentelemetry import context, propagate, trace
@@ -40,7 +41,6 @@ class Exporting:
         self._provider = TracerProvider(resource=resource)
         self._processor = BatchSpanProcessor(_exporter())
         self._provider.add_span_processor(self._processor)
-        self._tracer = self._provider.get_tracer(SCOPE)
         if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
             trace.set_tracer_provider(self._provider)
 
@@ -52,11 +52,43 @@ class Exporting:
         W3C.inject(found)
         return found or None
 
+    def producing(self, name: str, attributes: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """A span around what a caller does here and now, below his current one. Decided before anything is made: most is not
+        sampled, and costs no more than that."""
+        above = trace.get_current_span().get_span_context()
+        trace_id = above.trace_id if above.is_valid else self._new_trace_id()
+        if self._samples(trace_id, name, context.get_current()):
+            parent = Trace(trace_id, above.span_id, True, above.trace_state.to_header())
+            return self._around(name, attributes, parent)
+        if above.is_valid and above.trace_flags.sampled:  # by a sampler of the caller's own
+            return self.inside(Trace(trace_id, above.span_id, False))
+        return nullcontext()
+
     @contextmanager
-    def producing(self, name: str, attributes: Mapping[str, Any]) -> Iterator[None]:
-        """A span around what a caller does here and now."""
-        with self._tracer.start_as_current_span(name, kind=SpanKind.PRODUCER, attributes=dict(attributes)):
-            yield
+    def _around(self, name: str, attributes: Mapping[str, Any], parent: Trace) -> Iterator[None]:
+        began, error = datetime.now(UTC), None
+        own = replace(parent, span_id=self._provider.id_generator.generate_span_id())
+        try:
+            with self.inside(own):
+                yield
+        except BaseException as failed:
+            error = f"{type(failed).__name__}: {failed}"
+            raise
+        finally:
+            ended = datetime.now(UTC)
+            span = Span(
+                name,
+                "producer",
+                own,
+                own.span_id,
+                parent.span_id or None,
+                began,
+                ended,
+                attributes,
+                (),
+                error,
+            )
+            self.send(span)
 
     @contextmanager
     def inside(self, trace: Trace) -> Iterator[None]:
@@ -78,9 +110,15 @@ class Exporting:
 
     def begins(self, name: str, span_id: int) -> Trace | None:
         """A new trace that this span is the root of, if the sampler takes it."""
-        trace_id = self._provider.id_generator.generate_trace_id()
-        verdict = self._provider.sampler.should_sample(None, trace_id, name)
-        return Trace(trace_id, span_id, True) if verdict.decision is Decision.RECORD_AND_SAMPLE else None
+        trace_id = self._new_trace_id()
+        return Trace(trace_id, span_id, True) if self._samples(trace_id, name, context.Context()) else None
+
+    def _new_trace_id(self) -> int:
+        return self._provider.id_generator.generate_trace_id()
+
+    def _samples(self, trace_id: int, name: str, of: context.Context) -> bool:
+        verdict = self._provider.sampler.should_sample(of, trace_id, name)
+        return verdict.decision is Decision.RECORD_AND_SAMPLE
 
     def send(self, span: Span) -> None:
         """Send a span that is over."""
