@@ -54,6 +54,8 @@ class Settings(BaseSettings):
     log_level: str = "info"
     log_format: str = "auto"
     """json, console, or auto: console on a terminal."""
+    trace_url: str | None = None
+    """Where a trace is shown, for links: https://tempo.example/trace/{trace_id}. Unset: its id is shown alone."""
 
     api_host: str = "127.0.0.1"
     """Address of the HTTP API."""
@@ -146,12 +148,19 @@ class Settings(BaseSettings):
 
     @field_validator(
         *("database_url", "broker_url", "export_folder", "schedule_to_start", "wait"),
-        *("api_address", "secrets_key", "secrets_key_file", "secrets_kms"),
+        *("trace_url", "api_address", "secrets_key", "secrets_key_file", "secrets_kms"),
         mode="before",
     )
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value
+
+    @field_validator("trace_url")
+    @classmethod
+    def _leads_to_a_trace(cls, value: str | None) -> str | None:
+        if value is not None and not (value.startswith(("http://", "https://")) and "{trace_id}" in value):
+            raise ValueError("should be an http(s) address with {trace_id} in it")
+        return value
 
     @field_validator("routes")
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.written import actions, cli, errors, expressions, packs, python
+from docs.written import actions, cli, errors, expressions, logs, packs, python, traces
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 
@@ -14,8 +14,10 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "cli.md": cli.page,
     "errors.md": errors.page,
     "expressions.md": expressions.page,
+    "logs.md": logs.page,
     "packs.md": packs.page,
     "python.md": python.page,
+    "traces.md": traces.page,
 }
 
 

@@ -6,12 +6,14 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 
+from penstock import tracing
 from penstock_api import log_in, pages, webhook_calls
 from penstock_api.backend import Backend
 from penstock_api.description import describe
 from penstock_api.problems import ANSWERS, handle_errors
 from penstock_api.routes import ROUTERS
 from penstock_api.same_origin import SameOrigin
+from penstock_api.traced_requests import TracedRequests
 
 PREFIX = "/api/v1"
 DESCRIPTION = """\
@@ -41,5 +43,7 @@ def make_app(backend: Backend) -> FastAPI:
     for router in pages.ROUTERS:
         app.include_router(router)
     describe(app)
+    if tracing.is_on():
+        app.add_middleware(TracedRequests)
     app.add_middleware(SameOrigin, loopback=backend.settings.api_access == "open")
     return app

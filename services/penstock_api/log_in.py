@@ -39,7 +39,7 @@ async def log_in(given: models.LogIn, request: Request, response: Response, here
         )
         await audit.note(session, f"user:{begun.name}", "users_log_in", request.url.path, None)
     except (NotAuthenticated, TooManyAttempts) as refused:
-        log.warning("api.log_in_refused", name=given.name[:100], address=address, why=refused.message)
+        log.warning("api.log_in_refused", name=given.name[:100], address=address, reason=refused.message)
         raise
     session_cookie.put(request, response, begun.secret, begun.expires_at)
     return models.LoggedIn(name=begun.name, expires_at=begun.expires_at)

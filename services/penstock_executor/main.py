@@ -79,7 +79,7 @@ async def work(parts: Parts, stop: Stop) -> None:
     parts.metrics.show(gauges=gauges(parts), counters=counters(parts), by_label=by_label)
     parts.metrics.registry.register(installation_metrics.shown(parts))
     health = await serve_health(parts)
-    log.info("executor.started", id=str(identity.id), transport=parts.transport.name, port=health.port)
+    log.info("executor.started", transport=parts.transport.name, port=health.port)
     stop.began.set()
     try:
         await parts.supervisor.until(stop.asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import orjson
 
@@ -11,7 +12,7 @@ from penstock.store import events, rule_matches
 from penstock.store.database import Transaction
 from penstock.store.events import CurrentRule, Event
 from penstock.store.rule_matches import Hit
-from penstock_executor import event_counts, event_waits, rule_failures
+from penstock_executor import event_counts, event_spans, event_waits, rule_failures
 
 
 async def match(tx: Transaction, found: Sequence[Event]) -> None:
@@ -23,14 +24,18 @@ async def match(tx: Transaction, found: Sequence[Event]) -> None:
     counts.seen.update(event.trigger for event in found)
     current = await events.rules(tx, sorted({event.trigger for event in found}))
     if not current:
+        event_spans.send(found, (), datetime.now(UTC))
         return
     compiled = await rule_matches.compiled(tx, current)
+    began = datetime.now(UTC)
     hits = _hits(found, current, compiled)
     counts.matched.update({event.id: event.trigger for event, _, _ in hits}.values())
+    made: list[events.NewEnforcement] = []
     if hits:
         made = await rule_matches.enforcements(tx, hits, compiled)
         await events.enforce(tx, made)
         rule_failures.tally(tx).add([one.rule for one in made if one.error is not None])
+    event_spans.send(found, made, began)
 
 
 def _hits(

@@ -77,7 +77,7 @@ class ActionVersions:
             action = self._actions(body["ref"]) if body and self._has_labels(body) else None
             if body is None or action is None:
                 self._lacking.add(definition)
-                log.warning("worker.lacks_action", definition=definition, action=body and body.get("ref"))
+                log.warning("worker.lacks_action", definition_id=definition, action=body and body.get("ref"))
             else:
                 self._found[definition] = _version(action, body)
         self.known = sorted(self._found)

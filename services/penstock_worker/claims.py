@@ -23,6 +23,7 @@ from penstock.store.staged_messages import StagedMessage
 from penstock_worker.action_versions import ActionVersion, ActionVersions
 from penstock_worker.executor_room import ExecutorRoom
 from penstock_worker.slots import Slots
+from penstock_worker.traced_attempt import TracedAttempt, traced
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class OwnedAttempt:
     """The task executor of the route that it came by, if that has one."""
     secrets: tuple[str, ...] = ()
     """Texts that its log and its error must not show."""
+    traced: TracedAttempt | None = None
     of_store: tuple[str, ...] = ()
     """Those of them that came of the secrets store: its result must not show these either."""
 
@@ -74,7 +76,7 @@ class Claims:
         route_executors: Mapping[str, str],
     ) -> None:
         self._session = session
-        self._worker = worker.id
+        self._worker = worker
         self._versions = ActionVersions(session, worker, actions)
         self._slots = slots
         self._room = room
@@ -150,7 +152,7 @@ class Claims:
             for definition in (versions.known if full else ())
             if (name := executor_name(versions[definition].action, of_route)) in full
         ]
-        return Claimant(self._worker, claim, versions.known, versions.lacking, limited)
+        return Claimant(self._worker.id, claim, versions.known, versions.lacking, limited)
 
     async def look_up(self, definitions: Sequence[int]) -> None:
         """Find out which of these definitions this worker can run."""
@@ -164,17 +166,18 @@ class Claims:
             options = orjson.loads(attempt.options)
             version = version.with_options(options)
         params = orjson.loads(attempt.params)
+        event = TaskReadyEvent(
+            execution_id=attempt.execution_id,
+            attempt=attempt.attempt,
+            max_attempts=version.retry.max_attempts,
+            namespace=attempt.namespace,
+            action=version.action.ref,
+            root=attempt.root or attempt.execution_id,
+            workflow=attempt.workflow,
+            task=attempt.task,
+        )
         return OwnedAttempt(
-            event=TaskReadyEvent(
-                execution_id=attempt.execution_id,
-                attempt=attempt.attempt,
-                max_attempts=version.retry.max_attempts,
-                namespace=attempt.namespace,
-                action=version.action.ref,
-                root=attempt.root or attempt.execution_id,
-                workflow=attempt.workflow,
-                task=attempt.task,
-            ),
+            event=event,
             version=version,
             failures=attempt.failures,
             claim=claim,
@@ -184,4 +187,5 @@ class Claims:
             waited=attempt.waited,
             of_route=of_route,
             secrets=worth_hiding(version.parameters.secrets_of(params)),
+            traced=traced(attempt.trace, event, self._worker),
         )

@@ -100,7 +100,6 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
         health = await serve_health(parts)
         log.info(
             "worker.started",
-            id=str(identity.id),
             routes=serves,
             actions=len(runnable),
             labels=labels.format_labels(carries),

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import structlog
 
+from penstock.advance import turn_spans
 from penstock.advance.ends import NotAtOnce, follow_ends_at_once
 from penstock.advance.remembered import RememberedWorkflows
 from penstock.store import attempts
@@ -74,7 +75,7 @@ async def finish(
             if is_transient(error):
                 raise
             # Whichever of the two it was: the ends are written down without what follows, or are refused by themselves.
-            log.warning("next_step.left_to_executors", error=str(error))
+            log.warning("next_step.left_to_executors", reason=str(error))
     async with session.transaction() as tx:
         moved = await attempts.finish(tx, worker, ends, claims, alone=True)
     return Finished(moved, tx.staged)
@@ -95,6 +96,7 @@ async def _from_memory(
     for workflow in (workflow for workflow, turn in turns if turn.final is None):
         go_on.remembered.keep(workflow, step.versions[workflow.id][0] + 1)
     go_on.got(taken)
+    turn_spans.send(turns)
     return Finished({end.execution_id for end in ends}, taken.staged, went_on=True)
 
 

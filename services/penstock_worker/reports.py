@@ -22,6 +22,7 @@ from penstock_worker.next_step import Finished, finish
 from penstock_worker.next_work import NextWork, Taking
 from penstock_worker.open_claims import OpenClaims
 from penstock_worker.slots import Slots
+from penstock_worker.traced_attempt import CLAIM_LOST
 
 log = structlog.get_logger()
 
@@ -84,6 +85,8 @@ class Reports:
 
     def add(self, attempt: OwnedAttempt, ending: Ending) -> None:
         """Report this as soon as may be."""
+        if attempt.traced is not None:
+            attempt.traced.end(ending.status, ending.error)
         self._pending.append(Report(attempt, ending))
         self._empty.clear()
         self._arrived.set()
@@ -92,6 +95,8 @@ class Reports:
         """The attempt is not ours any more, so nothing is reported. If that is only feared, the database may think that it
         still is ours: then the row of its claim stays, as that is where the attempt is found and taken back."""
         self.lost += 1
+        if attempt.traced is not None:
+            attempt.traced.end(CLAIM_LOST)
         if not known_to_be_lost:
             self.claims.keep(attempt.claim)
         claim = self.claims.count_down(attempt.claim)
@@ -170,7 +175,7 @@ class Reports:
             return
         [report] = batch
         attempt, ending = report.attempt, report.ending
-        log.error("worker.result_refused", execution=str(report.execution_id), error=str(error))
+        log.error("worker.result_refused", execution_id=str(report.execution_id), reason=str(error))
         if ending.error is not None and ending.result is None and ending.reason == REFUSED:
             # Even its failure was refused. No heartbeat names the attempt from now on, so it is taken back as missing.
             self._settled(attempt)
@@ -191,6 +196,6 @@ class Reports:
                 self.lost += 1
                 log.warning(
                     "worker.claim_lost",
-                    execution=str(attempt.event.execution_id),
+                    execution_id=str(attempt.event.execution_id),
                     attempt=attempt.event.attempt,
                 )

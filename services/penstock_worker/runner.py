@@ -187,10 +187,12 @@ class Runner:
             context=owned.context,
             result_limit=self._settings.payload_cap,
             durable=self._durable.of(owned),
+            trace=owned.traced.carrier if owned.traced is not None else {},
         )
         began = time.monotonic()
         try:
-            outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
+            with owned.traced.begin() if owned.traced is not None else contextlib.nullcontext():
+                outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
         except asyncio.CancelledError:
             self._stopped(owned)
             return
@@ -260,7 +262,7 @@ class Runner:
             if running is not None and not running.lost:
                 running.lost, running.known_to_be_lost = True, known
                 running.task.cancel()
-                log.warning("worker.claim_lost", execution=str(id), attempt=running.attempt.event.attempt)
+                log.warning("worker.claim_lost", execution_id=str(id), attempt=running.attempt.event.attempt)
 
     def give_up(self, why: str) -> None:
         """End everything, and hand it back as soon as the database is there: who has taken it meanwhile keeps it."""

@@ -15,7 +15,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from penstock.service.assembly import assembled, configure_logging, stop_on_signals
+from penstock.service.assembly import assembled, stop_on_signals
+from penstock.service.log_setup import configure_logging
 from penstock.settings import Settings
 from penstock.store import crash_points
 from penstock_executor import main as executor

@@ -131,7 +131,7 @@ async def test_a_worker_that_still_waits_for_its_broker_stops_when_it_is_asked_t
     with Fleet(database, f"amqp://127.0.0.1:{free_port()}/nobody", log) as fleet:
         waiting = fleet.worker()
         async with asyncio.timeout(60):
-            while "rabbitmq_retry" not in log.read_text():
+            while "rabbitmq.retry" not in log.read_text():
                 await asyncio.sleep(0.1)
         waiting.send_signal(signal.SIGTERM)
         await asyncio.to_thread(waiting.wait, 20)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.ids import new_id
+from penstock.service.log_fields import violations
 from tests.crash.processes import Fleet
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -38,3 +39,4 @@ async def test_every_line_names_its_process_by_id_and_name(
     for line in lines():
         logged_by = processes[line["replica_id"]]
         assert (line["service"], line["replica"]) == (logged_by["kind"], logged_by["name"]), line
+        assert list(violations(line)) == [], line

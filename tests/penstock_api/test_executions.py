@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import pytest
 from httpx import AsyncClient
 from pydantic import SecretStr
 
@@ -14,6 +15,7 @@ from penstock.ids import new_id
 from penstock.store.database import Database
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
+from tests.flows.traced import arrived, traced
 from tests.penstock_api.conftest import Api
 
 V1 = "/api/v1"
@@ -135,3 +137,27 @@ async def test_while_the_database_is_away_it_says_so_and_when_to_come_back(api: 
         away = await call.get(f"{V1}/actions")
     assert (away.status_code, away.headers["retry-after"]) == (503, "1")
     assert "PENSTOCK_DATABASE_URL" in away.json()["hint"]
+
+
+async def test_a_start_goes_on_with_the_trace_of_its_request_and_shows_it(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace_id, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    with traced(monkeypatch) as received:
+        backend = Backend.of(api.house.client)
+        transport = httpx.ASGITransport(make_app(backend))
+        headers = {
+            "authorization": f"Bearer {api.secrets['all']}",
+            "traceparent": f"00-{trace_id}-{parent}-01",
+        }
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://penstock", headers=headers
+        ) as caller:
+            wanted = {"action": "shop.count", "parameters": {"words": "one two three"}}
+            id = (await caller.post(f"{V1}/executions", json=wanted)).json()["id"]
+            found = await ended(caller, api, id)
+            assert found["trace"] == {"id": trace_id, "url": None}
+            assert found["origin"] == {"by": "token:all"}
+        await arrived(received, "start shop.count")
+        await backend.changes.close()
+    assert received.one("start shop.count").parent == parent

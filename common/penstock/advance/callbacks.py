@@ -30,9 +30,9 @@ async def start_callbacks(tx: Transaction, ended: Sequence[FollowedExecution]) -
         if ref not in known:
             log.warning(
                 "callback.not_started",
-                execution=str(execution.id),
+                execution_id=str(execution.id),
                 action=ref,
-                why="retired or not registered",
+                reason="retired or not registered",
             )
     wanted = [(execution, ref) for execution, ref in wanted if ref in known]
     if not wanted:
@@ -47,11 +47,16 @@ async def start_callbacks(tx: Transaction, ended: Sequence[FollowedExecution]) -
                 definition=known[ref],
                 params=_parameters(execution),
                 tenant=execution.tenant,
-                origin=orjson.dumps({"callback_of": str(execution.id)}).decode(),
+                origin=_origin(execution),
             )
             for execution, ref in wanted
         ],
     )
+
+
+def _origin(execution: FollowedExecution) -> str:
+    traced = {"trace": execution.trace} if execution.trace is not None else {}
+    return orjson.dumps({"callback_of": str(execution.id), **traced}).decode()
 
 
 def _parameters(execution: FollowedExecution) -> str:

@@ -8,8 +8,9 @@ from uuid import UUID
 from penstock.advance.callbacks import start_callbacks
 from penstock.advance.open_workflows import OpenWorkflow, open_parents, with_ends
 from penstock.advance.remembered import all_tasks, is_small
+from penstock.advance.turn_spans import Turns
 from penstock.advance.turns import advance, take_turns
-from penstock.advance.write import Turns, write
+from penstock.advance.write import write
 from penstock.store import callbacks, steps
 from penstock.store.database import Transaction
 from penstock.store.queues import EXECUTION_COMPLETED

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from penstock import tracing
 from penstock.advance.read_previous_run import keep_results
 from penstock.engine import ChildEnded, Command, Facts, KeptTask, Plan
 from penstock.language.workflows.model import Workflow
@@ -14,12 +16,13 @@ from penstock.store import catalog
 from penstock.store.database import Transaction
 from penstock.store.workflows import commands, state
 from penstock.store.workflows.state import EndedExecution, StoredWorkflow
+from penstock.tracing import Trace
 
 
 @dataclass(slots=True)
 class OpenWorkflow:
     """A workflow that is locked, and what came for it: executions that `ended`, and `commands`. `kept` is what a re-run
-    that begins keeps of the run before."""
+    that begins keeps of the run before. `trace` is what it belongs to, if it is traced."""
 
     stored: StoredWorkflow
     plan: Plan
@@ -27,6 +30,9 @@ class OpenWorkflow:
     ended: list[ChildEnded] = field(default_factory=list)
     commands: Sequence[Command] = ()
     kept: Mapping[int, KeptTask] = field(default_factory=dict)
+    trace: Trace | None = None
+    turn_began: datetime | None = None
+    """Of one that is traced."""
 
     @property
     def id(self) -> UUID:
@@ -80,11 +86,12 @@ async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[OpenWorkf
 
 
 async def _opened(tx: Transaction, stored: Sequence[StoredWorkflow]) -> list[OpenWorkflow]:
-    plans = await _read_plans(tx, {workflow.definition for workflow in stored})
-    return [_open(workflow, plans[workflow.definition]) for workflow in stored]
+    plans = await read_plans(tx, {workflow.definition for workflow in stored})
+    traces = await state.read_traces(tx, [workflow.id for workflow in stored]) if tracing.is_on() else {}
+    return [_open(workflow, plans[workflow.definition], traces.get(workflow.id)) for workflow in stored]
 
 
-async def _read_plans(tx: Transaction, definitions: Collection[int]) -> dict[int, Plan]:
+async def read_plans(tx: Transaction, definitions: Collection[int]) -> dict[int, Plan]:
     """Compiled once for each definition: they never change."""
     missing = [id for id in definitions if ("plan", id) not in tx.cache]
     if missing:
@@ -94,9 +101,9 @@ async def _read_plans(tx: Transaction, definitions: Collection[int]) -> dict[int
     return {id: tx.cache["plan", id] for id in definitions}
 
 
-def _open(stored: StoredWorkflow, plan: Plan) -> OpenWorkflow:
+def _open(stored: StoredWorkflow, plan: Plan, trace: Trace | None) -> OpenWorkflow:
     facts = Facts(rerun=stored.rerun is not None)
     if stored.parameters is not None:
         facts.parameters = plan.parameters(stored.parameters)
         facts.context = dict(stored.context or {})
-    return OpenWorkflow(stored, plan, facts)
+    return OpenWorkflow(stored, plan, facts, trace=trace)

@@ -14,8 +14,9 @@ import orjson
 from penstock.advance.child_targets import known_targets, remembered
 from penstock.advance.open_workflows import OpenWorkflow
 from penstock.advance.start_children import ChildStart, are_placed, new_children
+from penstock.advance.turn_spans import Turns
 from penstock.advance.turns import take_turns
-from penstock.advance.write import Turns, ended_workflows, new_state
+from penstock.advance.write import ended_workflows, new_state
 from penstock.engine import ChildEnded, Facts, TaskResult
 from penstock.engine.children import target_ref
 from penstock.engine.state import TaskState
@@ -62,7 +63,7 @@ class RememberedWorkflows:
         known = Facts(
             tasks=facts.tasks, parameters=facts.parameters, context=facts.context, rerun=facts.rerun
         )
-        self._known[workflow.id] = (OpenWorkflow(stored, workflow.plan, known), version)
+        self._known[workflow.id] = (OpenWorkflow(stored, workflow.plan, known, trace=workflow.trace), version)
         if len(self._known) > MOST_WORKFLOWS:
             self._known.popitem(last=False)
 

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from penstock.advance import turn_spans
 from penstock.advance.open_workflows import OpenWorkflow
 from penstock.advance.read_facts import Request, read_facts
-from penstock.advance.write import Turns, write
+from penstock.advance.turn_spans import Turns
+from penstock.advance.write import write
 from penstock.engine import Asking, Inbox, Turn, take_turn
 from penstock.store.database import Transaction
 
@@ -20,6 +22,7 @@ async def advance(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> None:
 
 async def take_turns(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> Turns:
     """What is decided for these, and not written yet. All of them in lock step: what they ask for is read together."""
+    turn_spans.begin(workflows)
     asking = [(workflow, _turn_of(workflow)) for workflow in workflows]
     turns: dict[UUID, Turn] = {}
     while asking:

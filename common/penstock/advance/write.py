@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from uuid import UUID
 
-from penstock.advance.open_workflows import OpenWorkflow
+from penstock.advance import turn_spans
 from penstock.advance.start_children import ChildStart, are_placed, start_children
-from penstock.engine import Turn
+from penstock.advance.turn_spans import Turns
 from penstock.store import executions
 from penstock.store.database import Transaction
 from penstock.store.workflows import children, commands, facts, kept_results, state
 from penstock.store.workflows.facts import StoredItem
 from penstock.store.workflows.state import EndedWorkflow, NewState
-
-Turns = Sequence[tuple[OpenWorkflow, Turn]]
-"""Workflows, each with the turn that it took."""
 
 
 async def write(tx: Transaction, turns: Turns) -> None:
@@ -41,6 +37,7 @@ async def write(tx: Transaction, turns: Turns) -> None:
     more_due = [workflow.id for workflow, turn in turns if turn.more_due]
     if more_due:
         await state.advance_soon(tx, more_due)
+    turn_spans.send(turns)
 
 
 def _starts(turns: Turns) -> tuple[list[ChildStart], list[ChildStart]]:

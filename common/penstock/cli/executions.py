@@ -96,6 +96,7 @@ def print_execution(found: dict[str, Any]) -> None:
             "attempt": found["attempt"] or None,
             "lost by workers": found["recoveries"] or None,
             "origin": found["origin"],
+            "trace": found["trace"] and (found["trace"]["url"] or found["trace"]["id"]),
             "options": found["options"],
         }
     )

@@ -14,9 +14,10 @@ from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import run
 from penstock.cli.output import Json, err, json_line, out
 from penstock.client.installation import HOME, find_installation
-from penstock.service.assembly import configure_logging, stop_on_signals, until_stopped
 from penstock.service.assembly import run as run_service
+from penstock.service.assembly import stop_on_signals, until_stopped
 from penstock.service.installed_services import service
+from penstock.service.log_setup import configure_logging
 from penstock.settings import Settings
 from penstock.store.database import Database
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from penstock import tracing
 from penstock.client import answers, commands, inquiries, steps
 from penstock.client.caller_transaction import CallerTransaction
 from penstock.client.group_commit import GroupCommit
@@ -38,6 +39,7 @@ from penstock.store import executions, past_attempts
 from penstock.store.database import Database, Session, Transaction, retried
 from penstock.store.executions import Execution, Move, Submission
 from penstock.store.past_attempts import PastAttempt
+from penstock.tracing.spans import START
 
 
 class Client(StartAndWait):
@@ -63,6 +65,7 @@ class Client(StartAndWait):
         """A client for the installation that the settings name; by default those of the environment, or the embedded
         one of this folder. Raises ConnectionFailed when PostgreSQL or the broker does not answer."""
         settings = settings or await find_installation()
+        tracing.is_on()  # so that what the program traces itself finds its way
         database = Database(settings, role="client")
         transport = make_transport(database, role="client")
         publisher = Publisher(transport, database)
@@ -81,6 +84,7 @@ class Client(StartAndWait):
             await publisher.close()
             await transport.close()
             await database.close()
+            await tracing.flush()
 
     async def close(self) -> None:
         """Tell whoever still waits for a result that nobody looks any more. Whoever made the connections closes them."""
@@ -114,15 +118,16 @@ class Client(StartAndWait):
         Raises NotFound, InvalidInput, Conflict."""
         ref, params = named_start(ref, params)
         request = Request(ref, params, key, tenant, priority, delay, at, expires_at, options, by, secrets)
-        submission = await self._starts.prepare(request)
-        if connection is not None:
-            [answer] = await self._write_in(CallerTransaction(connection), [submission])
-            return answers.unwrap(answer)
-        try:
-            return await self._submissions.submit(submission)
-        except answers.Stale:
-            self._starts.forget()
-            return await self._submissions.submit(await self._starts.prepare(request))
+        with tracing.producing(START, ref, tenant):
+            submission = await self._starts.prepare(request)
+            if connection is not None:
+                [answer] = await self._write_in(CallerTransaction(connection), [submission])
+                return answers.unwrap(answer)
+            try:
+                return await self._submissions.submit(submission)
+            except answers.Stale:
+                self._starts.forget()
+                return await self._submissions.submit(await self._starts.prepare(request))
 
     async def start_many(
         self,
@@ -133,18 +138,18 @@ class Client(StartAndWait):
         priority: int = 0,
     ) -> list[UUID]:
         """Start one execution for each of `params`, all in one transaction. Raises as `start`; then none started."""
+        name = named_start(ref)[0]
+        requests = [Request(name, one, tenant=tenant, priority=priority) for one in params]
         for _ in range(2):
-            requests = [Request(named_start(ref)[0], one, tenant=tenant, priority=priority) for one in params]
-            group = [await self._starts.prepare(request) for request in requests]
-            try:
-                answered = await self._write(group)
-            except answers.Stale:
-                self._starts.forget()
-                continue
+            with tracing.producing(START, name, tenant):
+                group = [await self._starts.prepare(request) for request in requests]
+                try:
+                    answered = await self._write(group)
+                except answers.Stale:
+                    self._starts.forget()
+                    continue
             return [answers.unwrap(answer) for answer in answered]
-        raise Conflict(
-            f"{named_start(ref)[0]} is being redefined again and again", hint="Try again in a moment."
-        )
+        raise Conflict(f"{name} is being redefined again and again", hint="Try again in a moment.")
 
     async def _write(self, group: Sequence[Submission]) -> Sequence[UUID | Exception]:
         self._turn = (self._turn + 1) % len(self._submit_sessions)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import orjson
 
+from penstock import tracing
 from penstock.client import steps
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED
@@ -17,6 +18,7 @@ from penstock.language.waits import WAITS
 from penstock.store import catalog, executions, workflow_commands
 from penstock.store.database import Transaction
 from penstock.store.executions import Execution
+from penstock.tracing.spans import START, execution_span
 
 
 async def command(
@@ -72,22 +74,33 @@ async def rerun(
     keeps = {"from_failed": from_failed, "from_task": from_task}
     value = {name: one for name, one in keeps.items() if one}
     origin = {"rerun_of": str(old), **value, "by": by, **({"reason": reason} if reason else {})}
-    is_there = await workflow_commands.rerun(
-        tx,
-        new,
-        old,
-        origin=orjson.dumps(origin).decode(),
-        from_task=from_task,
-        value=orjson.dumps({"as": str(new), **value}).decode(),
-        by=by,
-        reason=reason,
-    )
+    with tracing.producing(START, row.action, row.namespace.partition("::")[0]):
+        is_there = await workflow_commands.rerun(
+            tx,
+            new,
+            old,
+            origin=orjson.dumps({**origin, **_traced(row)}).decode(),
+            from_task=from_task,
+            value=orjson.dumps({"as": str(new), **value}).decode(),
+            by=by,
+            reason=reason,
+        )
     if is_there and (from_failed or from_task is not None):
         await steps.keep(tx, new, old, from_task)
     if not is_there:
         raise NotFound(
             f"execution {old} is gone", hint="It may have come to the end of the archive's retention."
         )
+
+
+def _traced(old: Execution) -> dict[str, Any]:
+    """The caller's trace, in which the new run is linked to the old one's span, if that was traced."""
+    traced = tracing.current()
+    if traced is None:
+        return {}
+    before = tracing.trace_of(orjson.loads(old.origin or "{}").get("trace"))
+    links = [before.carrier(execution_span(old.id))["traceparent"]] if before is not None else []
+    return {"trace": {**traced, "links": links}}
 
 
 async def _see_what_is_kept(

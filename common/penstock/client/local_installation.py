@@ -19,8 +19,9 @@ from penstock.client.installation import HOME
 from penstock.language.loading import Definitions, load_all
 from penstock.operate.apply import Change, register
 from penstock.service import embedded
-from penstock.service.assembly import Stop, configure_logging
+from penstock.service.assembly import Stop
 from penstock.service.installed_services import service
+from penstock.service.log_setup import configure_logging
 from penstock.settings import LOOPBACK, Settings
 from penstock.store import migrate
 from penstock.store.database import Database

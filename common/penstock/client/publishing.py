@@ -10,6 +10,7 @@ from uuid import UUID
 
 import orjson
 
+from penstock import tracing
 from penstock.client import answers
 from penstock.client.group_commit import GroupCommit
 from penstock.client.wrong_clock import with_new_ids
@@ -21,6 +22,7 @@ from penstock.messaging.outbox import Publisher
 from penstock.store import catalog, events
 from penstock.store.database import Session, Transaction, retried
 from penstock.store.events import NewEvent, StoredEvents
+from penstock.tracing.spans import PUBLISH
 
 FRESH = 5.0
 """Seconds for which a trigger's schema is remembered."""
@@ -37,9 +39,10 @@ class Publishing:
 
     async def publish(self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str) -> UUID:
         """Raises NotFound, InvalidInput, Conflict."""
-        return await self._group.submit(
-            await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
-        )
+        with tracing.producing(PUBLISH, trigger, tenant):
+            return await self._group.submit(
+                await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
+            )
 
     async def checked(
         self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str | None
@@ -54,7 +57,7 @@ class Publishing:
         cap = self._session.settings.payload_cap
         body = schema.check({} if payload is None else payload, what="payload", cap=cap)
         digest = hashlib.sha256(body).hexdigest() if key is not None else None
-        return NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest)
+        return NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest, tracing.current())
 
     async def _schema(self, ref: str) -> Schema:
         loop = asyncio.get_running_loop()

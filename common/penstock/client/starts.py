@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from penstock import tracing
 from penstock.errors import InvalidInput, NotFound
 from penstock.ids import new_id
 from penstock.language.outside_names import check_name, check_tenant
@@ -87,7 +88,7 @@ class Starts:
             params=body,
             tenant=request.tenant,
             options=orjson.dumps(request.options).decode() if request.options else None,
-            origin=orjson.dumps({"by": request.by}).decode() if request.by else None,
+            origin=_origin(request),
             priority=request.priority,
             not_before=at,
             expires=request.expires_at,
@@ -109,6 +110,12 @@ class Starts:
         target = Target(current.definition_id, Schema(parameters), _takes(parameters or {}))
         self._targets[ref] = target
         return target
+
+
+def _origin(request: Request) -> str | None:
+    traced = tracing.current()
+    origin = {**({"by": request.by} if request.by else {}), **({"trace": traced} if traced else {})}
+    return orjson.dumps(origin).decode() if origin else None
 
 
 def _takes(parameters: Mapping[str, Any]) -> str:

@@ -205,7 +205,11 @@ class Consumer:
             headers={REASON_HEADER: reason_of(error), QUEUE_HEADER: self.route.queue},
         )
         log.error(
-            "handler.gave_up", queue=self.route.queue, id=str(id), reason=reason_of(error), exc_info=error
+            "handler.gave_up",
+            queue=self.route.queue,
+            item_id=str(id),
+            reason=reason_of(error),
+            exc_info=error,
         )
         self._dead.inc()
         while not (await self._transport.publish([single]))[0]:
@@ -220,7 +224,7 @@ class Consumer:
             log.warning(
                 "message.dead",
                 queue=self.route.queue,
-                message=deliveries[0].id,
+                message_id=deliveries[0].id,
                 messages=len(deliveries),
                 reason=reason,
             )

@@ -48,7 +48,8 @@ class WorkParked(BaseModel):
 
 
 def message(outbox_id: int, queue: str, ids: Sequence[UUID]) -> Message:
-    """The AMQP message of a staged envelope. Its first execution's id is its correlation and its trace."""
+    """The AMQP message of a staged envelope. Its first execution's id is its correlation and its trace,
+    which is not sampled: the traces of executions are in their rows."""
     kind = message_type(queue)
     first = ids[0]
     return Message(
@@ -58,5 +59,5 @@ def message(outbox_id: int, queue: str, ids: Sequence[UUID]) -> Message:
         type=kind,
         outbox_id=outbox_id,
         correlation_id=str(first),
-        headers={"traceparent": f"00-{first.hex}-{outbox_id & 0xFFFFFFFFFFFFFFFF:016x}-01"},
+        headers={"traceparent": f"00-{first.hex}-{outbox_id & 0xFFFFFFFFFFFFFFFF:016x}-00"},
     )

@@ -18,6 +18,7 @@ from penstock.run.progress import STREAM, Progress
 from penstock.store import catalog, executions, inquiries, log_lines, past_attempts
 from penstock.store.database import Session
 from penstock.store.executions import Execution
+from penstock.tracing import trace_of
 
 
 async def one(session: Session, id: UUID) -> Execution:
@@ -40,6 +41,8 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     found = {name: value for name, value in asdict(rows[0]).items() if name != "claim"}
     for name in ("params", "options", "origin", "result", "error"):
         found[name] = orjson.loads(found[name]) if found[name] is not None else None
+    found["trace"] = _taken_out(found["origin"], session.settings.trace_url)
+    found["origin"] = found["origin"] or None
     definition = found.pop("definition_id")
     body = (await catalog.bodies(session, [definition])).get(definition)
     masking = await Masking.load(session)
@@ -60,6 +63,14 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
         for row in await past_attempts.attempts(session, rows[0])
     ]
     return found
+
+
+def _taken_out(origin: dict[str, Any] | None, shown_at: str | None) -> dict[str, Any] | None:
+    """The id of the trace that it belongs to, and where that is shown; its origin says the rest without it."""
+    trace = trace_of(origin.pop("trace", None)) if origin is not None else None
+    if trace is None:
+        return None
+    return {"id": trace.hex, "url": shown_at.replace("{trace_id}", trace.hex) if shown_at else None}
 
 
 async def _progress(session: Session, id: UUID) -> dict[str, Any] | None:

@@ -88,6 +88,8 @@ class Run:
     """Set by the executor when the attempt was cancelled, for work that has to look by itself."""
     durable: Callable[[Mapping[str, Any]], Awaitable[Any]] | None = None
     """Runs the function of the action with these arguments, where it is durable, and gives the Outcome."""
+    trace: Mapping[str, str] = field(default_factory=dict)
+    """W3C trace context (`traceparent`, `tracestate`) for whatever the executor calls; empty where the run is not traced."""
     slept: int = 0
     """Durable sleeps that this attempt has passed so far (`penstock.run.steering.sleep`)."""
     asked: int = 0

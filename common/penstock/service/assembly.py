@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import logging
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ from uuid import UUID
 
 import structlog
 
+from penstock import tracing
 from penstock.ids import new_id
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
@@ -117,6 +116,7 @@ class Parts:
 async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     """Connect to PostgreSQL and the broker; close both at the end. What is logged meanwhile, by this task and by those that it
     starts, says which process logs it. Raises ConnectionFailed after the deadline."""
+    tracing.is_on()  # what keeps it from tracing is said now, and what the process traces itself finds its way
     database = Database(settings, role=role)
     supervisor, process = Supervisor(), new_id()
     structlog.contextvars.bind_contextvars(service=role, replica=settings.name, replica_id=str(process))
@@ -129,6 +129,7 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
         await publisher.close()
         await transport.close()
         await database.close()
+        await tracing.flush()
 
 
 async def cancel(*tasks: asyncio.Task[Any]) -> None:
@@ -138,28 +139,6 @@ async def cancel(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         with contextlib.suppress(asyncio.CancelledError, Exception):
             await task
-
-
-def configure_logging(settings: Settings, **bound: str) -> None:
-    """One line an event, JSON or for people, with the replica's name in every line."""
-    people = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
-    level = logging.getLevelNamesMapping().get(settings.log_level.upper(), logging.INFO)
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
-    structlog.contextvars.bind_contextvars(replica=settings.name, **bound)
-    for noisy in ("aiormq", "aio_pika"):  # they print tracebacks for losses that the transport reports itself
-        logging.getLogger(noisy).setLevel(logging.CRITICAL)
-    logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr, format="%(name)s: %(message)s")
 
 
 def run(main: Callable[[], Awaitable[None]]) -> None:

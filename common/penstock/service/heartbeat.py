@@ -151,7 +151,7 @@ class Heartbeat:
             async with asyncio.timeout(2):
                 await heartbeats.leave(session, me.id)
         except Exception as error:
-            log.debug("heartbeat.leave_failed", error=str(error))
+            log.debug("heartbeat.leave_failed", reason=str(error))
         await database.close()
 
     async def _register(self, session: Session) -> bool:

@@ -70,7 +70,9 @@ async def _when_ready(work: Callable[[], Awaitable[T]], wait: float | None, paus
                     last = _explained(error)
                 now = time.monotonic()
                 if last.message != said or now - said_at >= AGAIN:
-                    log.error("service.waits", why=last.message, hint=last.hint, next_try=f"in {pause:g} s")
+                    log.error(
+                        "service.waits", reason=last.message, hint=last.hint, next_try=f"in {pause:g} s"
+                    )
                     said, said_at = last.message, now
                 await asyncio.sleep(pause)
     except TimeoutError:

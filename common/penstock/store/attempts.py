@@ -20,8 +20,8 @@ from penstock.store.staged_messages import StagedMessage, staged_in
 
 @dataclass(slots=True)
 class ClaimedAttempt:
-    """An attempt that a worker has claimed. `params`, `options` and `carry` (what its last deferral carried over) are JSON;
-    `waited` is in seconds since it was ready, on the database's clock; `failures` counts the attempts of its execution that
+    """An attempt that a worker has claimed. `params`, `options`, `carry` (what its last deferral carried over) and `trace` are
+    JSON; `waited` is in seconds since it was ready, on the database's clock; `failures` counts the attempts of its execution that
     failed before. Of a `task`: the execution of its `workflow`, and the outermost one around that (`root`)."""
 
     execution_id: UUID
@@ -36,6 +36,7 @@ class ClaimedAttempt:
     workflow: UUID | None
     root: UUID | None
     task: str | None
+    trace: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ async def claim_parked(session: Session, who: Claimant, queue: str, most: int) -
 CLAIMED = """
 select array_agg((e.id, e.attempt, e.failures, n.name, e.definition_id,
     extract(epoch from c.claimed_at - e.ready_at)::float8, p.params::text, p.options::text,
-    carried_over(e.id), e.parent, root_of(e.parent), e.task)::claimed_attempt) as claimed
+    carried_over(e.id), e.parent, root_of(e.parent), e.task, (p.origin -> 'trace')::text)::claimed_attempt) as claimed
 from claim c cross join lateral unnest(c.executions) x
 join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 'canceling')
 join namespace n on n.id = e.namespace_id join payload p on p.execution_id = e.id

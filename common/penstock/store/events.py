@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+import orjson
+
 from penstock.store.database import Session, Transaction
 from penstock.store.rows import rows_as
+from penstock.tracing import Carrier
 
 
 @dataclass(slots=True)
 class NewEvent:
     """An event to store; `payload` is JSON. One with a `message_id` is stored once for its tenant, trigger and source, and
-    `digest` is what tells whether another one of this id is the same."""
+    `digest` is what tells whether another one of this id is the same. `trace`: the trace context that it came with."""
 
     id: UUID
     trigger: str
@@ -23,6 +26,7 @@ class NewEvent:
     source: str | None
     message_id: str | None = None
     digest: str | None = None
+    trace: Carrier | None = None
 
 
 @dataclass(slots=True)
@@ -54,12 +58,26 @@ async def store(tx: Transaction, events: Sequence[NewEvent], *, matched: bool) -
         [event.digest for event in events],
         matched,
     )
-    return StoredEvents(row["stored"], dict(row["existing"]), dict(row["conflicts"]))
+    stored = StoredEvents(row["stored"], dict(row["existing"]), dict(row["conflicts"]))
+    await _keep_traces(tx, events, set(stored.stored))
+    return stored
+
+
+KEEP_TRACES = """
+insert into event_trace (event_id, trace) select d.id, d.trace::jsonb from unnest($1::uuid[], $2::text[]) as d (id, trace)
+"""
+
+
+async def _keep_traces(tx: Transaction, events: Sequence[NewEvent], stored: Collection[UUID]) -> None:
+    traces = {event.id: event.trace for event in events if event.trace is not None and event.id in stored}
+    if traces:
+        await tx.fetch(KEEP_TRACES, list(traces), [orjson.dumps(trace).decode() for trace in traces.values()])
 
 
 @dataclass(slots=True)
 class Event:
-    """A stored event; `payload` is JSON. `awaited`: some task of a workflow waits for an event of this trigger."""
+    """A stored event; `payload` and, of one that is traced, `trace` are JSON. `awaited`: some task of a workflow waits for an
+    event of this trigger."""
 
     id: UUID
     trigger: str
@@ -68,11 +86,13 @@ class Event:
     source: str | None
     created_at: datetime
     awaited: bool
+    trace: str | None = None
 
 
 READ = """
 select id, trigger, tenant, payload::text as payload, source, created_at,
-    exists (select from event_wait w where w.trigger = event.trigger) as awaited
+    exists (select from event_wait w where w.trigger = event.trigger) as awaited,
+    (select t.trace::text from event_trace t where t.event_id = event.id) as trace
 from event where id = any($1::uuid[]) and created_at > now() - make_interval(days => $2)
 """
 

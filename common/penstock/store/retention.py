@@ -19,11 +19,13 @@ PARTITIONED = {
 """The tables that have a partition a day, and the instant by which a row belongs to one."""
 KEYS = {
     "event_key": ("created_at", ("tenant", "trigger", "source", "message_id")),
+    "event_trace": ("created_at", ("event_id",)),
     "idempotency": ("created_at", ("tenant", "key")),
     "enforcement": ("created_at", ("event_id", "rule")),
     "workflow_command": ("created_at", ("id",)),
     "audit": ("at", ("id",)),
     "awaited": ("at", ("execution_id", "watcher")),
+    "untraced": ("at", ("execution_id",)),
 }
 """Tables without partitions: the instant by which a row is old, and the key of a row."""
 INSTANTS = {**{f"{table}_default": at for table, at in PARTITIONED.items()}, "dead_letter": "last_at"}

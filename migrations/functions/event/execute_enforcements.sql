@@ -18,8 +18,9 @@ begin
     select array_agg(execution_id) as ids, array_agg(namespace_id) as namespaces,
         array_agg(action_definition_id) as definitions, array_agg(params::text) as params,
         array_agg(options::text) as options, array_agg(priority) as priorities,
-        array_agg(jsonb_build_object('event', event_id, 'rule', rule)::text) as origins
-    into r from (select * from moved order by execution_id) m;
+        array_agg((jsonb_build_object('event', event_id, 'rule', rule)
+            || case when trace is null then '{}' else jsonb_build_object('trace', trace) end)::text) as origins
+    into r from (select moved.*, t.trace from moved left join event_trace t using (event_id) order by execution_id) m;
     if r.ids is null then
         return '{}';
     end if;

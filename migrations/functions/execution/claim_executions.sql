@@ -40,7 +40,8 @@ begin
         )
         select coalesce(array_agg((m.id, m.attempt, m.failures, m.name, m.definition_id, m.waited,
             p.params::text, p.options::text, case when m.attempt > 1 then carried_over(m.id) end,
-            m.parent, case when m.parent is not null then root_of(m.parent) end, m.task)::claimed_attempt), '{}')
+            m.parent, case when m.parent is not null then root_of(m.parent) end, m.task,
+            (p.origin -> 'trace')::text)::claimed_attempt), '{}')
         into claimed
         from moved m join payload p on p.execution_id = m.id;
     end if;

@@ -1,6 +1,6 @@
 -- What every end of an execution brings with it, whatever ended it: its result is written, it is open no more, nothing is
 -- due for it, what it waited for is asked no more, those that belong to no workflow are on their way to the archive, and
--- the workflow or callbacks that follow it are told, and whoever waits for it. (Its slots are given back by settle_moves, which calls this.)
+-- the workflow or callbacks that follow it are told, and whoever waits for it; if it is traced, its span is to be sent. (Its slots are given back by settle_moves, which calls this.)
 create or replace function close_executions(p_ended ended[]) returns message[]
 language plpgsql
 as $$
@@ -17,6 +17,8 @@ begin
     from unnest(p_ended) e;
 
     insert into result (execution_id, result, error) select e.id, e.result, e.error from unnest(p_ended) e;
+    insert into untraced (execution_id)
+    select p.execution_id from payload p where p.execution_id = any (v_ids) and p.origin ? 'trace';
     delete from live where execution_id = any (v_ids);
     perform drop_timers(v_ids);
     if v_unclaimed is not null then -- what a worker had waited for nothing, and is no workflow

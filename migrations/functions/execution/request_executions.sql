@@ -1,6 +1,6 @@
 -- Creates executions. Those that need not wait for an instant are scheduled at once (`fused`: whoever calls is an executor), or
 -- else started where no limit covers them, and staged as requested where one does. Arrays shorter than p_ids are padded with
--- null. Those that exist already (the same id, or the same child of a workflow) are left alone: another delivery of the same
+-- null. What is part of something that is traced is traced with it. Those that exist already (the same id, or the same child of a workflow) are left alone: another delivery of the same
 -- message was first.
 -- planner: indexes_planned_once
 create or replace function request_executions(
@@ -31,8 +31,11 @@ begin
     end if;
 
     insert into payload (execution_id, params, options, origin)
-    select d.id, d.params::jsonb, d.options::jsonb, d.origin::jsonb
-    from unnest(p_ids, p_params, p_options, p_origins) as d (id, params, options, origin)
+    select d.id, d.params::jsonb, d.options::jsonb,
+        case when t.trace is null then d.origin::jsonb else d.origin::jsonb || jsonb_build_object('trace', t.trace) end
+    from unnest(p_ids, p_params, p_options, p_origins, p_parents) as d (id, params, options, origin, parent)
+    left join (select p.execution_id, (p.origin -> 'trace') - 'links' as trace from payload p
+               where p.execution_id = any (p_parents) and p.origin ? 'trace') t on t.execution_id = d.parent
     where cardinality(v_new) = cardinality(p_ids) or d.id = any (v_new);
     insert into live (execution_id) select unnest(v_new);
     v_due := set_times(v_new, p_ids, p_definitions, p_options, p_not_before);

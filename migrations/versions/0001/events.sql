@@ -9,6 +9,14 @@ create table event (
     primary key (id, created_at)
 ) partition by range (created_at);
 
+-- The W3C trace context (`traceparent`, `tracestate`) under which traced events came.
+create table event_trace (
+    event_id uuid primary key,
+    trace jsonb not null,
+    created_at timestamptz not null default now()
+);
+create index event_trace_created on event_trace (created_at);
+
 -- Which messages were seen. Outlives the event's partition; has a retention of its own.
 create table event_key (
     tenant text not null,

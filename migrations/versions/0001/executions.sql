@@ -37,6 +37,14 @@ create table payload (
     options jsonb,
     origin jsonb
 );
+-- What is traced carries a W3C trace context in its origin. Of most installations, and of what is not sampled, nothing does.
+create index payload_traced on payload (execution_id) where origin ? 'trace';
+
+-- Traced executions that have ended, and whose span nobody has sent yet. Insert and delete only.
+create table untraced (
+    execution_id uuid primary key,
+    at timestamptz not null default clock_timestamp()
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
 -- What came of it. Insert only; `error` is that of the last attempt.
 create table result (

@@ -9,9 +9,10 @@ create type replaced_id as (given uuid, kept uuid);
 
 -- An attempt that a worker has claimed, with what running it takes. `waited`: seconds since it was ready. `carry`: what its
 -- last deferral carried over. Of a task: its `workflow` (the execution), the outermost one around it (`root`), its name.
+-- `trace`: the W3C trace context that it carries, if it is traced.
 create type claimed_attempt as (
     execution_id uuid, attempt integer, failures smallint, namespace text, definition_id integer,
-    waited double precision, params text, options text, carry text, workflow uuid, root uuid, task text
+    waited double precision, params text, options text, carry text, workflow uuid, root uuid, task text, trace text
 );
 
 -- For how many more attempts of a definition a worker's task executor has room, together with its others.

@@ -128,6 +128,11 @@ class Step(Answer):
     execution: UUID | None = Field(description="Its own, if it has one.")
 
 
+class Trace(Answer):
+    id: str = Field(description="As W3C writes it.")
+    url: str | None = Field(description="Where it is shown, as PENSTOCK_TRACE_URL says.")
+
+
 class Execution(Answer):
     """Everything about it; secrets are `***`."""
 
@@ -157,6 +162,7 @@ class Execution(Answer):
     params: Any
     options: Any
     origin: Any
+    trace: Trace | None = Field(default=None, description="What it belongs to, if it is traced.")
     result: Any
     error: Any
     attempts: list[Attempt]

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import orjson
 
+from penstock import tracing
 from penstock.errors import Conflict, InvalidInput, NotFound, PenstockError, Undecodable
 from penstock.ids import new_id
 from penstock.language.outside_names import check_name, check_tenant
@@ -20,6 +21,7 @@ from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import UNREADABLE, Delivery
 from penstock.store import catalog, events
 from penstock.store.database import Transaction
+from penstock.tracing.spans import event_span
 from penstock_executor import rule_matching
 
 DEFAULT_TENANT = "public"
@@ -57,15 +59,27 @@ def _event(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> even
     message_id = None if delivery.id is None else check_name(delivery.id, "the message id")
     source = check_name(delivery.app_id, "the app id") if delivery.app_id else None
     payload = _payload(delivery, triggers, cap)
+    id, trigger = new_id(), delivery.routing_key or ""
     return events.NewEvent(
-        id=new_id(),
-        trigger=delivery.routing_key or "",
+        id=id,
+        trigger=trigger,
         tenant=tenant,
         payload=payload.decode(),
         source=source,
         message_id=message_id,
         digest=hashlib.sha256(payload).hexdigest() if message_id else None,
+        trace=_trace(id, trigger, delivery),
     )
+
+
+def _trace(id: UUID, trigger: str, delivery: Delivery) -> tracing.Carrier | None:
+    """That of the publisher, if it is sampled; where he has none, the event begins one."""
+    if not tracing.is_on():
+        return None
+    given = tracing.trace_of(delivery.headers)
+    if given is None:
+        return tracing.begins(trigger, event_span(id))
+    return given.carrier() if given.sampled else None
 
 
 def _payload(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> bytes:

@@ -25,6 +25,7 @@ from penstock_executor.loops import (
     report_rule_failures,
     return_unclaimed,
     run_polls,
+    send_spans,
 )
 
 LOOPS: tuple[Loop, ...] = (
@@ -37,6 +38,7 @@ LOOPS: tuple[Loop, ...] = (
     announce_moves.LOOP,
     call_subscribers.LOOP,
     report_rule_failures.LOOP,
+    send_spans.LOOP,
     reap_workers.LOOP,
     return_unclaimed.LOOP,
     end_overdue.LOOP,

@@ -43,12 +43,14 @@ def keyed(settings: Settings) -> Mapping[str, int]:
     keys = settings.key_retention_days
     return {
         "event_key": keys,
+        "event_trace": settings.event_retention_days,
         "idempotency": keys,
         # No longer than the archive: an enforcement says that its execution is somewhere.
         "enforcement": min(keys, settings.archive_retention_days),
         "workflow_command": settings.archive_retention_days,
         "audit": settings.archive_retention_days,
         "awaited": 1,  # of those who went without a word; who waits says so again before that
+        "untraced": 1,  # of installations whose executors do not trace
     }
 
 

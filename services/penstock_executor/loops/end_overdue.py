@@ -55,7 +55,7 @@ def _end(overdue: OverdueAttempt) -> AttemptEnd:
 def _tell(ends: Sequence[AttemptEnd], moved: set[UUID]) -> None:
     for end in ends:
         if end.execution_id in moved:
-            log.warning("end_overdue.ended", execution=str(end.execution_id), attempt=end.attempt)
+            log.warning("end_overdue.ended", execution_id=str(end.execution_id), attempt=end.attempt)
 
 
 LOOP = Loop("end_overdue", lambda settings: settings.sweep_interval, turn)

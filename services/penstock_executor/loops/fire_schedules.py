@@ -69,7 +69,7 @@ async def fire(parts: Parts, session: Session, ref: str | None = None) -> bool:
     parts.publisher.publish(tx.staged)
     tally(parts).add(fired)
     if fired.missed:
-        log.warning("fire_schedules.missed", fires=fired.missed, **fired.counts)
+        log.warning("fire_schedules.missed", fires=fired.missed, statuses=fired.counts)
     return bool(fired.schedules)
 
 

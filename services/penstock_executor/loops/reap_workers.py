@@ -28,7 +28,7 @@ async def turn(parts: Parts, session: Session) -> bool:
     parts.publisher.publish(tx.staged)
     log.warning(
         "reap_workers.process_lost",
-        process=str(lost.id),
+        process_id=str(lost.id),
         name=lost.name,
         reason=lost.reason,
         age_seconds=lost.age.total_seconds(),

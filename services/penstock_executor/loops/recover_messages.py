@@ -69,7 +69,7 @@ def _tell(parts: Parts, tx: Transaction, queue: str | None = None) -> None:
     for message in tx.staged:
         parts.metrics.restaged.labels(message.queue).inc(len(message.ids))
     if count:
-        log.warning("recover_messages.restaged", queue=queue, ids=count)
+        log.warning("recover_messages.restaged", queue=queue, executions=count)
 
 
 LOOP = Loop("recover_messages", lambda settings: settings.restage_age / 2, turn)

@@ -74,7 +74,7 @@ async def settle(parts: Parts, session: Session) -> bool:
         return True
     parts.publisher.publish(tx.staged)
     if found.error:
-        log.warning("run_polls.failed", trigger=call.trigger, error=found.error)
+        log.warning("run_polls.failed", trigger=call.trigger, reason=found.error)
     return True
 
 

@@ -14,6 +14,7 @@ from penstock.store.executions import ExecutionEnd
 from penstock.store.steps import StepWrite, Unwritten
 from penstock_worker.durable.child_starts import ChildOrder
 from penstock_worker.durable.recorder import Recorder
+from penstock_worker.traced_attempt import TracedAttempt
 
 
 class AttemptAccess:
@@ -23,6 +24,7 @@ class AttemptAccess:
     def __init__(
         self,
         event: TaskReadyEvent,
+        traced: TracedAttempt | None,
         recorder: Recorder,
         watch: ResultWatch,
         *,
@@ -31,6 +33,7 @@ class AttemptAccess:
         ends: Callable[[], None],
     ) -> None:
         self._event = event
+        self._traced = traced
         self._recorder = recorder
         self._watch = watch
         self._free = free
@@ -55,6 +58,9 @@ class AttemptAccess:
             if one.lost:
                 raise self._lost()
             kept[Key(one.name, one.ordinal)] = _kept(one)
+        if self._traced is not None:
+            for write in writes:
+                self._traced.step(write)
         return kept
 
     async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:

@@ -54,6 +54,7 @@ class DurableRuns:
             return None
         access = AttemptAccess(
             owned.event,
+            owned.traced,
             self._recorder,
             self._watch,
             free=lambda: self._slots.free > 0,

@@ -148,6 +148,7 @@ def _headers(run: Run, options: HttpOptions, body: bytes) -> dict[str, str]:
         "Accept-Encoding": "identity",  # so that the cap on what is read is a cap on what it holds
         "User-Agent": "penstock",
         "Idempotency-Key": str(run.event.execution_id),
+        **{name: value for name, value in run.trace.items() if name not in map(str.lower, options.headers)},
     }
     if options.secret_env is not None:
         secret = os.environ.get(options.secret_env)

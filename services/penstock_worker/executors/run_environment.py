@@ -15,7 +15,7 @@ INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR
 
 def of_run(run: Run) -> dict[str, str]:
     """`PENSTOCK_*`: the ids of the run, and its context as JSON, if it has one. The idempotency token is the same in
-    every attempt."""
+    every attempt. `TRACEPARENT` and `TRACESTATE` of one that is traced."""
     variables = {
         "PENSTOCK_EXECUTION_ID": str(run.event.execution_id),
         "PENSTOCK_ATTEMPT": str(run.event.attempt),
@@ -29,6 +29,7 @@ def of_run(run: Run) -> dict[str, str]:
     if run.event.workflow is not None:
         variables["PENSTOCK_WORKFLOW_ID"] = str(run.event.workflow)
         variables["PENSTOCK_TASK"] = run.event.task or ""
+    variables |= {name.upper(): value for name, value in run.trace.items()}
     if run.context:
         variables["PENSTOCK_CONTEXT"] = orjson.dumps(run.context).decode()
     if run.timeout is not None:

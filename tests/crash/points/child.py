@@ -21,7 +21,8 @@ from pydantic import SecretStr
 from penstock.client.client import Client
 from penstock.language.loading import Definitions
 from penstock.operate.check import check
-from penstock.service.assembly import assembled, configure_logging
+from penstock.service.assembly import assembled
+from penstock.service.log_setup import configure_logging
 from penstock.settings import Settings
 from penstock.store import crash_points
 from penstock.store.database import Database, Session

@@ -42,12 +42,12 @@ def test_no_body_does_anything_but_decode_or_be_refused(body: bytes) -> None:
         assert envelope.decode(body).ids
 
 
-def test_a_message_carries_its_trace_and_a_correlation() -> None:
+def test_a_message_carries_a_correlation_and_a_trace_that_is_not_sampled() -> None:
     first = new_id()
     made = messages.message(7, "work.gpu", [first, new_id()])
     assert (made.type, made.correlation_id, made.id) == ("work", str(first), "outbox-7")
     version, trace, span, flags = made.headers["traceparent"].split("-")
-    assert (version, trace, len(span), flags) == ("00", first.hex, 16, "01")
+    assert (version, trace, len(span), flags) == ("00", first.hex, 16, "00")
 
 
 def test_ids_are_uuid7_that_only_grow() -> None:

@@ -56,7 +56,7 @@ async def test_a_database_that_cannot_be_used_is_told_in_one_line_and_once_more_
         while len(logs) == 1:
             await asyncio.sleep(0.01)
         starting.cancel()
-    assert why in line["why"]
+    assert why in line["reason"]
     assert hint in line["hint"]
     assert line["next_try"] == "in 0.01 s"
     assert "hunter2" not in str(line)

@@ -159,7 +159,7 @@ async def _starts_once_it_is_migrated(url: str) -> list[str]:
         await migrate.upgrade(settings(url))
         await replica
     [line] = [line for line in logs if line["event"] == "service.waits"]
-    return [line["why"], line["hint"]]
+    return [line["reason"], line["hint"]]
 
 
 async def test_a_replica_waits_until_its_functions_are_applied_and_says_so(

@@ -171,6 +171,13 @@ def wide(tasks: int) -> Any:
     return from_yaml("\n".join(lines))
 
 
+TRACED = """
+update payload set origin = coalesce(origin, '{}') ||
+    '{"trace": {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}'
+where execution_id = $1 returning 1
+"""
+
+
 async def fill(house: Installation) -> dict[str, UUID]:
     """Let it all happen. Returns the ids of what is worth a look, by name."""
     client = house.client
@@ -189,6 +196,7 @@ async def fill(house: Installation) -> dict[str, UUID]:
     await client.publish("depot.placed", {"order": 13, "note": EVIL})
     for name in ("good", "bad", "evil", "failed", "wide", "broke"):
         await _ended(client, found[name])
+    await house.rows(TRACED, found["good"])
     await house.until("select 1 from inquiry where status = 'created' having count(*) >= 2")
     await house.until("select 1 from suspended where execution_id = $1", found["sleeps"])
     await house.until("select 1 from enforcement where error is not null")

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import orjson
 
+from penstock import tracing
 from penstock.errors import DefinitionError, ExpressionError, InvalidInput
 from penstock.language.expressions import SECRETS
 from penstock.language.moves.fires import CREATED, FAILED, SKIPPED
@@ -23,6 +24,7 @@ from penstock.store import catalog
 from penstock.store.database import Transaction
 from penstock.store.schedules import statements
 from penstock.store.schedules.statements import DueSchedule, FiredUpTo, LockedSchedule, LostFire, NewFire
+from penstock.tracing.spans import execution_span
 
 MOST = 1_000
 """Fires of one transaction. Schedules that are left over are still due."""
@@ -146,6 +148,9 @@ class FireBuilder:
         options: dict[str, Any] = {"context": context}
         if compiled.retry:
             options["retry"] = compiled.retry
+        id = next(self._ids)
+        traced = tracing.begins(compiled.action, execution_span(id))
+        origin = {"schedule": row.ref, "due": due, "kind": kind, **({"trace": traced} if traced else {})}
         return NewFire(
             schedule=row.ref,
             due_at=due,
@@ -153,13 +158,13 @@ class FireBuilder:
             status=CREATED if error is None else FAILED,
             overlap=overlap or compiled.overlap,
             definition_id=row.definition_id,
-            id=next(self._ids),
+            id=id,
             namespace_id=row.namespace_id,
             action_id=action,
             not_before=not_before,
             params=params,
             options=orjson.dumps(options).decode(),
-            origin=orjson.dumps({"schedule": row.ref, "due": due, "kind": kind}).decode(),
+            origin=orjson.dumps(origin).decode(),
             error=error,
         )
 

@@ -15,6 +15,7 @@ from penstock.engine.state import TaskState, WorkflowState
 from penstock.store import outbox
 from penstock.store.database import Row, Transaction
 from penstock.store.queues import WORKFLOW_STARTED
+from penstock.tracing import Trace, trace_of
 
 
 @dataclass(slots=True)
@@ -89,6 +90,17 @@ OPEN_WORKFLOWS = "select * from open_workflows($1::uuid[], true)"
 async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[StoredWorkflow]:
     """Those of these workflows that run, locked until the transaction ends. Those that just start get their row."""
     return [_stored(row) for row in await tx.fetch(OPEN_WORKFLOWS, ids)]
+
+
+TRACES = """
+select execution_id, (origin -> 'trace')::text as trace from payload where execution_id = any($1::uuid[]) and origin ? 'trace'
+"""
+
+
+async def read_traces(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Trace | None]:
+    """What those of these workflows belong to that are traced."""
+    rows = await tx.fetch(TRACES, ids)
+    return {row["execution_id"]: trace_of(orjson.loads(row["trace"])) for row in rows}
 
 
 def _stored(row: Row) -> StoredWorkflow:

@@ -28,6 +28,16 @@ unmatched = Table(
 )
 
 
+event_trace = Table(
+    "event_trace",
+    METADATA,
+    Column("event_id", UUID, primary_key=True),
+    Column("trace", JSONB, nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=text("now()")),
+    Index("event_trace_created", "created_at"),
+)
+
+
 event_key = Table(
     "event_key",
     METADATA,

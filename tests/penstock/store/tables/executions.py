@@ -56,6 +56,15 @@ payload = Table(
     Column("params", JSONB, nullable=False),
     Column("options", JSONB),
     Column("origin", JSONB),
+    Index("payload_traced", "execution_id", postgresql_where=text("(origin ? 'trace'::text)")),
+)
+
+
+untraced = Table(
+    "untraced",
+    METADATA,
+    Column("execution_id", UUID, primary_key=True),
+    Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
 )
 
 

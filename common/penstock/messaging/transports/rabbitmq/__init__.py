@@ -180,7 +180,7 @@ class RabbitMQTransport:
             await listener.open(self._deadline)
         except ConfigurationError as error:
             # Broadcasts only make things faster: a user who may not declare a queue does without.
-            log.warning("broadcasts_not_received", reason=error.message, hint=error.hint)
+            log.warning("rabbitmq.broadcasts_not_received", reason=error.message, hint=error.hint)
         self._listeners.append(listener)
         return listener
 
@@ -207,10 +207,10 @@ class RabbitMQTransport:
                 self._missing = ""
             except ConfigurationError as error:
                 if error.message != self._missing:  # said once
-                    log.error("rabbitmq_topology", reason=error.message, hint=error.hint)
+                    log.error("rabbitmq.topology", reason=error.message, hint=error.hint)
                 self._missing = error.message
             except ConnectionFailed as error:
-                log.debug("rabbitmq_topology_not_looked_at", reason=error.message)
+                log.debug("rabbitmq.topology_not_looked_at", reason=error.message)
             await asyncio.sleep(min(1.0, self._looking_after))  # however much comes back
 
     async def _bound_again(self, connection: Connection) -> bool:

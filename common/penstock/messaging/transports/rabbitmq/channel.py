@@ -54,7 +54,7 @@ class KeptChannel:
 
     def renew(self, why: str) -> None:
         """Give this channel up and open another. What it held unsettled comes again."""
-        log.warning("rabbitmq_channel_renewed", purpose=self._purpose, reason=why)
+        log.warning("rabbitmq.channel_renewed", purpose=self._purpose, reason=why)
         self._renew.set()
 
     async def close(self) -> None:
@@ -84,7 +84,7 @@ class KeptChannel:
                 other.cancel()
         if closing.done() and self._link.up:
             error = None if closing.cancelled() else closing.exception()
-            log.warning("rabbitmq_channel_lost", purpose=self._purpose, reason=reason(error))
+            log.warning("rabbitmq.channel_lost", purpose=self._purpose, reason=reason(error))
         self.current = None
         self._lost()
         await close_channel(channel)

@@ -80,7 +80,7 @@ class Link:
 
     def renew(self, why: str) -> None:
         """Give this connection up and open another."""
-        log.warning("rabbitmq_connection_renewed", purpose=self._purpose, reason=why)
+        log.warning("rabbitmq.connection_renewed", purpose=self._purpose, reason=why)
         self._renew.set()
 
     async def close(self) -> None:
@@ -97,7 +97,7 @@ class Link:
             await asyncio.sleep(pause())
             # Wrong arguments or permissions do not end the loop: somebody may be putting them right.
             await persistently("reconnect to RabbitMQ", self._connect, also=ConfigurationError)
-            log.info("rabbitmq_connection_restored", purpose=self._purpose)
+            log.info("rabbitmq.connection_restored", purpose=self._purpose)
 
     async def _until_lost(self, connection: RawConnection) -> None:
         closing = connection.closing
@@ -109,7 +109,7 @@ class Link:
         if closing.done():
             error = None if closing.cancelled() else closing.exception()
             self._sparing = self._sparing or is_undecodable(error)
-            log.warning("rabbitmq_connection_lost", purpose=self._purpose, reason=reason(error))
+            log.warning("rabbitmq.connection_lost", purpose=self._purpose, reason=reason(error))
 
     async def _connect(self) -> None:
         failures = []

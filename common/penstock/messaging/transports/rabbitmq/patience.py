@@ -54,9 +54,7 @@ async def persistently(
         error = state.outcome.exception() if state.outcome else None
         if not quiet or isinstance(error, ConfigurationError):
             hint = getattr(error, "hint", None)
-            log.warning(
-                "rabbitmq_retry", what=what, attempt=state.attempt_number, reason=str(error), hint=hint
-            )
+            log.warning("rabbitmq.retry", what=what, times=state.attempt_number, reason=str(error), hint=hint)
 
     retrying = AsyncRetrying(
         retry=retry_if_exception_type((ConnectionFailed, also) if also else ConnectionFailed),

@@ -123,7 +123,9 @@ def encoded(channel: Channel, message: Outgoing) -> bytes:
         header = ContentHeader(properties=message.properties, body_size=len(message.body))
         head = pamqp.frame.marshal(method, channel.number) + pamqp.frame.marshal(header, channel.number)
     except (TypeError, ValueError, OverflowError) as error:
-        log.error("message_not_encodable", id=message.properties.message_id, reason=str(error))
+        log.error(
+            "rabbitmq.message_not_encodable", message_id=message.properties.message_id, reason=str(error)
+        )
         return b""
     limit = channel.max_content_size if channel.max_content_size > 0 else len(message.body)
     body = [

@@ -1,0 +1,42 @@
+"""The spans of workflows that advance: one for each turn that was written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from penstock import tracing
+from penstock.advance.open_workflows import OpenWorkflow
+from penstock.engine import Turn
+from penstock.tracing import Span
+from penstock.tracing.carrier import span_id
+from penstock.tracing.spans import ADVANCE, execution_span
+
+Turns = Sequence[tuple[OpenWorkflow, Turn]]
+"""Workflows, each with the turn that it took."""
+
+
+def begin(workflows: Sequence[OpenWorkflow]) -> None:
+    """Their turns begin."""
+    for workflow in workflows:
+        if workflow.trace is not None:
+            workflow.turn_began = datetime.now(UTC)
+
+
+def send(turns: Turns) -> None:
+    """Those of turns that are written, and of workflows that are traced. A transaction that is tried again sends them again,
+    under the same ids."""
+    for workflow, turn in turns:
+        if workflow.trace is None or workflow.turn_began is None:
+            continue
+        ref, ended = workflow.plan.workflow.ref, [(one.task, one.item) for one in workflow.ended]
+        attributes = {
+            "penstock.workflow.id": str(workflow.id),
+            "penstock.action": ref,
+            "penstock.ended": len(ended),
+            "penstock.started": sum(map(len, turn.starts)),
+        }
+        id = span_id(ADVANCE, workflow.id, *ended, *(command.id for command in workflow.commands))
+        parent = execution_span(workflow.id)
+        began, now = workflow.turn_began, datetime.now(UTC)
+        tracing.send(Span(f"{ADVANCE} {ref}", "internal", workflow.trace, id, parent, began, now, attributes))

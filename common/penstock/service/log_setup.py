@@ -1,0 +1,61 @@
+"""How services log: one line an event, as docs/reference/logs.md says, JSON or for people, on standard error."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, Processor
+
+from penstock.run.context import CURRENT
+from penstock.settings import Settings
+from penstock.tracing import trace_of
+
+
+def configure_logging(settings: Settings, **bound: str) -> None:
+    """What this process logs says who it is (`bound`, and its name), and of which run it is; what libraries log, too."""
+    people = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
+    level = logging.getLevelNamesMapping().get(settings.log_level.upper(), logging.INFO)
+    who = {"replica": settings.name, **bound}
+
+    def of_this_process(_: Any, __: str, line: EventDict) -> EventDict:
+        return {**who, **line}  # a thread of somebody else's has no context
+
+    shown: Processor = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer()
+    said: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        of_this_process,
+        of_its_run,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[*said, shown],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(**who)
+    for noisy in ("aiormq", "aio_pika"):  # they print tracebacks for losses that the transport reports itself
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*said, structlog.stdlib.add_logger_name],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, shown],
+        )
+    )
+    logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler])
+
+
+def of_its_run(_: Any, __: str, line: EventDict) -> EventDict:
+    """With the ids of the run that logs it. They are looked up for a line, and so cost nothing where there is none."""
+    run = CURRENT.get()
+    if run is None:
+        return line
+    event, trace = run.event, trace_of(run.trace)
+    ids = {"execution_id": str(event.execution_id), "attempt": event.attempt, "action": event.action}
+    return {**ids, **({"trace_id": trace.hex} if trace is not None else {}), **line}

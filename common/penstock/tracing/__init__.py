@@ -1,0 +1,101 @@
+"""Traces: where they go on, and the spans that are sent. Nothing else in Penstock knows OpenTelemetry, and where tracing is
+not switched on (`switch`), each of these functions returns at once and imports nothing.
+
+Not here: what the spans are told of. Whoever ends something says so, and reads its rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import TYPE_CHECKING
+
+from penstock.tracing.carrier import Carrier, Trace, trace_of
+from penstock.tracing.spans import PUBLISH, Span
+from penstock.tracing.switch import is_switched_on
+
+if TYPE_CHECKING:
+    from penstock.tracing.export import Exporting
+
+__all__ = [
+    "Carrier",
+    "Span",
+    "Trace",
+    "begins",
+    "current",
+    "flush",
+    "inside",
+    "is_on",
+    "producing",
+    "received",
+    "send",
+    "trace_of",
+]
+
+NOTHING: AbstractContextManager[None] = nullcontext()
+
+
+@cache
+def exporting() -> Exporting | None:
+    """What sends the spans of this process; None where it does not trace. Looked up once."""
+    if not is_switched_on():
+        return None
+    from penstock.tracing.export import Exporting
+
+    return Exporting()
+
+
+def is_on() -> bool:
+    """Whether this process traces."""
+    return exporting() is not None
+
+
+def current() -> Carrier | None:
+    """The caller's current span, for what it causes to go on under; None where it is not sampled."""
+    found = exporting()
+    return None if found is None else found.current()
+
+
+def begins(name: str, span_id: int) -> Carrier | None:
+    """A trace that begins with this span, which the caller sends; None where the sampler does not take it."""
+    found = exporting()
+    trace = None if found is None else found.begins(name, span_id)
+    return None if trace is None else trace.carrier()
+
+
+def producing(kind: str, ref: str, tenant: str) -> AbstractContextManager[None]:
+    """The span of a producer, PUBLISH or START, around what is done here; it is current meanwhile."""
+    found = exporting()
+    if found is None:
+        return NOTHING
+    of = "penstock.trigger" if kind == PUBLISH else "penstock.action"
+    return found.producing(f"{kind} {ref}", {of: ref, "penstock.tenant": tenant})
+
+
+def inside(trace: Trace | None) -> AbstractContextManager[None]:
+    """Make this span current, so that what is done here nests below it."""
+    found = exporting()
+    return NOTHING if found is None or trace is None else found.inside(trace)
+
+
+def received(headers: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Go on with the trace that the headers of a request carry."""
+    found = exporting()
+    return NOTHING if found is None else found.received(headers)
+
+
+def send(*spans: Span) -> None:
+    """Send spans that are over."""
+    found = exporting()
+    if found is not None:
+        for span in spans:
+            found.send(span)
+
+
+async def flush() -> None:
+    """Send what waits: before the process ends. Takes a few seconds at the most."""
+    found = exporting()
+    if found is not None:
+        await asyncio.to_thread(found.flush)

@@ -1,0 +1,183 @@
+"""Every span that tells of what Penstock did, with its attributes: what docs/reference/traces.md lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from penstock.tracing.carrier import Trace, span_id
+
+Kind = Literal["internal", "producer", "consumer"]
+EVENT, RULE, EXECUTION, ATTEMPT, ADVANCE, STEP = "event", "rule", "execution", "attempt", "advance", "step"
+PUBLISH, START = "publish", "start"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A span that is over. `trace` is what it belongs to; `parent` is the id of the span above it; `error` says why it failed.
+    Attributes of None are left out."""
+
+    name: str
+    kind: Kind
+    trace: Trace
+    id: int
+    parent: int | None
+    began: datetime
+    ended: datetime
+    attributes: Mapping[str, Any]
+    links: Sequence[Trace] = field(default=())
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What the reference says of a span: its name, the span above it, when it begins and ends, and its attributes."""
+
+    name: str
+    kind: Kind
+    above: str
+    lasts: str
+    attributes: tuple[str, ...]
+
+
+ATTRIBUTES: Mapping[str, str] = {
+    "penstock.trigger": "the ref of the trigger",
+    "penstock.tenant": "the tenant",
+    "penstock.event.id": "the event",
+    "penstock.rule": "the ref of the rule",
+    "penstock.execution.id": "the execution",
+    "penstock.action": "the ref of the action or workflow",
+    "penstock.namespace": "`tenant::pack::action`, or `tenant::pack::workflow::task`",
+    "penstock.status": "the status that the execution ended with",
+    "penstock.reason": "why, where somebody said so",
+    "penstock.route": "the route that its work goes by",
+    "penstock.attempts": "how many attempts it took",
+    "penstock.attempt": "the number of the attempt, from 1",
+    "penstock.outcome": "what the attempt came to: `completed`, `failed`, `timeout`, `cancelled`, `requested` (it is tried "
+    "again), `waiting`, `claim_lost` or `lost` (with its worker)",
+    "penstock.worker.id": "the worker that ran the attempt",
+    "penstock.worker.name": "its name",
+    "penstock.workflow.id": "the execution of the workflow around it",
+    "penstock.task": "its task in that workflow",
+    "penstock.item": "the number of the item, of a task with items",
+    "penstock.ended": "how many ends of tasks the workflow took in",
+    "penstock.started": "how many executions it started",
+    "penstock.step": "the name of the step",
+    "penstock.step.ordinal": "the number of the step among those of its name",
+    "penstock.step.kind": "what the step does",
+    "penstock.step.status": "how it stands",
+}
+
+SPANS: Mapping[str, Described] = {
+    PUBLISH: Described(
+        "publish TRIGGER",
+        "producer",
+        "the caller's current span",
+        "from `Client.publish` until the event is stored",
+        ("penstock.trigger", "penstock.tenant"),
+    ),
+    START: Described(
+        "start ACTION",
+        "producer",
+        "the caller's current span",
+        "from `Client.start` (`start_many`, `rerun`) until the execution is stored",
+        ("penstock.action", "penstock.tenant"),
+    ),
+    EVENT: Described(
+        "event TRIGGER",
+        "consumer",
+        "the publisher's span",
+        "while an executor holds the event against the rules of its trigger",
+        ("penstock.trigger", "penstock.tenant", "penstock.event.id"),
+    ),
+    RULE: Described(
+        "rule RULE",
+        "internal",
+        "the event's span",
+        "while an executor evaluates the rule, which matched",
+        ("penstock.rule", "penstock.event.id", "penstock.tenant", "penstock.execution.id"),
+    ),
+    EXECUTION: Described(
+        "execution ACTION",
+        "consumer",
+        "the rule's span, that of the workflow (or durable function) around it, that of the execution that it follows, or "
+        "that of whoever started it",
+        "from the instant of its row until it ended",
+        (
+            "penstock.execution.id",
+            "penstock.action",
+            "penstock.namespace",
+            "penstock.tenant",
+            "penstock.route",
+            "penstock.status",
+            "penstock.reason",
+            "penstock.attempts",
+            "penstock.workflow.id",
+            "penstock.task",
+            "penstock.item",
+        ),
+    ),
+    ATTEMPT: Described(
+        "attempt ACTION",
+        "consumer",
+        "the execution's span",
+        "while a worker runs the attempt; the action's own spans are below it",
+        (
+            "penstock.execution.id",
+            "penstock.action",
+            "penstock.attempt",
+            "penstock.outcome",
+            "penstock.worker.id",
+            "penstock.worker.name",
+        ),
+    ),
+    ADVANCE: Described(
+        "advance WORKFLOW",
+        "internal",
+        "the span of the workflow's execution",
+        "while it is decided what follows the ends of its tasks",
+        ("penstock.workflow.id", "penstock.action", "penstock.ended", "penstock.started"),
+    ),
+    STEP: Described(
+        "step NAME",
+        "internal",
+        "the span of the attempt of the durable function",
+        "while the step ran; one that was replayed has none",
+        (
+            "penstock.execution.id",
+            "penstock.attempt",
+            "penstock.step",
+            "penstock.step.ordinal",
+            "penstock.step.kind",
+            "penstock.step.status",
+        ),
+    ),
+}
+
+
+def event_span(id: UUID) -> int:
+    """The id of the span of an event."""
+    return span_id(EVENT, id)
+
+
+def execution_span(id: UUID) -> int:
+    """The id of the span of an execution."""
+    return span_id(EXECUTION, id)
+
+
+def attempt_span(id: UUID, attempt: int) -> int:
+    """The id of the span of an attempt."""
+    return span_id(ATTEMPT, id, attempt)
+
+
+def rule_span(event: UUID | str, rule: str) -> int:
+    """The id of the span of a rule that matched an event."""
+    return span_id(RULE, event, rule)
+
+
+def above(own: int, trace: Trace) -> int | None:
+    """The span above one that its carrier was given to: None where the trace begins with it."""
+    return None if trace.span_id == own else trace.span_id

@@ -1,0 +1,97 @@
+"""The spans of executions that have ended, whoever ended them, as their rows tell of them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock.advance.open_workflows import read_plans
+from penstock.language.moves import COMPLETED
+from penstock.store import untraced
+from penstock.store.database import Transaction
+from penstock.store.queues import WORK
+from penstock.store.untraced import LostAttempt, TracedExecution
+from penstock.tracing import Span, Trace, trace_of
+from penstock.tracing.spans import ATTEMPT, EXECUTION, above, attempt_span, execution_span, rule_span
+
+MOST_LINKS = 100
+"""Tasks that the span of an execution is linked to, at the most."""
+
+
+async def spans_of(tx: Transaction, ended: list[TracedExecution]) -> list[Span]:
+    """Of these, and of those of their attempts that were lost with a worker."""
+    found: list[Span] = []
+    traces: dict[UUID, tuple[TracedExecution, Trace]] = {}
+    for row in ended:
+        origin = orjson.loads(row.origin)
+        trace = trace_of(origin["trace"])
+        if trace is not None:
+            traces[row.id] = row, trace
+            found.append(_span(row, origin, trace, await _links(tx, row, origin, trace)))
+    again = [row.id for row in ended if row.attempt > 1 or row.status != COMPLETED]
+    if again:
+        since = min(row.created_at for row in ended)
+        lost = await untraced.lost_attempts(tx, again, since)
+        found += [_lost(one, *traces[one.execution_id]) for one in lost if one.execution_id in traces]
+    return found
+
+
+def _span(row: TracedExecution, origin: dict[str, Any], trace: Trace, links: list[Trace]) -> Span:
+    own = execution_span(row.id)
+    attributes = {
+        "penstock.execution.id": str(row.id),
+        "penstock.action": row.action,
+        "penstock.namespace": row.namespace,
+        "penstock.tenant": row.namespace.partition("::")[0],
+        "penstock.route": row.queue.removeprefix(WORK) if row.queue is not None else None,
+        "penstock.status": row.status,
+        "penstock.reason": row.reason,
+        "penstock.attempts": row.attempt or None,
+        "penstock.workflow.id": str(row.parent) if row.parent is not None else None,
+        "penstock.task": row.task,
+        "penstock.item": row.item if row.item >= 0 else None,
+    }
+    error = None if row.status == COMPLETED else row.error or row.reason or row.status
+    name, parent = f"{EXECUTION} {row.action}", _parent(row, origin, trace)
+    return Span(
+        name, "consumer", trace, own, parent, row.created_at, row.finished_at, attributes, links, error
+    )
+
+
+def _parent(row: TracedExecution, origin: dict[str, Any], trace: Trace) -> int | None:
+    if row.parent is not None:
+        return execution_span(row.parent)
+    if "rule" in origin:
+        return rule_span(origin["event"], origin["rule"])
+    if "callback_of" in origin:
+        return execution_span(UUID(origin["callback_of"]))
+    return above(execution_span(row.id), trace)
+
+
+async def _links(tx: Transaction, row: TracedExecution, origin: dict[str, Any], trace: Trace) -> list[Trace]:
+    """The run that this is a re-run of; and of a task that joins others, these."""
+    links = [link for one in origin["trace"].get("links", ()) if (link := trace_of({"traceparent": one}))]
+    if row.parent is None or row.workflow is None or row.task is None:
+        return links
+    plan = (await read_plans(tx, {row.workflow}))[row.workflow]
+    before = [plan.graph[source].name for source in plan.graph[plan.index(row.task)].sources]
+    if not before:
+        return links
+    joined = await untraced.joined(tx, row.parent, before, row.created_at, MOST_LINKS)
+    return links + [Trace(trace.trace_id, execution_span(id), True) for id in joined]
+
+
+def _lost(lost: LostAttempt, row: TracedExecution, trace: Trace) -> Span:
+    attributes = {
+        "penstock.execution.id": str(row.id),
+        "penstock.action": row.action,
+        "penstock.attempt": lost.attempt,
+        "penstock.outcome": "lost",
+        "penstock.worker.id": lost.worker_id,
+        "penstock.worker.name": lost.worker,
+    }
+    own, parent = attempt_span(row.id, lost.attempt), execution_span(row.id)
+    name, error = f"{ATTEMPT} {row.action}", "its worker was lost"
+    return Span(name, "consumer", trace, own, parent, lost.began, lost.ended, attributes, error=error)

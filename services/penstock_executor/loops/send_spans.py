@@ -1,0 +1,28 @@
+"""Sends the spans of traced executions that have ended. Whatever ended one has noted it, in the transaction of its end."""
+
+from __future__ import annotations
+
+from penstock import tracing
+from penstock.service.assembly import Parts
+from penstock.store import untraced
+from penstock.store.database import Session
+from penstock_executor.execution_spans import spans_of
+from penstock_executor.loop_runner import Loop
+
+BATCH = 200
+PAUSE = 1.0
+"""Seconds between two looks, where this process traces."""
+OFF = 3600.0
+
+
+async def turn(parts: Parts, session: Session) -> bool | float:
+    if not tracing.is_on():
+        return OFF
+    async with session.transaction() as tx:
+        ended = await untraced.take(tx, BATCH)
+        spans = await spans_of(tx, ended) if ended else []
+    tracing.send(*spans)
+    return True if len(ended) == BATCH else PAUSE
+
+
+LOOP = Loop("send_spans", lambda settings: PAUSE, turn)
