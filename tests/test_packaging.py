@@ -17,6 +17,9 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+INSTALLED: list[str] = PROJECT["dependencies"] + EXTRAS["embedded"] + EXTRAS["api"]
+"""By `make demo`, `make setup` and the image."""
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +101,9 @@ def test_each_locked_requirement_has_a_version_and_hashes_and_no_address(name: s
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
-        ("requirements.txt", PROJECT["dependencies"]),
-        ("requirements-dev.txt", PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]),
-        ("requirements-release.txt", PROJECT["dependencies"] + PROJECT["optional-dependencies"]["release"]),
+        ("requirements.txt", INSTALLED),
+        ("requirements-dev.txt", INSTALLED + EXTRAS["dev"]),
+        ("requirements-release.txt", INSTALLED + EXTRAS["release"]),
     ],
 )
 def test_the_locks_satisfy_the_project(name: str, wanted: list[str]) -> None:

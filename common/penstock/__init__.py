@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.client.client import Client
     from penstock.client.sync_client import SyncClient
     from penstock.errors import PenstockError
+    from penstock.language.action_ref import ActionRef
     from penstock.language.definitions import (
         Action,
         Document,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
         http_action,
         kubernetes_action,
     )
-    from penstock.language.definitions.action_ref import ActionRef
     from penstock.language.definitions.decorator import action
     from penstock.language.definitions.schedule import schedule
     from penstock.language.definitions.trigger import trigger
@@ -106,7 +106,7 @@ _HOMES = {
     "variables": "language.workflows",
     "wait_for_event": "language.workflows",
     "Action": "language.definitions",
-    "ActionRef": "language.definitions.action_ref",
+    "ActionRef": "language.action_ref",
     "AskInquiry": "run.steering",
     "Client": "client.client",
     "Defer": "run.steering",

@@ -19,6 +19,11 @@ class ConfigurationError(PenstockError):
     """A setting, or the relation between two of them, is wrong. The message names the setting."""
 
 
+class MissingExtra(ConfigurationError):
+    """A part of Penstock was used whose libraries are not installed; the message has the line that installs them. The exit code
+    is that of wrong usage, 2."""
+
+
 class ConnectionFailed(PenstockError):
     """PostgreSQL or RabbitMQ could not be reached within the deadline."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import importlib.util
 import os
 import secrets
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from typing import Any, Protocol
 import orjson
 
 from penstock.errors import ConfigurationError
+from penstock.service.extras import require
 from penstock.settings import Settings
 from penstock.store import partitions
 from penstock.store.database import Session
@@ -40,10 +40,8 @@ def check(settings: Settings) -> None:
     """Raises ConfigurationError if there is no writing files as the settings say."""
     if settings.export_folder is None:
         return
-    if settings.export_format == "parquet" and importlib.util.find_spec("pyarrow") is None:
-        raise ConfigurationError(
-            "PENSTOCK_EXPORT_FORMAT=parquet needs pyarrow", hint="pip install 'penstock[parquet]'"
-        )
+    if settings.export_format == "parquet":
+        require("parquet")
     if not settings.export_folder.is_dir() or not os.access(settings.export_folder, os.W_OK):
         raise ConfigurationError(
             f"PENSTOCK_EXPORT_FOLDER={settings.export_folder} is no folder that can be written to",

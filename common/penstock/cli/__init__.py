@@ -125,13 +125,19 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def _explain(error: Exception) -> None:
     from penstock.cli.output import complain
-    from penstock.errors import ServersNotReady
+    from penstock.errors import MissingExtra, ServersNotReady
     from penstock.service.explain_errors import explained
 
     if os.environ.get("PENSTOCK_LOG_LEVEL", "").lower() == "debug":
         traceback.print_exc()
-    complain(explained(error))
-    sys.exit(3 if isinstance(error, ServersNotReady) else 1)
+    said = explained(error)
+    complain(said)
+    match said:
+        case ServersNotReady():
+            sys.exit(3)
+        case MissingExtra():
+            sys.exit(2)
+    sys.exit(1)
 
 
 def __getattr__(name: str) -> Any:

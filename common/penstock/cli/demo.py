@@ -25,6 +25,7 @@ from penstock.language.definitions.importing import imported
 from penstock.operate.check import check
 from penstock.service.assembly import run as run_service
 from penstock.service.assembly import stop_on_signals
+from penstock.service.extras import require
 from penstock.store.demo import NotCompleted
 from penstock.store.invariants import INVARIANTS
 
@@ -61,6 +62,8 @@ def demo(
     for name in SERVERS:
         os.environ.pop(name, None)
     failed: list[NotCompleted] = []
+
+    require("embedded", "api")
 
     async def start() -> None:
         failed.extend(await _show(folder.resolve(), commits, files, home, fresh, browse))

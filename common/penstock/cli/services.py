@@ -16,6 +16,7 @@ from penstock.cli.output import Json, err, json_line, out
 from penstock.client.installation import HOME, find_installation
 from penstock.service.assembly import run as run_service
 from penstock.service.assembly import stop_on_signals, until_stopped
+from penstock.service.extras import require
 from penstock.service.installed_services import service
 from penstock.service.log_setup import configure_logging
 from penstock.settings import Settings
@@ -96,6 +97,7 @@ def api(
     """Run an HTTP API. Run as many as you like behind any load balancer: they are identical.
 
     Nothing is answered without a token: `penstock tokens create` makes one."""
+    require("api")
     _serve("api", wait=wait, api_host=host, api_port=port, name=name, port=health_port)
 
 
@@ -151,6 +153,7 @@ def dev(
 
     PostgreSQL is embedded, unless PENSTOCK_DATABASE_URL names one; the worker runs what the modules define, and takes over
     what is saved there. What is wrong is said, and the last good definitions stay."""
+    require("embedded", "api")
     from penstock.cli.dev_loop import print_executions, reload_changes
     from penstock.client.local_installation import LocalInstallation
 

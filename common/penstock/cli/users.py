@@ -11,6 +11,7 @@ import typer
 
 from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, json_line, out, table
+from penstock.service.extras import require
 from penstock.store import people as store
 from penstock.store.people import Person
 
@@ -85,6 +86,7 @@ def delete(name: Name, json: Json = False) -> None:
 
 
 def _done(work: Callable[[Any, Session], Awaitable[Any]]) -> Any:
+    require("api")
     from penstock.operate import people  # what hashes passwords is loaded for them alone
 
     return with_session(lambda session: work(people, session))

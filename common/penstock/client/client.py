@@ -10,60 +10,57 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from penstock import tracing
-from penstock.client import answers, commands, inquiries, steps
-from penstock.client.caller_transaction import CallerTransaction
-from penstock.client.group_commit import GroupCommit
-from penstock.client.installation import find_installation
-from penstock.client.limits import Limits
-from penstock.client.publishing import Publishing
-from penstock.client.result_watch import ResultWatch
-from penstock.client.schedules import Schedules
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
-from penstock.client.starts import Request, Starts
-from penstock.client.wrong_clock import with_new_ids
-from penstock.errors import Conflict, WrongClock
+from penstock.errors import WrongClock
 from penstock.ids import new_id
-from penstock.language.definitions.action_ref import STARTER, ActionRef
-from penstock.language.workflows.model import Workflow
-from penstock.messaging import broadcast
-from penstock.messaging.outbox import Publisher
-from penstock.operate.executions import one
-from penstock.operate.why import Why, why
-from penstock.service.assembly import make_transport
-from penstock.settings import Settings
-from penstock.store import executions, past_attempts
-from penstock.store.database import Database, Session, Transaction, retried
-from penstock.store.executions import Execution, Move, Submission
-from penstock.store.past_attempts import PastAttempt
-from penstock.tracing.spans import START
+from penstock.language.action_ref import STARTER, ActionRef
+
+if TYPE_CHECKING:
+    from penstock.client.limits import Limits
+    from penstock.client.schedules import Schedules
+    from penstock.language.workflows.model import Workflow
+    from penstock.messaging.outbox import Publisher
+    from penstock.operate.why import Why
+    from penstock.settings import Settings
+    from penstock.store.database import Database, Session, Transaction
+    from penstock.store.executions import Execution, Move
+    from penstock.store.past_attempts import PastAttempt
+
+# Whoever imports the client pays for little: what a method needs is imported when it is first called, and what all of them
+# need when it connects. A web server imports it in every process, and a script that only shows its usage too.
 
 
 class Client(StartAndWait):
     """Talks to one installation. Safe to share between tasks; make one for each process."""
 
     def __init__(self, settings: Settings, database: Database, publisher: Publisher) -> None:
+        from penstock.client.publishing import Publishing
+        from penstock.client.result_watch import ResultWatch
+        from penstock.client.submits import Submits
+
         self.settings = settings
         self.database = database
         self.session: Session = database.session()
         self.publisher = publisher
-        self._submit_sessions = [database.session(), database.session()]
-        self._turn = 0
-        self._submissions: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
-        self._starts = Starts(self.session)
+        self._submits = Submits(self.session, database, publisher)
         self.publishing = Publishing(self.session, publisher)
         self._watch = ResultWatch(database)
-        self.schedules = Schedules(self.session, publisher)
-        self.limits = Limits(self.session, publisher)
 
     @classmethod
     @asynccontextmanager
     async def connect(cls, settings: Settings | None = None) -> AsyncIterator[Client]:
         """A client for the installation that the settings name; by default those of the environment, or the embedded
         one of this folder. Raises ConnectionFailed when PostgreSQL or the broker does not answer."""
+        from penstock import tracing
+        from penstock.client.installation import find_installation
+        from penstock.messaging.outbox import Publisher
+        from penstock.service.assembly import make_transport
+        from penstock.store.database import Database
+
         settings = settings or await find_installation()
         tracing.is_on()  # so that what the program traces itself finds its way
         database = Database(settings, role="client")
@@ -85,6 +82,20 @@ class Client(StartAndWait):
             await transport.close()
             await database.close()
             await tracing.flush()
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """What can be done with schedules."""
+        from penstock.client.schedules import Schedules
+
+        return Schedules(self.session, self.publisher)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What can be done with limits."""
+        from penstock.client.limits import Limits
+
+        return Limits(self.session, self.publisher)
 
     async def close(self) -> None:
         """Tell whoever still waits for a result that nobody looks any more. Whoever made the connections closes them."""
@@ -116,18 +127,11 @@ class Client(StartAndWait):
         as its origin. `secrets`: parameters that are secrets of the store, each with the secret's name. `connection`: an open
         asyncpg transaction of yours to submit in; it is published when a relay finds it after your commit.
         Raises NotFound, InvalidInput, Conflict."""
+        from penstock.client.starts import Request
+
         ref, params = named_start(ref, params)
         request = Request(ref, params, key, tenant, priority, delay, at, expires_at, options, by, secrets)
-        with tracing.producing(START, ref, tenant):
-            submission = await self._starts.prepare(request)
-            if connection is not None:
-                [answer] = await self._write_in(CallerTransaction(connection), [submission])
-                return answers.unwrap(answer)
-            try:
-                return await self._submissions.submit(submission)
-            except answers.Stale:
-                self._starts.forget()
-                return await self._submissions.submit(await self._starts.prepare(request))
+        return await self._submits.start(request, connection)
 
     async def start_many(
         self,
@@ -138,40 +142,11 @@ class Client(StartAndWait):
         priority: int = 0,
     ) -> list[UUID]:
         """Start one execution for each of `params`, all in one transaction. Raises as `start`; then none started."""
-        name = named_start(ref)[0]
+        from penstock.client.starts import Request
+
+        name, _ = named_start(ref)
         requests = [Request(name, one, tenant=tenant, priority=priority) for one in params]
-        for _ in range(2):
-            with tracing.producing(START, name, tenant):
-                group = [await self._starts.prepare(request) for request in requests]
-                try:
-                    answered = await self._write(group)
-                except answers.Stale:
-                    self._starts.forget()
-                    continue
-            return [answers.unwrap(answer) for answer in answered]
-        raise Conflict(f"{name} is being redefined again and again", hint="Try again in a moment.")
-
-    async def _write(self, group: Sequence[Submission]) -> Sequence[UUID | Exception]:
-        self._turn = (self._turn + 1) % len(self._submit_sessions)
-        session = self._submit_sessions[self._turn]
-
-        async def write() -> tuple[Transaction, list[UUID | Exception]]:
-            nonlocal group
-            try:
-                async with session.transaction() as tx:
-                    return tx, await self._write_in(tx, group)
-            except WrongClock:
-                group = with_new_ids(group)
-                raise
-
-        tx, answered = await retried(write, deadline=30)
-        self.publisher.publish(tx.staged)
-        return answered
-
-    async def _write_in(
-        self, tx: Transaction | CallerTransaction, group: Sequence[Submission]
-    ) -> list[UUID | Exception]:
-        return answers.of_submissions(await executions.submit(tx, group), group)
+        return await self._submits.start_many(name, tenant, requests)
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -196,24 +171,36 @@ class Client(StartAndWait):
 
     async def get(self, id: UUID) -> Execution:
         """The execution as it is now. Raises NotFound."""
+        from penstock.operate.executions import one
+
         return await one(self.session, id)
 
     async def history(self, id: UUID) -> list[Move]:
         """Every status it ever had, oldest first. Raises NotFound."""
+        from penstock.store import executions
+
         return await executions.history(self.session, await self.get(id))
 
     async def attempts(self, id: UUID) -> list[PastAttempt]:
         """Every attempt of it, oldest first: when it began and ended, on which worker, and what it came to. Raises
         NotFound."""
+        from penstock.store import past_attempts
+
         return await past_attempts.attempts(self.session, await self.get(id))
 
     async def why(self, id: UUID, task: str | None = None) -> Why:
         """Why it is where it is: what it waits for, or what came of it. `task`: one of the tasks of a workflow, begun
         or not. Raises NotFound."""
+        from penstock.operate.why import why
+
         return await why(self.session, id, self.settings, task)
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Ask for executions to end; returns how many were told. Those that have ended are left alone."""
+
+        from penstock.messaging import broadcast
+        from penstock.store import executions
+        from penstock.store.database import retried
 
         async def ask() -> tuple[Transaction, int]:
             async with self.session.transaction() as tx:
@@ -237,6 +224,9 @@ class Client(StartAndWait):
         """Tell a running workflow to `pause`, `resume`, `skip` a task or `set_result` of one. It is kept with who
         and why, and obeyed under the workflow's lock. Or a durable function to `skip` a step, or take a result for it. Raises
         Conflict if it does not run."""
+        from penstock.client import commands
+        from penstock.messaging import broadcast
+
         async with self.session.transaction() as tx:
             await commands.command(tx, id, kind, task=task, value=value, by=by, reason=reason)
         self.publisher.publish(tx.staged)
@@ -245,6 +235,8 @@ class Client(StartAndWait):
     async def signal(self, id: UUID, name: str, value: Any = None) -> None:
         """Tell a durable function something, which `ctx.signal(name)` gives it. Raises Conflict if it has ended, or is none,
         DefinitionError, InvalidInput."""
+        from penstock.client import steps
+
         async with self.session.transaction() as tx:
             await steps.signal(tx, id, name, value)
         self.publisher.publish(tx.staged)
@@ -261,6 +253,9 @@ class Client(StartAndWait):
         """Run what has ended once more, the same version with the same parameters; returns the id of the new execution.
         Of a workflow, `from_failed` keeps what succeeded, and `from_task` what does not come after that task. It is
         kept with who and why. Raises NotFound, Conflict, InvalidInput."""
+        from penstock.client import commands
+        from penstock.store.database import retried
+
         new = new_id()
 
         async def write() -> Transaction:
@@ -283,6 +278,8 @@ class Client(StartAndWait):
     async def answer(self, id: UUID, response: Any, *, by: str) -> None:
         """Answer the inquiry that an execution waits for; the answer becomes its result. Raises NotFound,
         InvalidInput, Conflict."""
+        from penstock.client import inquiries
+
         self.publisher.publish(await inquiries.answer(self.session, id, response, by))
 
     def publish_staged(self, tx: Transaction) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from penstock.errors import ConfigurationError
+from penstock.service.extras import require
 from penstock.settings import Settings, load
 
 HOME = Path(".penstock")
@@ -27,6 +28,7 @@ async def find_installation(settings: Settings | None = None) -> Settings:
             "no database is named, and there is no embedded one in this folder",
             hint="Run `penstock dev` here first, or set PENSTOCK_DATABASE_URL.",
         )
+    require("embedded")
     from penstock.service import embedded  # most processes have a server of their own
 
     server = await asyncio.to_thread(embedded.start, home.resolve())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Union, overload
 
-from penstock.language.definitions.action_ref import ActionCall, ActionRef
-from penstock.language.workflows.model import Workflow
+from penstock.language.action_ref import ActionCall, ActionRef
+
+if TYPE_CHECKING:
+    from penstock.language.workflows.model import Workflow
 
 R = TypeVar("R")
-Startable = str | ActionRef[..., Any] | ActionCall[Any] | Workflow
+Startable = Union[str, ActionRef[..., Any], ActionCall[Any], "Workflow"]
 """What can be started: a ref, what has one, or an action with its parameters."""
 
 

@@ -12,13 +12,15 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from penstock.client.client import Client
 from penstock.client.start_and_wait import Startable
-from penstock.language.definitions.action_ref import ActionCall, ActionRef
-from penstock.language.workflows.model import Workflow
-from penstock.settings import Settings
+from penstock.language.action_ref import ActionCall, ActionRef
+
+if TYPE_CHECKING:
+    from penstock.language.workflows.model import Workflow
+    from penstock.settings import Settings
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncpg
 
 from penstock.errors import ConfigurationError, ConnectionFailed, InvalidInput, PenstockError
+from penstock.service.extras import missing_extra
 
 DEBUG = "For the traceback, run it again with PENSTOCK_LOG_LEVEL=debug."
 
@@ -13,6 +14,8 @@ def explained(error: Exception) -> PenstockError:
     """The error itself if it explains itself, else what it means here."""
     if isinstance(error, PenstockError):
         return error
+    if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)):
+        return missing
     said = f"{type(error).__name__}: {error}".rstrip(": ")
     if isinstance(
         error, asyncpg.UndefinedTableError | asyncpg.UndefinedColumnError | asyncpg.UndefinedFunctionError

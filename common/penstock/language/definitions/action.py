@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from penstock.errors import DefinitionError
 from penstock.language import labels as labels_
-from penstock.language.definitions.action_ref import ActionRef
+from penstock.language.action_ref import ActionRef
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.qualified_name import Ref, checked_ref

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar, overload
 
 from penstock.language.workflows.value_reference import ValueReference, template
+
+T = TypeVar("T")
 
 
 class FanOutItem(ValueReference):
@@ -17,6 +20,42 @@ class FanOutItem(ValueReference):
         self._options = options
 
 
+@overload
+def each(
+    items: str,
+    *,
+    concurrency: Any = None,
+    batch_size: int | None = None,
+    tolerate: int | str = 0,
+    then: Literal["finish", "stop", "cancel"] = "finish",
+) -> Any: ...
+@overload
+def each(
+    items: Sequence[T],
+    *,
+    concurrency: Any = None,
+    batch_size: None = None,
+    tolerate: int | str = 0,
+    then: Literal["finish", "stop", "cancel"] = "finish",
+) -> T: ...
+@overload
+def each(
+    items: Sequence[T],
+    *,
+    concurrency: Any = None,
+    batch_size: int,
+    tolerate: int | str = 0,
+    then: Literal["finish", "stop", "cancel"] = "finish",
+) -> list[T]: ...
+@overload
+def each(
+    items: Any,
+    *,
+    concurrency: Any = None,
+    batch_size: int | None = None,
+    tolerate: int | str = 0,
+    then: Literal["finish", "stop", "cancel"] = "finish",
+) -> Any: ...
 def each(
     items: Any,
     *,

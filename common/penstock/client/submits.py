@@ -1,0 +1,79 @@
+"""From what callers want started to stored executions: those who ask at the same time share a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from penstock import tracing
+from penstock.client import answers
+from penstock.client.caller_transaction import CallerTransaction
+from penstock.client.group_commit import GroupCommit
+from penstock.client.starts import Request, Starts
+from penstock.client.wrong_clock import with_new_ids
+from penstock.errors import Conflict, WrongClock
+from penstock.messaging.outbox import Publisher
+from penstock.store import executions
+from penstock.store.database import Database, Session, Transaction, retried
+from penstock.store.executions import Submission
+from penstock.tracing.spans import START
+
+
+class Submits:
+    """Starts executions for a client: looks their versions up on its session, writes on two of its own."""
+
+    def __init__(self, session: Session, database: Database, publisher: Publisher) -> None:
+        self._publisher = publisher
+        self._sessions = [database.session(), database.session()]
+        self._turn = 0
+        self._group: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
+        self._starts = Starts(session)
+
+    async def start(self, request: Request, connection: Any) -> UUID:
+        """As `Client.start`. `connection`: an open asyncpg transaction of the caller's, or None."""
+        with tracing.producing(START, request.ref, request.tenant):
+            submission = await self._starts.prepare(request)
+            if connection is not None:
+                [answer] = await self._write_in(CallerTransaction(connection), [submission])
+                return answers.unwrap(answer)
+            try:
+                return await self._group.submit(submission)
+            except answers.Stale:
+                self._starts.forget()
+                return await self._group.submit(await self._starts.prepare(request))
+
+    async def start_many(self, ref: str, tenant: str, requests: Sequence[Request]) -> list[UUID]:
+        """As `Client.start_many`: all in one transaction. They are all of this ref, and of this tenant."""
+        for _ in range(2):
+            with tracing.producing(START, ref, tenant):
+                group = [await self._starts.prepare(request) for request in requests]
+                try:
+                    answered = await self._write(group)
+                except answers.Stale:
+                    self._starts.forget()
+                    continue
+            return [answers.unwrap(answer) for answer in answered]
+        raise Conflict(f"{ref} is being redefined again and again", hint="Try again in a moment.")
+
+    async def _write(self, group: Sequence[Submission]) -> Sequence[UUID | Exception]:
+        self._turn = (self._turn + 1) % len(self._sessions)
+        session = self._sessions[self._turn]
+
+        async def write() -> tuple[Transaction, list[UUID | Exception]]:
+            nonlocal group
+            try:
+                async with session.transaction() as tx:
+                    return tx, await self._write_in(tx, group)
+            except WrongClock:
+                group = with_new_ids(group)
+                raise
+
+        tx, answered = await retried(write, deadline=30)
+        self._publisher.publish(tx.staged)
+        return answered
+
+    async def _write_in(
+        self, tx: Transaction | CallerTransaction, group: Sequence[Submission]
+    ) -> list[UUID | Exception]:
+        return answers.of_submissions(await executions.submit(tx, group), group)

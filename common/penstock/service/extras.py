@@ -1,0 +1,33 @@
+"""Parts of Penstock that need more than `pip install penstock` brings, and what is said to whoever uses one without it."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from penstock.errors import MissingExtra
+
+EXTRAS = {
+    "embedded": ("psutil", "watchfiles"),
+    "api": ("argon2", "fastapi", "httptools", "uvicorn"),
+    "parquet": ("pyarrow",),
+}
+"""Of each extra of pyproject.toml, the modules that are imported of what it installs. PostgreSQL itself is not among them: the
+programs of this machine do, too; and what task executors need for Kubernetes, every worker has."""
+
+
+def require(*extras: str) -> None:
+    """Raises MissingExtra, which names all that are missing."""
+    missing = [extra for extra in extras if any(find_spec(module) is None for module in EXTRAS[extra])]
+    if missing:
+        raise _missing(missing)
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
+    """What a failed import means, if it is of an extra."""
+    module = (error.name or "").partition(".")[0]
+    extras = [extra for extra, modules in EXTRAS.items() if module in modules]
+    return _missing(extras) if extras else None
+
+
+def _missing(extras: list[str]) -> MissingExtra:
+    return MissingExtra(f"this needs what is not installed: pip install 'penstock[{','.join(extras)}]'")

@@ -1,0 +1,54 @@
+"""A user's project, as type checkers see it: nothing of this is run. `tests/test_typed_project.py` has it checked."""
+
+from typing import Any, assert_type
+from uuid import UUID
+
+from penstock import ActionRef, Client, SyncClient, action, each, workflow
+from penstock.language.action_ref import ActionCall
+
+
+@action(pack="shop", retry=3, timeout="10s")
+async def charge(order: int, amount: float = 1.0) -> str:
+    return f"{order}: {amount:g}"
+
+
+@action
+def pack_parcel(item: str) -> list[str]:
+    return [item]
+
+
+def charge_in_words(order: int, amount: float = 1.0) -> str:
+    raise NotImplementedError
+
+
+elsewhere = ActionRef("shop.charge", like=charge_in_words)
+
+
+@workflow(pack="shop")
+def fulfil(order: int, items: list[str]) -> object:
+    charged = charge(order=order)
+    assert_type(each(items), str)
+    assert_type(each(items, batch_size=2), list[str])
+    assert_type(each("{{ parameters.items }}"), Any)
+    return [charged, pack_parcel(item=each(items))]
+
+
+async def use() -> None:
+    assert_type(charge.call(7, amount=2.5), ActionCall[str])
+    assert_type(elsewhere.call(order=7), ActionCall[str])
+    assert_type(await charge.start(order=7), UUID)
+    assert_type(await charge.run(order=7), str)
+    assert_type(await elsewhere.run(7), str)
+    async with Client.connect() as client:
+        assert_type(await client.run(charge, {"order": 7}), str)
+        assert_type(await client.run(pack_parcel.call("pen")), list[str])
+        assert_type(await client.start(charge, {"order": 7}), UUID)
+    with SyncClient.connect() as blocking:
+        assert_type(blocking.run(charge.call(order=7)), str)
+
+
+def misuse() -> None:
+    charge.call(ordre=7)  # type: ignore[call-arg]
+    charge.call("seven")  # type: ignore[arg-type]
+    elsewhere.call(order="seven")  # type: ignore[arg-type]
+    pack_parcel(item=each([1, 2]))  # type: ignore[arg-type]
