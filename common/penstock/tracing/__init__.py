@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ __all__ = [
     "begins",
     "current",
     "flush",
+    "goes_on",
     "inside",
     "is_on",
     "producing",
@@ -63,6 +65,12 @@ def begins(name: str, span_id: int) -> Carrier | None:
     found = exporting()
     trace = None if found is None else found.begins(name, span_id)
     return None if trace is None else trace.carrier()
+
+
+def goes_on(name: str, given: Trace) -> Carrier | None:
+    """A trace that somebody outside has begun; None where the sampler does not take it."""
+    found = exporting()
+    return replace(given, sampled=True).carrier() if found is not None and found.takes(name, given) else None
 
 
 def producing(kind: str, ref: str, tenant: str) -> AbstractContextManager[None]:

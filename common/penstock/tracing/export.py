@@ -113,6 +113,10 @@ class Exporting:
         trace_id = self._new_trace_id()
         return Trace(trace_id, span_id, True) if self._samples(trace_id, name, context.Context()) else None
 
+    def takes(self, name: str, given: Trace) -> bool:
+        """Whether the sampler takes what somebody outside has caused. (By default it does as he does.)"""
+        return self._samples(given.trace_id, name, _current(given))
+
     def _new_trace_id(self) -> int:
         return self._provider.id_generator.generate_trace_id()
 

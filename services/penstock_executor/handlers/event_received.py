@@ -73,13 +73,13 @@ def _event(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> even
 
 
 def _trace(id: UUID, trigger: str, delivery: Delivery) -> tracing.Carrier | None:
-    """That of the publisher, if it is sampled; where he has none, the event begins one."""
+    """That of the publisher, or, where he has none, one that the event begins; if the sampler takes it."""
     if not tracing.is_on():
         return None
     given = tracing.trace_of(delivery.headers)
     if given is None:
         return tracing.begins(trigger, event_span(id))
-    return given.carrier() if given.sampled else None
+    return tracing.goes_on(trigger, given)
 
 
 def _payload(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> bytes:
