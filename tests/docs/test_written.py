@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import penstock
-from docs.written.__main__ import PAGES, REFERENCE
+from docs.written.__main__ import ROOT, WRITTEN
 from docs.written.expression_examples import FILTERS, FUNCTIONS, TESTS
 from docs.written.python_examples import BEFORE, EXAMPLES
 from penstock.language.expressions import functions
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_says_what_the_code_says(name: str) -> None:
-    assert (REFERENCE / name).read_text() == PAGES[name](), "run: .venv/bin/python -m docs.written"
+@pytest.mark.parametrize("file", WRITTEN, ids=lambda file: str(file.relative_to(ROOT)))
+def test_what_is_written_says_what_the_code_says(file: Path) -> None:
+    assert file.read_text() == WRITTEN[file](), "run: .venv/bin/python -m docs.written"
 
 
 def test_every_filter_function_and_test_has_an_example() -> None:
