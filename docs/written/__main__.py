@@ -24,6 +24,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 WRITTEN: Mapping[Path, Callable[[], str]] = {
     **{REFERENCE / name: page for name, page in PAGES.items()},
+    **{REFERENCE / name: page for name, page in errors.PAGES.items()},
     **{SHIPPED / name: text for name, text in yaml_schemas.FILES.items()},
 }
 """Each file, and what makes its text."""
