@@ -1,13 +1,16 @@
-"""Writes what can be read off the code into docs/reference: `.venv/bin/python -m docs.written`. A test sees that it was done."""
+"""Writes what can be read off the code, into docs/reference and the package: `.venv/bin/python -m docs.written`. A test sees that it
+was done."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.written import actions, cli, errors, expressions, logs, packs, python, traces
+from docs.written import actions, cli, errors, expressions, logs, packs, python, traces, yaml_schemas
 
-REFERENCE = Path(__file__).parents[1] / "reference"
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs/reference"
+SHIPPED = ROOT / "common/penstock/language/yaml_schemas"
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "actions.md": actions.page,
@@ -19,11 +22,18 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "python.md": python.page,
     "traces.md": traces.page,
 }
+WRITTEN: Mapping[Path, Callable[[], str]] = {
+    **{REFERENCE / name: page for name, page in PAGES.items()},
+    **{REFERENCE / name: page for name, page in errors.PAGES.items()},
+    **{SHIPPED / name: text for name, text in yaml_schemas.FILES.items()},
+}
+"""Each file, and what makes its text."""
 
 
 def write() -> None:
-    for name, page in PAGES.items():
-        (REFERENCE / name).write_text(page())
+    for file, text in WRITTEN.items():
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text())
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
-"""docs/reference/errors.md: each class of error, what it means, and what to do."""
+"""docs/reference/errors.md: each class of error, what it means, and what to do; and a page of each in docs/reference/errors/."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
+from docs.written.error_texts import TEXTS, Text
 from penstock import errors
 
 HEAD = """# Errors
 
 This page is written by `docs/written` from `penstock.errors`. Every error has a `message` that says what is wrong, and mostly a `hint`
-that says what to do next; commands print both and end with exit code 1, the [HTTP API](../api.md) sends both as a problem whose `type`
+that says what to do next; commands print both, and where a page tells more, and end with exit code 1; the [HTTP API](../api.md) sends both as a problem whose `type`
 ends with the name of the class. All of them are `penstock.PenstockError`s.
 
 ```python
@@ -42,10 +44,50 @@ def classes() -> Iterator[type[errors.PenstockError]]:
 
 def page() -> str:
     rows = (
-        f"| `{one.__name__}` | {_base(one)} | {' '.join(inspect.cleandoc(one.__doc__ or '').split())} |\n"
+        f"| [`{one.__name__}`](errors/{one.__name__}.md) | {_base(one)} | {_meaning(one)} |\n"
         for one in classes()
     )
     return HEAD + "".join(rows) + FOOT
+
+
+def _meaning(one: type) -> str:
+    return " ".join(inspect.cleandoc(one.__doc__ or "").split())
+
+
+def page_of(one: type[errors.PenstockError]) -> str:
+    """What a single error means, why it happens, what to do, and an example of it."""
+    text = TEXTS[one.__name__]
+    above = _base(one)
+    kind = f"A kind of [{above}]({above.strip('`')}.md). " if above else ""
+    return (
+        f"# {one.__name__}\n\n{kind}{_meaning(one)}\n\n## Why\n\n{text.why}\n\n## What to do\n\n{text.do}\n\n"
+        f"## Example\n\n{_example(text)}\n[All errors](../errors.md)\n"
+    )
+
+
+def _example(text: Text) -> str:
+    shown = f"```python\n{text.code}\n```\n\n" if text.code else ""
+    said = text.said or said_by(raised_by(text.code))
+    return f"{shown}It says:\n\n```text\n{said}\n```\n"
+
+
+def raised_by(code: str) -> errors.PenstockError:
+    """The error that this Python raises. Raises AssertionError if it raises none."""
+    try:
+        exec(code, {"__name__": "example"})
+    except errors.PenstockError as error:
+        return error
+    raise AssertionError(f"nothing was raised:\n{code}")
+
+
+def said_by(error: errors.PenstockError) -> str:
+    return error.message + (f"\nhint:  {error.hint}" if error.hint else "")
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    f"errors/{one.__name__}.md": partial(page_of, one) for one in classes()
+}
+"""By where they are in docs/reference."""
 
 
 def _base(one: type) -> str:

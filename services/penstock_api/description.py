@@ -1,4 +1,5 @@
-"""What the API says of itself: an OpenAPI 3.1 document for programs, and the same as a page."""
+"""What the API says of itself: an OpenAPI 3.1 document for programs, and the same as a page; and what packs and workflows
+may say, for editors."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
+from penstock.errors import NotFound
+from penstock.language.shipped_schemas import KINDS, file_name, shipped
 from penstock_api.problems import KIND
 
 Document = dict[str, Any]
@@ -20,6 +23,8 @@ Document = dict[str, Any]
 DOCUMENT_AT = "/api/v1/openapi.json"
 PAGE_AT = "/docs"
 STYLE_AT = "/docs/description.css"
+SCHEMAS_AT = "/schemas/{name}"
+KIND_BY_FILE = {file_name(kind): kind for kind in KINDS}
 _HERE = Path(__file__).parent
 
 
@@ -40,6 +45,13 @@ def describe(app: FastAPI) -> None:
     @app.get(STYLE_AT, include_in_schema=False)
     def styled() -> Response:
         return FileResponse(_HERE / "static/description.css")
+
+    @app.get(SCHEMAS_AT, include_in_schema=False)
+    def schema(name: str) -> Response:
+        kind = KIND_BY_FILE.get(name)
+        if kind is None:
+            raise NotFound(f"no schema {name}", hint=f"There are {' and '.join(KIND_BY_FILE)}.")
+        return Response(shipped(kind), media_type="application/schema+json")
 
 
 def document_of(app: FastAPI) -> Document:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import penstock
-from docs.written.__main__ import PAGES, REFERENCE
+from docs.written import errors
+from docs.written.__main__ import ROOT, WRITTEN
+from docs.written.error_texts import TEXTS
 from docs.written.expression_examples import FILTERS, FUNCTIONS, TESTS
 from docs.written.python_examples import BEFORE, EXAMPLES
+from penstock.errors import NotFound
 from penstock.language.expressions import functions
+from penstock.service.explain_errors import page_of
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_says_what_the_code_says(name: str) -> None:
-    assert (REFERENCE / name).read_text() == PAGES[name](), "run: .venv/bin/python -m docs.written"
+@pytest.mark.parametrize("file", WRITTEN, ids=lambda file: str(file.relative_to(ROOT)))
+def test_what_is_written_says_what_the_code_says(file: Path) -> None:
+    assert file.read_text() == WRITTEN[file](), "run: .venv/bin/python -m docs.written"
 
 
 def test_every_filter_function_and_test_has_an_example() -> None:
@@ -24,6 +30,18 @@ def test_every_filter_function_and_test_has_an_example() -> None:
 
 def test_every_example_calls_what_it_is_an_example_of() -> None:
     assert [name for name, example in {**FILTERS, **FUNCTIONS, **TESTS}.items() if name not in example] == []
+
+
+@pytest.mark.parametrize("name", [name for name, text in TEXTS.items() if text.code])
+def test_the_example_of_an_error_raises_it(name: str) -> None:
+    assert type(errors.raised_by(TEXTS[name].code)).__name__ == name
+
+
+def test_every_error_has_a_page_and_the_message_leads_there() -> None:
+    for one in errors.classes():
+        assert page_of(one.__new__(one)) == f"docs/reference/errors/{one.__name__}.md"
+        assert ROOT / page_of(one.__new__(one)) in WRITTEN
+    assert page_of(type("Special", (NotFound,), {})("no such thing")) == "docs/reference/errors/NotFound.md"
 
 
 def test_every_public_name_has_an_example() -> None:

@@ -24,9 +24,9 @@ from tests.penstock_api.conftest import THEIRS, Api
 
 OPEN = {
     *("/api/v1/openapi.json", "/docs", "/docs/description.css", "/hooks/{name}", "/api/v1/session"),
-    *("/sign-in", "/sign-out", "/static/{version}/{name}"),
+    *("/sign-in", "/sign-out", "/static/{version}/{name}", "/schemas/{name}"),
 }
-"""What needs no token: the description, what its caller signs, logging in and out, and what pages look like."""
+"""What needs no token: the descriptions, what its caller signs, logging in and out, and what pages look like."""
 V1 = "/api/v1"
 
 

@@ -23,6 +23,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from penstock.language.editor_schemas import pack_schema
 from tests.penstock_api.conftest import Api
 
 EXAMPLES = int(os.environ.get("PENSTOCK_TEST_API_EXAMPLES", "2"))
@@ -55,6 +56,10 @@ async def test_it_answers_as_it_says(api: Api, address: str) -> None:
     async with api.caller() as call:
         document = (await call.get("/api/v1/openapi.json")).json()
         page = await call.get("/docs")
+        schema = await call.get("/schemas/pack.schema.json")
+        missing = await call.get("/schemas/rule.schema.json")
+    assert schema.json() == pack_schema()
+    assert (missing.status_code, "workflow.schema.json" in missing.json()["hint"]) == (404, True)
     assert document["openapi"].startswith("3.1")
     assert all(path in page.text for path in document["paths"])
     assert "http://" not in page.text.replace("http://127.0.0.1", "")  # nothing from elsewhere

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated
 
-import orjson
 import typer
 from rich.markup import escape
 
@@ -15,6 +14,7 @@ from penstock.language.durable.lint import nondeterminism
 from penstock.language.loading import Definitions
 from penstock.language.loading import lint as loading
 from penstock.language.loading.lint import Fault
+from penstock.language.shipped_schemas import shipped
 
 
 class Kind(StrEnum):
@@ -78,9 +78,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of the YAML that you write, for your editor: in a file, name it in the first line of the YAML as
     `# yaml-language-server: $schema=pack.schema.json`."""
-    from penstock.language.editor_schemas import SCHEMAS
-
-    out.print_json(orjson.dumps(SCHEMAS[kind.value]()).decode())
+    out.print_json(shipped(kind.value))
 
 
 def add_to(app: typer.Typer) -> None:

@@ -14,15 +14,18 @@ import typer
 from penstock.cli.output import out
 from penstock.errors import Conflict, InvalidInput
 from penstock.language.definitions.qualified_name import is_name
+from penstock.language.shipped_schemas import KINDS, file_name, shipped
 
-TEMPLATES = {
-    "module.py": "{name}.py",
-    "test_module.py": "test_{name}.py",
-    "pytest.ini": "pytest.ini",
-    "gitignore": ".gitignore",
-    "README.md": "README.md",
-}
+ALWAYS = {"pytest.ini": "pytest.ini", "gitignore": ".gitignore", "README.md": "README.md"}
+IN_PYTHON = {"module.py": "{name}.py", "test_module.py": "test_{name}.py", **ALWAYS}
 """The files of `project_template`, and what they are called in a project."""
+IN_YAML = {
+    "pack.yaml": "{name}/pack.yaml",
+    "orders.py": "{name}/orders.py",
+    "test_pack.py": "test_{name}.py",
+    **ALWAYS,
+}
+"""The same of a project whose definitions are a pack."""
 
 
 def new(
@@ -30,6 +33,9 @@ def new(
     into: Annotated[
         Path | None, typer.Option(help="The folder to make; by default one of that name, here.")
     ] = None,
+    yaml: Annotated[
+        bool, typer.Option("--yaml", help="Definitions as YAML that an editor can check, a pack.")
+    ] = False,
 ) -> None:
     """Make a small project: definitions, tests that need no server, and a README with what to type."""
     _check_name(name)
@@ -38,16 +44,25 @@ def new(
         raise Conflict(
             f"{folder} is there already, and not empty", hint="Choose another name, or --into FOLDER."
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    for template, called in TEMPLATES.items():
+    source, edited = (name, f"{name}/pack.yaml") if yaml else (f"{name}.py", f"{name}.py")
+    for template, called in (IN_YAML if yaml else IN_PYTHON).items():
         text = (files("penstock.cli") / "project_template" / f"{template}.template").read_text()
-        (folder / called.format(name=name)).write_text(Template(text).safe_substitute(name=name))
+        filled = Template(text).safe_substitute(name=name, source=source, edited=edited)
+        _write(folder / called.format(name=name), filled)
+    if yaml:
+        for kind in KINDS:
+            _write(folder / "schemas" / file_name(kind), shipped(kind))
     out.print(f"{folder} is made. Go on there:", highlight=False)
     out.print(f"    cd {folder} && pytest        [dim]# it is tested[/dim]", highlight=False)
     out.print(
-        f"    penstock dev -m {name}.py    [dim]# it runs; README.md says what to type next[/dim]",
+        f"    penstock dev -m {source}    [dim]# it runs; README.md says what to type next[/dim]",
         highlight=False,
     )
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
 
 
 def _check_name(name: str) -> None:

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from penstock.errors import PenstockError
+from penstock.service.explain_errors import page_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line.")]
 
@@ -132,7 +133,8 @@ def age(at: datetime | None) -> str:
 
 
 def complain(error: PenstockError) -> None:
-    """The error and what to do next, on standard error."""
+    """The error, what to do next, and where there is more, on standard error."""
     err.print(f"[red]error:[/red] {escape(error.message)}")
     if error.hint:
         err.print(f"[dim]hint:[/dim]  {escape(error.hint)}")
+        err.print(f"[dim]more:[/dim]  {page_of(error)}", highlight=False)

@@ -33,3 +33,9 @@ def explained(error: Exception) -> PenstockError:
     if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | OSError | TimeoutError):
         return ConnectionFailed(said, hint=f"`penstock doctor` checks the servers and the settings. {DEBUG}")
     return PenstockError(f"this should not have happened: {said}", hint=f"Please report it. {DEBUG}")
+
+
+def page_of(error: PenstockError) -> str:
+    """The page of the documentation that tells more of errors like this one."""
+    known = next(kind for kind in type(error).__mro__ if kind.__module__ == PenstockError.__module__)
+    return f"docs/reference/errors/{known.__name__}.md"

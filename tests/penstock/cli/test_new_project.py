@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 from tests.penstock.cli.commands import penstock
 
@@ -47,6 +50,28 @@ async def test_a_new_project_is_sound_and_its_tests_pass(here: Path) -> None:
         subprocess.run,
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"],
         cwd=here / "newcomer",
+        capture_output=True,
+        text=True,
+    )
+    assert "3 passed" in tested.stdout, tested.stdout + tested.stderr
+
+
+async def test_a_new_project_in_yaml_is_sound_and_its_editor_knows_the_schema(here: Path) -> None:
+    said = await penstock("new", "yaml_shop", "--yaml")
+    assert said.code == 0, said
+    assert "penstock dev -m yaml_shop" in said.out
+    linted = await penstock("lint", "yaml_shop/yaml_shop")
+    assert linted.code == 0, linted
+    pack = here / "yaml_shop/yaml_shop/pack.yaml"
+    head = "# yaml-language-server: $schema="
+    first = pack.read_text().splitlines()[0]
+    assert first.startswith(head)
+    schema = json.loads((pack.parent / first.removeprefix(head)).read_text())
+    Draft202012Validator(schema).validate(yaml.safe_load(pack.read_text()))
+    tested = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"],
+        cwd=here / "yaml_shop",
         capture_output=True,
         text=True,
     )
