@@ -216,8 +216,8 @@ async def test_the_clock_of_a_replica_means_nothing(
     with WrongClocks(database, broker, tmp_path / "log") as fleet:
         fleet.start("3600", "executor")
         fleet.start("-3600", "executor")
-        await house.until("select from fire group by schedule having count(*) >= 4 limit 1")
-        await house.until("select from fire having count(distinct made_by) = 2")
+        await house.until("select from fire group by schedule having count(*) >= 4 limit 1", seconds=90)
+        await house.until("select from fire having count(distinct made_by) = 2", seconds=90)
     await no_instant_is_left_out_or_done_twice(house)
     assert await house.rows("select from fire where schedule = 'clock.soon'") == []
     assert {row[0] for row in await house.rows("select distinct kind from fire")} == {"due"}

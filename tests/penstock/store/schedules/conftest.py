@@ -16,7 +16,7 @@ from tests.flows import shop
 from tests.flows.installation import Installation
 
 T = TypeVar("T")
-MARGIN = 5
+MARGIN = 10
 """Seconds that a test may take, on a busy machine, from a schedule's sleep to its fires."""
 
 
