@@ -48,6 +48,7 @@ class HttpClient:
     def __init__(
         self, server: str, *, token: str | None = None, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
+        tracing.is_on()  # so that what the program traces itself finds its way
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._server = server
         self._http = httpx.AsyncClient(
