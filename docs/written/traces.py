@@ -18,7 +18,7 @@ dies may take the spans with it that it has not sent; a batch that is handled ag
 LINKS = """
 **Links.** The span of a task's execution is linked to those of the tasks that it came after (the first hundred, of a task with many
 items): a join has several. That of a re-run is linked to the execution that it runs once more. A re-run, a fire of a schedule, and an
-event from outside without a `traceparent` each begin a trace, if the sampler takes it.
+event from outside without a `traceparent` or from a poll trigger each begin a trace, if the sampler takes it.
 
 **Errors.** A span has the status `Error`, with the message, where an execution did not complete, an attempt or a step failed, or the
 parameters of a rule could not be rendered.
@@ -27,7 +27,7 @@ parameters of a rule could not be rendered.
 
 **Where it is carried.** `traceparent` and `tracestate` ([W3C Trace Context](https://www.w3.org/TR/trace-context/)) come with the headers
 of an event over AMQP or of a request to the API, or with the current span of a Python client. They are kept in the rows of events and
-executions, and go on to actions: as the current span in `async` and `thread`, as headers of `http`, as `TRACEPARENT` and
+executions, and go on to actions: as the current span in `async`, `thread` and `process`, as headers of `http`, as `TRACEPARENT` and
 `TRACESTATE` in the environment of commands and Kubernetes jobs. What is not sampled carries nothing.
 
 ## Attributes

@@ -24,12 +24,13 @@ async def spans_of(tx: Transaction, ended: list[TracedExecution]) -> list[Span]:
     """Of these, and of those of their attempts that were lost with a worker."""
     found: list[Span] = []
     traces: dict[UUID, tuple[TracedExecution, Trace]] = {}
+    joined = await _joined(tx, ended)
     for row in ended:
         origin = orjson.loads(row.origin)
         trace = trace_of(origin["trace"])
         if trace is not None:
             traces[row.id] = row, trace
-            found.append(_span(row, origin, trace, await _links(tx, row, origin, trace)))
+            found.append(_span(row, origin, trace, _links(origin, trace, joined.get(row.id, []))))
     again = [row.id for row in ended if row.attempt > 1 or row.status != COMPLETED]
     if again:
         since = min(row.created_at for row in ended)
@@ -70,17 +71,23 @@ def _parent(row: TracedExecution, origin: dict[str, Any], trace: Trace) -> int |
     return above(execution_span(row.id), trace)
 
 
-async def _links(tx: Transaction, row: TracedExecution, origin: dict[str, Any], trace: Trace) -> list[Trace]:
-    """The run that this is a re-run of; and of a task that joins others, these."""
+async def _joined(tx: Transaction, ended: list[TracedExecution]) -> dict[UUID, list[UUID]]:
+    """Those of these executions that are tasks which come after others: the executions of these."""
+    tasks = [
+        (row, row.workflow, row.task) for row in ended if row.workflow is not None and row.task is not None
+    ]
+    plans = await read_plans(tx, {workflow for _, workflow, _ in tasks})
+    before: list[tuple[TracedExecution, str]] = []
+    for row, workflow, task in tasks:
+        plan = plans[workflow]
+        before += [(row, plan.graph[source].name) for source in plan.graph[plan.index(task)].sources]
+    return await untraced.joined(tx, before, MOST_LINKS) if before else {}
+
+
+def _links(origin: dict[str, Any], trace: Trace, joined: list[UUID]) -> list[Trace]:
+    """The run that this is a re-run of; and what it comes after, in the same trace."""
     links = [link for one in origin["trace"].get("links", ()) if (link := trace_of({"traceparent": one}))]
-    if row.parent is None or row.workflow is None or row.task is None:
-        return links
-    plan = (await read_plans(tx, {row.workflow}))[row.workflow]
-    before = [plan.graph[source].name for source in plan.graph[plan.index(row.task)].sources]
-    if not before:
-        return links
-    joined = await untraced.joined(tx, row.parent, before, row.created_at, MOST_LINKS)
-    return links + [Trace(trace.trace_id, execution_span(id), True) for id in joined]
+    return links + [Trace(trace.trace_id, execution_span(id), True) for id in joined[:MOST_LINKS]]
 
 
 def _lost(lost: LostAttempt, row: TracedExecution, trace: Trace) -> Span:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import orjson
 
+from penstock import tracing
 from penstock.errors import InvalidInput
 from penstock.ids import new_id
 from penstock.language.moves import COMPLETED
@@ -15,6 +16,7 @@ from penstock.language.schemas import Schema
 from penstock.messaging import dead_letters
 from penstock.store import catalog, events, polls, queues
 from penstock.store.database import Transaction
+from penstock.tracing.spans import event_span
 
 SOURCE = "poll"
 TENANT = "public"
@@ -73,10 +75,14 @@ async def _schema(tx: Transaction, trigger: str) -> Schema:
 
 async def _store(tx: Transaction, trigger: str, found: Found) -> None:
     if found.events:
-        new = [
-            events.NewEvent(new_id(), trigger, TENANT, payload.decode(), SOURCE) for payload in found.events
-        ]
+        new = [_event(trigger, payload) for payload in found.events]
         await events.store(tx, new, matched=False)
+
+
+def _event(trigger: str, payload: bytes) -> events.NewEvent:
+    id = new_id()
+    trace = tracing.begins(trigger, event_span(id))
+    return events.NewEvent(id, trigger, TENANT, payload.decode(), SOURCE, trace=trace)
 
 
 async def _put_aside(

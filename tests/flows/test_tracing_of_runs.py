@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from opentelemetry import trace
+from pydantic import Field
 
-from penstock import DurableContext, Schedule, action
+from penstock import DurableContext, Rule, Schedule, action, trigger
 from penstock.language.definitions.program_actions import command_action
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
@@ -34,9 +36,29 @@ async def one(number: int = 1) -> int:
     return number
 
 
+@action(pack="tr", executor="process")
+def apart(number: int = 1) -> int:
+    with trace.get_tracer("of the user").start_as_current_span("in a child"):
+        return number
+
+
+@trigger(pack="tr", every=0.2)
+async def letters() -> list[dict[str, int]]:
+    return [{"n": 1}]
+
+
 async def look(number: int) -> int:
     await asyncio.sleep(0.01)
     return number
+
+
+async def refuse(pin: str) -> None:
+    raise ValueError(f"{pin} is wrong")
+
+
+@action(pack="tr")
+async def locked(ctx: DurableContext, pin: Annotated[str, Field(json_schema_extra={"secret": True})]) -> None:
+    await ctx.step("open", refuse, pin)
 
 
 @action(pack="tr")
@@ -119,3 +141,30 @@ async def test_a_schedule_that_fires_begins_a_trace(house: Installation, receive
     fired = received.named("execution tr.one")[:2]
     assert [span.parent for span in fired] == ["", ""]
     assert fired[0].trace != fired[1].trace
+
+
+async def test_what_a_child_process_traces_is_below_its_attempt(
+    house: Installation, received: Collector
+) -> None:
+    await house.start(apart)
+    assert await house.client.run("tr.apart", timeout=60) == 1
+    await arrived(received, "execution tr.apart", "in a child")
+    assert above(received, "in a child") == "attempt tr.apart"
+
+
+async def test_an_event_of_a_poll_begins_a_trace(house: Installation, received: Collector) -> None:
+    rule = Rule("tr.read_letter", trigger="tr.letters", action=one, params={"number": "{{ payload.n }}"})
+    await house.start(letters, one, thank, rule)
+    await arrived(received, "execution tr.one")
+    found = by_id(received)
+    event = found[found[received.named("execution tr.one")[0].parent].parent]
+    assert (event.name, event.parent) == ("event tr.letters", "")
+
+
+async def test_a_step_that_fails_shows_no_secret(house: Installation, received: Collector) -> None:
+    await house.start(locked)
+    await house.client.start("tr.locked", {"pin": "correct horse"})
+    await arrived(received, "execution tr.locked", "step open")
+    assert all(span.failed for span in received.named("step open"))
+    assert {span.said for span in received.named("step open")} == {"*** is wrong"}
+    assert "correct horse" not in str(received.spans)

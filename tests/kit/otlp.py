@@ -25,6 +25,7 @@ class Received:
     began: int
     ended: int
     failed: bool
+    said: str
     attributes: dict[str, Any]
     links: list[str] = field(default_factory=list)
 
@@ -58,6 +59,7 @@ def _received(span: Any) -> Received:
         span.start_time_unix_nano,
         span.end_time_unix_nano,
         span.status.code == 2,
+        span.status.message,
         {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in span.attributes},
         [link.span_id.hex() for link in span.links],
     )

@@ -8,9 +8,11 @@ from uuid import UUID
 import httpx
 import pytest
 from httpx import AsyncClient
+from opentelemetry import trace
 from pydantic import SecretStr
 
 from penstock.client.client import Client
+from penstock.client.http_client import HttpClient
 from penstock.ids import new_id
 from penstock.store.database import Database
 from penstock_api.app import make_app
@@ -159,5 +161,10 @@ async def test_a_start_goes_on_with_the_trace_of_its_request_and_shows_it(
             assert found["trace"] == {"id": trace_id, "url": None}
             assert found["origin"] == {"by": "token:all"}
         await arrived(received, "start shop.count")
+        async with HttpClient("http://penstock", token=api.secrets["all"], transport=transport) as client:
+            with trace.get_tracer("of the caller").start_as_current_span("shop"):
+                await client.start("shop.count", {"words": "a"})
+        await arrived(received, "shop")
+        await arrived(received, "start shop.count", count=2)
         await backend.changes.close()
-    assert received.one("start shop.count").parent == parent
+    assert [span.parent for span in received.named("start shop.count")] == [parent, received.one("shop").id]

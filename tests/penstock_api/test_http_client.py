@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 import uvicorn
+from opentelemetry import trace
 
 from penstock.client.http_client import HttpClient
 from penstock.errors import (
@@ -21,6 +22,8 @@ from penstock.errors import (
 )
 from penstock.ids import new_id
 from penstock.store.execution_list import ExecutionFilter
+from penstock.tracing import trace_of
+from tests.flows.traced import traced
 from tests.penstock.cli.commands import penstock
 from tests.penstock_api.conftest import Api
 
@@ -182,3 +185,23 @@ async def test_a_server_is_named_in_three_ways(
     for wrong, said in (("http://penstock.example.org", "no TLS"), ("ftp://x", "no address of a server")):
         odd = await penstock("--server", wrong, "executions")
         assert (odd.code, said in odd.err) == (1, True), odd
+
+
+async def test_a_request_carries_the_trace_of_whoever_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, json={"id": str(new_id())})
+
+    with traced(monkeypatch):
+        async with HttpClient("http://penstock", transport=httpx.MockTransport(answer)) as client:
+            with trace.get_tracer("of the user").start_as_current_span("checkout") as span:
+                await client.publish("shop.order_placed", {"id": 1}, key="once")
+            await client.publish("shop.order_placed", {"id": 1})
+    own = span.get_span_context()
+    carried = trace_of(asked[0].headers)
+    assert carried is not None
+    assert (carried.trace_id, carried.span_id, carried.sampled) == (own.trace_id, own.span_id, True)
+    assert asked[0].headers["idempotency-key"] == "once"
+    assert "traceparent" not in asked[1].headers

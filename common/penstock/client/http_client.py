@@ -17,6 +17,7 @@ import httpx
 import orjson
 from pydantic import TypeAdapter
 
+from penstock import tracing
 from penstock.client.bulk import Outcome
 from penstock.client.http_subjects import HttpLimits, HttpRules, HttpSchedules, HttpWorkers
 from penstock.client.http_words import error_of, filter_of, item_of, text_of, word_of
@@ -29,6 +30,7 @@ from penstock.store.inquiries import Inquiry
 from penstock.store.log_lines import LogLine
 
 PREFIX = "/api/v1"
+NO_HEADERS: Mapping[str, str] = {}
 PATIENCE = 30.0
 """Seconds that an answer may take."""
 FIRST, MOST = 0.05, 2.0
@@ -46,6 +48,7 @@ class HttpClient:
     def __init__(
         self, server: str, *, token: str | None = None, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
+        tracing.is_on()  # so that what the program traces itself finds its way
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._server = server
         self._http = httpx.AsyncClient(
@@ -253,9 +256,12 @@ class HttpClient:
             raise InvalidInput(f"what is given is not JSON: {error}", hint="Give JSON.") from None
         return await self._ask(method, path, content=content, headers=headers)
 
-    async def _ask(self, method: str, path: str, **how: Any) -> Any:
+    async def _ask(
+        self, method: str, path: str, *, headers: Mapping[str, str] = NO_HEADERS, **how: Any
+    ) -> Any:
+        headers = {**headers, **(tracing.current() or {})}  # what is started goes on with the caller's trace
         try:
-            answer = await self._http.request(method, PREFIX + path, **how)
+            answer = await self._http.request(method, PREFIX + path, headers=headers, **how)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ConnectionFailed(
                 f"{self._server} does not answer: {type(error).__name__}: {error}".rstrip(": "),

@@ -83,12 +83,29 @@ async def lost_attempts(tx: Transaction, ids: Sequence[UUID], since: datetime) -
 
 
 JOINED = """
-select e.id from execution e where e.parent = $1 and e.task = any($2::text[]) and e.finished_at <= $3 order by e.id limit $4
+select d.id, j.id as joined
+from unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[]) as d (id, parent, task, until)
+cross join lateral (
+    select e.id from execution e where e.parent = d.parent and e.task = d.task and e.finished_at <= d.until
+    order by e.id limit $5
+) j
 """
 
 
 async def joined(
-    tx: Transaction, parent: UUID, tasks: Sequence[str], until: datetime, limit: int
-) -> list[UUID]:
-    """The executions of these tasks of a workflow that had ended until then."""
-    return [row["id"] for row in await tx.fetch(JOINED, parent, tasks, until, limit)]
+    tx: Transaction, before: Sequence[tuple[TracedExecution, str]], limit: int
+) -> dict[UUID, list[UUID]]:
+    """Of executions, each with the name of a task that came before it: the executions of those tasks that had ended when it
+    began, so many of a task at the most."""
+    rows = await tx.fetch(
+        JOINED,
+        [row.id for row, _ in before],
+        [row.parent for row, _ in before],
+        [task for _, task in before],
+        [row.created_at for row, _ in before],
+        limit,
+    )
+    found: dict[UUID, list[UUID]] = {}
+    for row in rows:
+        found.setdefault(row["id"], []).append(row["joined"])
+    return found

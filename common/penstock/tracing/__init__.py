@@ -103,7 +103,7 @@ def send(*spans: Span) -> None:
 
 
 async def flush() -> None:
-    """Send what waits: before the process ends. Takes a few seconds at the most."""
+    """Send what waits: before the process ends. Takes five seconds at the most."""
     found = exporting()
     if found is not None:
         await asyncio.to_thread(found.flush)

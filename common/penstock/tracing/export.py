@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -30,6 +32,8 @@ KINDS: Mapping[Kind, SpanKind] = {
     "consumer": SpanKind.CONSUMER,
 }
 W3C = TraceContextTextMapPropagator()
+PATIENCE = 5.0
+"""Seconds that an end waits for a collector. The processor's own timeouts are not kept: it tries each batch for ten seconds."""
 
 
 class Exporting:
@@ -38,11 +42,13 @@ class Exporting:
 
     def __init__(self) -> None:
         resource = Resource.create({} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "penstock"})
-        self._provider = TracerProvider(resource=resource)
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._processor = BatchSpanProcessor(_exporter())
         self._provider.add_span_processor(self._processor)
         if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
             trace.set_tracer_provider(self._provider)
+        self._given_up = False
+        atexit.register(self.close)
 
     def current(self) -> Carrier | None:
         """The current span as a carrier, if it is sampled."""
@@ -144,11 +150,16 @@ class Exporting:
         )
 
     def flush(self) -> None:
-        """Send what waits. It may take as long as the exporter's timeouts."""
-        self._provider.force_flush(5_000)
+        """Send what waits, within PATIENCE seconds. A collector that takes longer is not waited for at the exit either."""
+        sending = threading.Thread(target=self._provider.force_flush, daemon=True)
+        sending.start()
+        sending.join(PATIENCE)
+        self._given_up = sending.is_alive()
 
     def close(self) -> None:
-        self._provider.shutdown()
+        atexit.unregister(self.close)
+        if not self._given_up:
+            self._provider.shutdown()
 
 
 def _exporter() -> SpanExporter:

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from penstock import tracing
 from penstock.run import capture
 from penstock.run.calls import call_plain
 from penstock.run.task_executors import Outcome, Run, RunLog
@@ -85,10 +86,11 @@ def _perform(job: frames.Job, log: RunLog) -> Outcome:
         carry=job.carry,
         context=job.context,
         result_limit=job.result_limit,
+        trace=job.trace,
     )
     try:
         _State.busy = True
-        with _memory(job.memory_limit):
+        with tracing.inside(tracing.trace_of(job.trace)), _memory(job.memory_limit):
             return call_plain(run)
     except BaseException as error:  # no memory left even to say so, or stopped between two lines of ours
         return Outcome.raised(error)

@@ -31,6 +31,7 @@ class Job:
     params: dict[str, Any]
     carry: dict[str, Any]
     context: dict[str, Any]
+    trace: dict[str, str]
     ref: str
     module: str
     qualname: str

@@ -146,6 +146,7 @@ class ProcessExecutor:
             params=dict(run.params),
             carry=dict(run.carry),
             context=dict(run.context),
+            trace=dict(run.trace),
             ref=run.action.ref,
             module=module,
             qualname=qualname,
