@@ -189,7 +189,7 @@ TEXTS: Mapping[str, Text] = {
     "StepTimedOut": Text(
         why="A signal, an event or an answer did not come before the time was over that the function gave it.",
         do="Catch it and decide what follows, or give more time.",
-        said="the signal 'paid' did not come within 1 h",
+        said="sleep timeout of paid ended as timeout",
     ),
     "ReplayMismatch": Text(
         why="The code of a durable function was changed while a run of it was open; or it asks the clock, chance or the network outside of a "

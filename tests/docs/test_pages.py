@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -28,6 +29,9 @@ PAGES = [
 async def house(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Installation]:
     monkeypatch.setenv("PENSTOCK_DATABASE_URL", database)
     monkeypatch.delenv("PENSTOCK_BROKER_URL", raising=False)
+    monkeypatch.setenv(
+        "PENSTOCK_SECRETS_KEY", b64encode(bytes(32)).decode()
+    )  # as who follows a page would export it
     async with Installation(database, None, **AS_USED) as installation:
         yield installation
 
