@@ -13,6 +13,7 @@ from penstock.client.client import Client
 from penstock.client.limits import Limits
 from penstock.client.schedules import Schedules
 from penstock.operate.access import PREFIX, Caller, find_caller
+from penstock.operate.activity import Activity, ActivityWatch
 from penstock.operate.people import find_session_caller
 from penstock.settings import Settings
 from penstock.store.database import Session
@@ -31,6 +32,7 @@ class Backend:
     client: Client
     pool: SessionPool
     changes: Changes
+    _activity: ActivityWatch = field(default_factory=ActivityWatch)
     _known: dict[str, tuple[Caller, float]] = field(default_factory=dict)
 
     @classmethod
@@ -53,6 +55,10 @@ class Backend:
                 self.forget_callers()
             self._known[secret] = (found, now)
         return found
+
+    async def look_at_activity(self) -> Activity:
+        """How much ended lately, and what waits: one look for everybody who asks within a second."""
+        return await self._activity.look(self.pool.session, self.settings.stale_threshold)
 
     def forget_callers(self) -> None:
         """Look every token up anew."""

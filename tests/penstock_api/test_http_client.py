@@ -109,6 +109,8 @@ async def test_commands_need_no_database_where_a_server_is_named(server: str) ->
         (("logs", id), ""),
         (("inquiries",), ""),
         (("workers", "list"), "executor"),
+        (("top",), "last minute"),
+        (("top", "--json"), '"lately"'),
         (("publish", "shop.order_placed", "id=1"), "is stored"),
     ):
         done = await penstock(*words)

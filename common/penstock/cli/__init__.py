@@ -52,6 +52,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "routes": ("routes",),
         "operations": ("check", "repair", "workers"),
         "announce": ("announce",),
+        "top": ("top",),
         "doctor": ("doctor",),
         "dead_letters": ("dead-letters",),
         "tokens": ("tokens",),

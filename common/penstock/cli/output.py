@@ -72,12 +72,17 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str =
     if not given:
         out.print(f"[dim]{escape(empty)}[/dim]")
         return
+    out.print(grid(columns, given))
+
+
+def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    """A table that is not printed yet."""
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for n, column in enumerate(columns):
-        shown.add_column(column, overflow="fold", no_wrap=any(_whole(row[n]) for row in given))
-    for row in given:
+        shown.add_column(column, overflow="fold", no_wrap=any(_whole(row[n]) for row in rows))
+    for row in rows:
         shown.add_row(*map(text, row))
-    out.print(shown)
+    return shown
 
 
 def _whole(value: Any) -> bool:

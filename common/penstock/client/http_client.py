@@ -19,15 +19,17 @@ from pydantic import TypeAdapter
 
 from penstock import tracing
 from penstock.client.bulk import Outcome
-from penstock.client.http_subjects import HttpLimits, HttpRules, HttpSchedules, HttpWorkers
+from penstock.client.http_subjects import HttpLimits, HttpRules, HttpSchedules, HttpWorkers, processes_of
 from penstock.client.http_words import error_of, filter_of, item_of, text_of, word_of
 from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, PenstockError
 from penstock.language.moves import COMPLETED
+from penstock.operate.overview import Lately, Overview
 from penstock.operate.why.answer import Why
 from penstock.store.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.executions import Move
 from penstock.store.inquiries import Inquiry
 from penstock.store.log_lines import LogLine
+from penstock.store.overview import Standing
 
 PREFIX = "/api/v1"
 NO_HEADERS: Mapping[str, str] = {}
@@ -37,6 +39,7 @@ FIRST, MOST = 0.05, 2.0
 """Seconds between two looks for a result: more each time."""
 
 _LISTED = TypeAdapter(list[ListedExecution])
+_STANDING = TypeAdapter(list[Standing])
 _MOVES = TypeAdapter(list[Move])
 _LINES = TypeAdapter(list[LogLine])
 
@@ -207,7 +210,7 @@ class HttpClient:
     ) -> list[ListedExecution]:
         """The newest first; `before` an id goes on from a page's end."""
         found = await self._get("/executions", **filter_of(chosen), before=before, limit=limit)
-        return _LISTED.validate_python([{**row, "item": item_of(row["item"])} for row in found["items"]])
+        return _listed(found["items"])
 
     async def described(self, id: UUID) -> dict[str, Any]:
         """Everything about an execution, as JSON. Raises NotFound."""
@@ -234,6 +237,16 @@ class HttpClient:
         """What it printed after that place; the place of the last of them; and whether it has ended, and these were all."""
         found = await self._get(f"/executions/{id}/logs", after=after)
         return _LINES.validate_python(found["lines"]), found["next"], found["ended"]
+
+    async def overview(self) -> Overview:
+        """How it all goes: the last minute, what waits for what, who works, what failed last."""
+        found = await self._get("/overview")
+        return Overview(
+            Lately(**found["lately"]),
+            _STANDING.validate_python(found["standing"]),
+            processes_of(found["processes"]),
+            _listed(found["failures"]),
+        )
 
     async def get_json(self, path: str, **query: Any) -> Any:
         """What any other route gives: `get_json("/workers")`. /docs of the server has them all."""
@@ -271,3 +284,7 @@ class HttpClient:
             is_json = answer.headers.get("content-type", "").startswith("application/json")
             return answer.json() if is_json else answer.text or None
         raise error_of(answer)
+
+
+def _listed(rows: list[dict[str, Any]]) -> list[ListedExecution]:
+    return _LISTED.validate_python([{**row, "item": item_of(row["item"])} for row in rows])

@@ -84,11 +84,11 @@ class HttpWorkers:
 
     async def all(self) -> list[Process]:
         """Executors and workers that live."""
-        return _processes(await self._ask("GET", "/workers"))
+        return processes_of(await self._ask("GET", "/workers"))
 
     async def named(self, name: str) -> list[Process]:
         """Raises NotFound."""
-        return _processes(await self._ask("GET", f"/workers/{name}"))
+        return processes_of(await self._ask("GET", f"/workers/{name}"))
 
     async def cordon(self, names: Sequence[str], cordoned: bool) -> list[str]:
         """Let them take no new work, or again; their names. Raises NotFound."""
@@ -103,7 +103,8 @@ def _limits(rows: Sequence[dict[str, Any]]) -> list[LimitInForce]:
     return _LIMITS.validate_python([{**row, "declared": text_of(row["declared"])} for row in rows])
 
 
-def _processes(rows: Sequence[dict[str, Any]]) -> list[Process]:
+def processes_of(rows: Sequence[dict[str, Any]]) -> list[Process]:
+    """Processes, of what the API says of them."""
     texts = ("labels", "executors")
     return _PROCESSES.validate_python(
         [{**row, **{name: orjson.dumps(row[name]).decode() for name in texts}} for row in rows]

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from penstock_api.models.executions import ListedExecution
 from penstock_api.models.model import Answer, Given, JsonText, Seconds, Tenant
 
 
@@ -27,6 +28,35 @@ class Process(Answer):
     age: Seconds = Field(description="Seconds since its last heartbeat.")
     held: int
     executors: JsonText = Field(description="Of a worker: numbers of its task executors, by their names.")
+
+
+class Lately(Answer):
+    """The last minute."""
+
+    rate: float = Field(description="Ends a second.")
+    ended: int
+    failed: int
+    p50: float | None = Field(description="Seconds from when executions were made to when they ended.")
+    p95: float | None
+
+
+class Standing(Answer):
+    """Executions that are open and wait for the same."""
+
+    cause: str = Field(
+        description="running, worker, limit, route, timer, executor, human, event, stopping, workflow"
+    )
+    count: int
+    oldest: datetime | None
+
+
+class Overview(Answer):
+    """How it all goes."""
+
+    lately: Lately
+    standing: list[Standing]
+    processes: list[Process]
+    failures: list[ListedExecution] = Field(description="The newest first.")
 
 
 class Workers(Answer):

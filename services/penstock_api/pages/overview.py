@@ -6,12 +6,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from penstock.language.moves import ABANDONED, FAILED, TIMEOUT
+from penstock.operate.activity import SECONDS, Activity
+from penstock.operate.overview import CAUSES, lately, newest_failures
 from penstock.store import execution_list
 from penstock.store.execution_list import ExecutionFilter
 from penstock_api.access import READ, Asked
 from penstock_api.backend import Here
-from penstock_api.pages.activity import SECONDS, Activity, ActivityWatch
 from penstock_api.pages.drawings import plot
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.templating import number, took
@@ -19,48 +19,19 @@ from penstock_api.pages.templating import number, took
 router: APIRouter = PageRouter("overview")
 
 NEWEST = 12
-"""Runs, and failures, that are listed."""
-LATELY = 4
-"""Slices that the figures are of: a minute."""
-
-CAUSES = {
-    "running": ("Running", "on workers"),
-    "worker": ("Ready", "for a worker of their route"),
-    "limit": ("Limit", "in line for a slot"),
-    "route": ("No worker", "that lives can run them"),
-    "timer": ("Timer", "a retry, a delay"),
-    "executor": ("Executor", "to be scheduled"),
-    "human": ("Human", "an inquiry to be answered"),
-    "event": ("Event", "to happen"),
-    "stopping": ("Stopping", "asked to end"),
-    "workflow": ("Workflows", "under way"),
-}
-"""What each cause is called, and what is meant."""
+"""Runs that are listed."""
 
 
 @router.get("/", dependencies=[READ])
 async def show(request: Request, here: Here, caller: Asked) -> Response:
     """How it all goes. Callers of some tenants see their own runs alone."""
-    seen = None if caller.tenants is not None else await watch_of(request).look(here)
+    seen = None if caller.tenants is not None else await here.look_at_activity()
     tenants = caller.tenants
     async with here.pool.session() as session:
         newest = await execution_list.page(session, ExecutionFilter(tenants=tenants), limit=NEWEST)
-        failures = await execution_list.page(
-            session,
-            ExecutionFilter(tenants=tenants, status=[FAILED, TIMEOUT, ABANDONED], children=True),
-            limit=NEWEST,
-        )
+        failures = await newest_failures(session, tenants)
     given = {"newest": newest, "failures": failures, "stream": "", "every": 5}
     return page(request, "overview.html", **{**given, **_drawn(seen)})
-
-
-def watch_of(request: Request) -> ActivityWatch:
-    """That of this process."""
-    state = request.app.state
-    if not hasattr(state, "activity"):
-        state.activity = ActivityWatch()
-    found: ActivityWatch = state.activity
-    return found
 
 
 def _drawn(seen: Activity | None) -> dict[str, Any]:
@@ -74,20 +45,18 @@ def _drawn(seen: Activity | None) -> dict[str, Any]:
         [one.failed for one in slices],
         [f"{one.failed} of {one.ended} ended badly" for one in slices],
     )
-    lately = slices[-LATELY:]
-    ended = sum(one.ended for one in lately)
-    seconds = SECONDS * (LATELY - 1) + max(1.0, seen.seconds)
+    last_minute = lately(seen)
     standing = {one.cause: one for one in seen.standing}
     return {
         "seen": seen,
         "throughput": good,
         "failed": bad,
         "latency": plot.lines([one.p50 for one in slices], [one.p95 for one in slices]),
-        "rate": number(ended / seconds),
-        "bad": sum(one.failed for one in lately),
-        "ended": ended,
-        "p50": took(next((one.p50 for one in reversed(slices) if one.p50 is not None), None)),
-        "p95": took(next((one.p95 for one in reversed(slices) if one.p95 is not None), None)),
+        "rate": number(last_minute.rate),
+        "bad": last_minute.failed,
+        "ended": last_minute.ended,
+        "p50": took(last_minute.p50),
+        "p95": took(last_minute.p95),
         "minutes": SECONDS * len(slices) // 60,
         "standing": [(*CAUSES[cause], standing[cause]) for cause in CAUSES if cause in standing],
         "most": max((one.count for one in seen.standing), default=1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.operate import check, workers
 from penstock.operate.doctor import examine
+from penstock.operate.overview import newest_failures, summed_up
 from penstock.store import processes
 from penstock_api.access import OPERATE_ALL, READ_ALL
 from penstock_api.backend import Db, Here
@@ -11,6 +12,15 @@ from penstock_api.models import operations as models
 from penstock_api.routes.router import Router
 
 router = Router("operations")
+
+
+@router.get("/overview", dependencies=[READ_ALL])
+async def overview(here: Here) -> models.Overview:
+    """How it all goes: what ended in the last minute, what waits for what, who works, what failed last."""
+    seen = await here.look_at_activity()
+    async with here.pool.session() as session:
+        failures = await newest_failures(session)
+    return models.Overview.model_validate(summed_up(seen, failures))
 
 
 @router.get("/workers", dependencies=[READ_ALL])

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 from pydantic import SecretStr
 
+from penstock.operate import activity
+from penstock.operate.overview import lately
 from penstock.settings import Settings
+from penstock.store import clock
 from penstock.store.database import Database
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -29,6 +34,39 @@ async def test_a_violation_is_named_and_ends_with_1(house: Installation) -> None
     assert str(id) in said.out
     broken = [d for d in (await penstock("check", "--json")).documents if d["violations"]]
     assert [d["invariant"] for d in broken] == ["I10a"]
+
+
+async def test_top_shows_what_ended_what_waits_who_works_and_what_failed(house: Installation) -> None:
+    assert "Nobody lives here" in (await penstock("top")).out
+    await house.start(*shop.ALL)
+    await house.client.run("shop.charge", {"order": 1}, timeout=20)
+    failed = await house.client.start("shop.flaky", {"failures": 9})
+    await house.client.start("shop.charge", {"order": 2}, delay=3600)
+    await house.until("select 1 from execution where id = $1 and status = 'failed'", failed)
+    said = await penstock("top", "--once")
+    assert said.code == 0
+    assert all(word in said.out for word in ("Timer", "worker", "shop.flaky", str(failed))), said.out
+    seen = (await penstock("top", "--json")).document
+    assert {one["cause"]: one["count"] for one in seen["standing"]} == {"timer": 1}
+    assert [one["id"] for one in seen["failures"]] == [str(failed)]
+    assert "worker" in {one["kind"] for one in seen["processes"]}
+
+
+async def test_one_look_counts_the_whole_last_minute_however_slow_the_database(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.apply(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 1})
+    monkeypatch.setattr(activity, "PATIENCE", -1.0)
+    now = int((await clock.now(house.session)).timestamp())
+    at = (now // activity.SECONDS - activity.LATELY + 2) * activity.SECONDS
+    await house.rows(
+        "insert into history (execution_id, at, new, attempt) values ($1, to_timestamp($2::float8), 'completed', 1)",
+        id,
+        float(at),
+    )
+    seen = await activity.ActivityWatch().look(lambda: nullcontext(house.session), 60.0)
+    assert lately(seen).ended == 1
 
 
 async def test_workers_are_listed_and_can_be_taken_out_of_service(house: Installation) -> None:

@@ -1,4 +1,4 @@
-"""How much ended lately, for everybody who looks at this process's overview: each slice of time is counted once.
+"""How much ended lately, for everybody who looks at the overview by this process: each slice of time is counted once.
 
 Counting a quarter of an hour of a busy installation takes seconds. What is over does not change any more, so only the newest
 slices are read again; those that are still to be read are, for a moment at each look, the newest first."""
@@ -6,7 +6,8 @@ slices are read again; those that are still to be read are, for a moment at each
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from penstock.store import clock, overview, processes, waiting_work
@@ -14,13 +15,17 @@ from penstock.store.database import Session
 from penstock.store.overview import Slice, Standing
 from penstock.store.processes import Process
 from penstock.store.waiting_work import Line, RouteWork
-from penstock_api.backend import Backend
+
+Sessions = Callable[[], AbstractAsyncContextManager[Session]]
+"""Opens a session, once it is this look's turn."""
 
 SECONDS = 15
 """Of a slice."""
 SLICES = 60
 LATE = 2
 """Slices that are read again: a move is seen once its transaction commits, and that may be later."""
+LATELY = 4
+"""Slices that the figures are of, a minute: counted at every look, however long that takes, so that one look tells them."""
 FRESH = 0.9
 """Seconds for which a look serves everybody."""
 PATIENCE = 0.05
@@ -50,17 +55,17 @@ class ActivityWatch:
     _seen: Activity | None = None
     _at: float = -FRESH
 
-    async def look(self, here: Backend) -> Activity:
-        """As it is, or was a second ago."""
+    async def look(self, sessions: Sessions, stale: float) -> Activity:
+        """As it is, or was a second ago. `stale`: seconds after which a worker that is silent does not count."""
         loop = asyncio.get_running_loop()
         async with self._lock:
             if self._seen is None or loop.time() - self._at >= FRESH:
-                self._seen = await self._look(here)
+                self._seen = await self._look(sessions, stale)
                 self._at = loop.time()
             return self._seen
 
-    async def _look(self, here: Backend) -> Activity:
-        async with here.pool.session() as session:
+    async def _look(self, sessions: Sessions, stale: float) -> Activity:
+        async with sessions() as session:
             now = (await clock.now(session)).timestamp()
             last = int(now // SECONDS)
             await self._count(session, last)
@@ -72,7 +77,7 @@ class ActivityWatch:
                 now - last * SECONDS,
                 await overview.standing(session),
                 await waiting_work.lines(session, KEYS),
-                await waiting_work.routes(session, here.settings.stale_threshold),
+                await waiting_work.routes(session, stale),
                 await processes.all(session),
             )
 
@@ -85,7 +90,7 @@ class ActivityWatch:
         while upto > oldest:
             first = max(oldest, upto - many)
             await self._read(session, first, upto)
-            if loop.time() > until:
+            if first <= last + 1 - LATELY and loop.time() > until:
                 return
             upto, many = first, many * 2
             while upto - 1 in self._counted:

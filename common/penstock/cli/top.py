@@ -1,0 +1,97 @@
+"""`penstock top`: how it all goes, while somebody looks on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group
+from rich.live import Live
+
+from penstock.cli.output import Json, age, grid, json_line, out, span
+from penstock.cli.server import read
+from penstock.client.installation import find_installation
+from penstock.operate.activity import ActivityWatch
+from penstock.operate.overview import CAUSES, Overview, newest_failures, summed_up
+from penstock.store.database import Session
+
+LEAST = 1.0
+"""Seconds between two looks, at the least: a look reads what the first page reads."""
+
+
+def top(
+    once: Annotated[bool, typer.Option("--once", help="One look, as without a terminal.")] = False,
+    every: Annotated[float, typer.Option(min=LEAST, help="Seconds between two looks.")] = 2.0,
+    json: Json = False,
+) -> None:
+    """How it all goes, again and again until Ctrl-C: what ends, how long it takes, what waits, who works, what failed."""
+
+    async def of_session(session: Session) -> None:
+        watch, stale = ActivityWatch(), (await find_installation()).stale_threshold
+
+        async def look() -> Overview:
+            seen = await watch.look(lambda: nullcontext(session), stale)
+            return summed_up(seen, await newest_failures(session))
+
+        await _shown(look, once, every, json)
+
+    read(of_session, lambda client: _shown(client.overview, once, every, json))
+
+
+async def _shown(look: Callable[[], Awaitable[Overview]], once: bool, every: float, json: bool) -> None:
+    """One look where nobody would see a second one; in a terminal one after the other."""
+    if json:
+        json_line(_document(await look()))
+    elif once or not out.is_terminal:
+        out.print(_drawn(await look()))
+    else:
+        with Live(_drawn(await look()), console=out, screen=True, auto_refresh=False) as live:
+            while True:
+                await asyncio.sleep(every)
+                live.update(_drawn(await look()), refresh=True)
+
+
+def _document(seen: Overview) -> dict[str, Any]:
+    """As the API gives it, `/overview`, without what heartbeats say of task executors."""
+    processes = [
+        {name: value for name, value in asdict(one).items() if name not in ("labels", "executors")}
+        for one in seen.processes
+    ]
+    return {**asdict(seen), "processes": processes}
+
+
+def _drawn(seen: Overview) -> Group:
+    last = seen.lately
+    figures = [(f"{last.rate:,.1f}/s", last.ended, last.failed, _took(last.p50), _took(last.p95))]
+    waiting = [
+        (CAUSES[one.cause][0], CAUSES[one.cause][1], one.count, age(one.oldest)) for one in seen.standing
+    ]
+    living = [
+        (p.name, p.kind, p.state, p.routes, p.held, p.concurrency, f"{span(p.age)} ago")
+        for p in seen.processes
+    ]
+    failed = [(f.status, f.action, f.id, age(f.finished_at)) for f in seen.failures]
+    return Group(
+        grid(["ends", "last minute", "ended badly", "p50", "p95"], figures),
+        "",
+        grid(["open", "what for", "how many", "oldest"], waiting) if waiting else "Nothing is open.",
+        "",
+        grid(["name", "kind", "state", "routes", "holds", "slots", "last heartbeat"], living)
+        if living
+        else "Nobody lives here.",
+        "",
+        grid(["failure", "action", "execution", "ended"], failed) if failed else "Nothing has failed.",
+    )
+
+
+def _took(seconds: float | None) -> str:
+    return "-" if seconds is None else span(timedelta(seconds=seconds))
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(top)

@@ -1,0 +1,77 @@
+"""How it all goes, in the figures that the first page, the API and `penstock top` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from penstock.operate.activity import LATELY, SECONDS, Activity
+from penstock.store import execution_list
+from penstock.store.database import Session
+from penstock.store.execution_list import ExecutionFilter, ListedExecution
+from penstock.store.overview import BAD, Standing
+from penstock.store.processes import Process
+
+NEWEST = 12
+"""Failures that are listed."""
+CAUSES = {
+    "running": ("Running", "on workers"),
+    "worker": ("Ready", "for a worker of their route"),
+    "limit": ("Limit", "in line for a slot"),
+    "route": ("No worker", "that lives can run them"),
+    "timer": ("Timer", "a retry, a delay"),
+    "executor": ("Executor", "to be scheduled"),
+    "human": ("Human", "an inquiry to be answered"),
+    "event": ("Event", "to happen"),
+    "stopping": ("Stopping", "asked to end"),
+    "workflow": ("Workflows", "under way"),
+}
+"""What each cause is called, and what is meant; in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """The last minute: `rate` is ends a second, `p50` and `p95` are seconds, of the newest slice in which any ended."""
+
+    rate: float
+    ended: int
+    failed: int
+    p50: float | None
+    p95: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """`failures`: the newest first, tasks of workflows among them."""
+
+    lately: Lately
+    standing: Sequence[Standing]
+    processes: Sequence[Process]
+    failures: Sequence[ListedExecution]
+
+
+def lately(seen: Activity) -> Lately:
+    """The figures of the last minute."""
+    slices = seen.slices[-LATELY:]
+    ended = sum(one.ended for one in slices)
+    seconds = SECONDS * (LATELY - 1) + max(1.0, seen.seconds)
+    return Lately(
+        ended / seconds,
+        ended,
+        sum(one.failed for one in slices),
+        next((one.p50 for one in reversed(seen.slices) if one.p50 is not None), None),
+        next((one.p95 for one in reversed(seen.slices) if one.p95 is not None), None),
+    )
+
+
+async def newest_failures(session: Session, tenants: Collection[str] | None = None) -> list[ListedExecution]:
+    """Those that ended badly, of all tenants or of these."""
+    chosen = ExecutionFilter(tenants=tenants, status=BAD, children=True)
+    return await execution_list.page(session, chosen, limit=NEWEST)
+
+
+def summed_up(seen: Activity, failures: Sequence[ListedExecution]) -> Overview:
+    """The overview of what was counted."""
+    standing = {one.cause: one for one in seen.standing}
+    shown = [standing[cause] for cause in CAUSES if cause in standing]
+    return Overview(lately(seen), shown, seen.processes, failures)
