@@ -1,6 +1,6 @@
 """What a run prints and how it fails, without the parameters that are marked as secret and without what came of the secrets
 store: neither its log, nor its error, nor the history shows one. Of the store's secrets its result and what it carries over
-show none either; of marked parameters these are its action's own to keep clean."""
+show none either; of marked parameters these are its action's own to keep clean. Nor do the steps of a durable function."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from penstock.language.durable.records import Record
 from penstock.language.redaction import concealed
 from penstock.run.task_executors import Outcome
 
@@ -22,6 +23,14 @@ def concealed_outcome(outcome: Outcome, secrets: Sequence[str], of_store: Sequen
         return outcome
     message, traceback = concealed(error.message, secrets), concealed(error.traceback, secrets)
     return replace(outcome, error=replace(error, message=message, traceback=traceback))
+
+
+def conceal_step(step: Record, secrets: Sequence[str], of_store: Sequence[str]) -> None:
+    """Before it is recorded: the function gets back what is recorded, in the first attempt too."""
+    if step.result is not None and of_store:
+        step.result = orjson.dumps(_cleaned(orjson.loads(step.result), of_store)).decode()
+    if step.error is not None and secrets:
+        step.error = orjson.dumps(_cleaned(orjson.loads(step.error), secrets)).decode()
 
 
 def _without(outcome: Outcome, secrets: Sequence[str]) -> Outcome:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock import Rule, Schedule, Trigger, action
+from penstock import DurableContext, Rule, Schedule, Trigger, action
 from penstock.errors import ExecutionFailed, InvalidInput
 from penstock.language.workflows import from_yaml
 from penstock.operate import secrets
@@ -32,6 +32,22 @@ async def break_(password: str) -> None:
     raise RuntimeError(f"{password} does not fit")
 
 
+def log_in(password: str) -> dict[str, str]:
+    return {"header": f"Basic {password}"}
+
+
+def refuse(password: str) -> None:
+    raise RuntimeError(f"{password} does not fit")
+
+
+@action(pack="safe")
+async def in_steps(ctx: DurableContext, password: str) -> Any:
+    given = await ctx.step("log in", log_in, password)
+    await ctx.sleep(0.2)
+    SEEN.append({"given": given, "password": password})
+    await ctx.step("refused", refuse, password)
+
+
 called = Trigger("safe.called")
 rule = Rule(
     "safe.on_call",
@@ -53,7 +69,7 @@ tasks:
   passed: {action: safe.use, input: {password: "{{ parameters.password }}", note: "{{ parameters.note }}"}, needs: [own]}
 output: {password: "{{ parameters.password }}", own: "{{ tasks.own.result.said }}"}
 """)
-ALL = (use, break_, called, rule, flow)
+ALL = (use, break_, in_steps, called, rule, flow)
 
 
 @pytest.fixture
@@ -139,6 +155,19 @@ async def test_a_failure_shows_none(house: Installation) -> None:
     with pytest.raises(ExecutionFailed, match=r"\*\*\* does not fit"):
         await house.client.result(id, timeout=20)
     assert not is_in(await told(house))
+
+
+async def test_the_steps_of_a_durable_function_show_none(house: Installation) -> None:
+    id = await house.client.start("safe.in_steps", {}, secrets={"password": "password"})
+    with pytest.raises(ExecutionFailed, match=r"\*\*\* does not fit"):
+        await house.client.result(id, timeout=20)
+    assert SEEN == [{"given": {"header": "Basic ***"}, "password": PASSWORD}]
+    assert not is_in(await told(house))
+    rows = await house.rows(
+        "select coalesce(result::text, '') || coalesce(error::text, '') as said from step"
+    )
+    assert len(rows) == 3
+    assert not is_in(str([row["said"] for row in rows]))
 
 
 @pytest.mark.parametrize("tenant", ["public", "acme"])

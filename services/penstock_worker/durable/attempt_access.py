@@ -18,8 +18,8 @@ from penstock_worker.traced_attempt import TracedAttempt
 
 
 class AttemptAccess:
-    """`free` says whether nobody else needs the attempt's slot, `asked_to_end` whether its end was asked
-    for, and `ends` is told where that was so before it began."""
+    """`conceal` takes secrets out of what is to be recorded, `free` says whether nobody else needs the attempt's slot,
+    `asked_to_end` whether its end was asked for, and `ends` is told where that was so before it began."""
 
     def __init__(
         self,
@@ -28,6 +28,7 @@ class AttemptAccess:
         recorder: Recorder,
         watch: ResultWatch,
         *,
+        conceal: Callable[[Record], None],
         free: Callable[[], bool],
         asked_to_end: Callable[[], bool],
         ends: Callable[[], None],
@@ -36,6 +37,7 @@ class AttemptAccess:
         self._traced = traced
         self._recorder = recorder
         self._watch = watch
+        self._conceal = conceal
         self._free = free
         self._asked_to_end = asked_to_end
         self._ends = ends
@@ -51,6 +53,8 @@ class AttemptAccess:
         """Nothing is written: what a crash leaves undone is called again."""
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+        for record in records:
+            self._conceal(record)
         writes = [self._write(record) for record in records]
         unwritten = await self._recorder.record(writes)
         kept: dict[Key, Record] = {}

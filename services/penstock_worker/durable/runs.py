@@ -18,6 +18,7 @@ from penstock.service.heartbeat import Identity
 from penstock_worker.claims import OwnedAttempt
 from penstock_worker.durable.attempt_access import AttemptAccess
 from penstock_worker.durable.recorder import Recorder
+from penstock_worker.secret_masking import conceal_step
 from penstock_worker.slots import Slots
 
 Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
@@ -57,6 +58,7 @@ class DurableRuns:
             owned.traced,
             self._recorder,
             self._watch,
+            conceal=lambda record: conceal_step(record, owned.secrets, owned.of_store),
             free=lambda: self._slots.free > 0,
             asked_to_end=lambda: self._is_cancelled(owned),
             ends=lambda: self._note_end(owned),
