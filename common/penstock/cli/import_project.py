@@ -11,6 +11,7 @@ from penstock.cli.output import Json, json_line, out
 from penstock.errors import Conflict
 
 if TYPE_CHECKING:
+    from penstock.cli.imports.celery import CeleryProject
     from penstock.cli.imports.stackstorm import StackStormPack
 
 imports = typer.Typer(no_args_is_help=True, help="Make a project out of one of another system.")
@@ -32,7 +33,20 @@ def stackstorm(
     _write(source, f"the pack {pack.resolve().name} of StackStorm", into, json)
 
 
-def _write(source: StackStormPack, named: str, into: Path | None, json: bool) -> None:
+@imports.command()
+def celery(
+    module: Annotated[Path, typer.Argument(help="A Python file with tasks, or the folder of a package.")],
+    into: Into = None,
+    json: Json = False,
+) -> None:
+    """Celery: tasks with their retries, routes, and the schedule of beat. The source is read and not run; IMPORT.md lists what is
+    to be done by hand."""
+    from penstock.cli.imports.celery import CeleryProject
+
+    _write(CeleryProject(module), f"{module.name} of Celery", into, json)
+
+
+def _write(source: StackStormPack | CeleryProject, named: str, into: Path | None, json: bool) -> None:
     project, report = source.mapped(), source.report
     folder = into or Path(project.name)
     if folder.exists() and any(folder.iterdir()):
