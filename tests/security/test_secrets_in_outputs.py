@@ -164,6 +164,7 @@ SILENT = {
     *((word,) for word in ("apply", "publish", "run", "cancel", "pause", "resume", "skip", "rerun", "set-result")),
     *((word,) for word in ("answer", "repair", "announce", "retire", "signal", "replay")),
     *((word,) for word in ("new", "lint", "schema", "test")),  # they know no installation
+    *(("import", word) for word in ("stackstorm", "celery")),
     ("routes", "remove"),
     *(("rules", word) for word in ("enable", "disable", "delete")),
     *(("schedule", word) for word in ("create", "update", "enable", "disable", "pause", "delete", "backfill")),

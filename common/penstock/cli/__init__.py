@@ -24,6 +24,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Run Penstock": {
         "demo": ("demo",),
         "new_project": ("new",),
+        "import_project": ("import",),
         "services": ("dev", "executor", "worker", "api", "migrate"),
     },
     "Say what is to be done": {

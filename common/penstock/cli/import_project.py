@@ -1,0 +1,69 @@
+"""`penstock import`: what other systems were told to do, as a project of ours, and what is left to do by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.output import Json, json_line, out
+from penstock.errors import Conflict
+
+if TYPE_CHECKING:
+    from penstock.cli.imports.celery import CeleryProject
+    from penstock.cli.imports.stackstorm import StackStormPack
+
+imports = typer.Typer(no_args_is_help=True, help="Make a project out of one of another system.")
+Into = Annotated[
+    Path | None, typer.Option(help="The folder to make; by default one of the pack's name, here.")
+]
+
+
+@imports.command()
+def stackstorm(
+    pack: Annotated[Path, typer.Argument(help="The folder of one pack of StackStorm.")],
+    into: Into = None,
+    json: Json = False,
+) -> None:
+    """A pack of StackStorm: actions, triggers, rules and Orquesta workflows. IMPORT.md lists what is to be done by hand."""
+    from penstock.cli.imports.stackstorm import StackStormPack
+
+    source = StackStormPack(pack)
+    _write(source, f"the pack {pack.resolve().name} of StackStorm", into, json)
+
+
+@imports.command()
+def celery(
+    module: Annotated[Path, typer.Argument(help="A Python file with tasks, or the folder of a package.")],
+    into: Into = None,
+    json: Json = False,
+) -> None:
+    """Celery: tasks with their retries, routes, and the schedule of beat. The source is read and not run; IMPORT.md lists what is
+    to be done by hand."""
+    from penstock.cli.imports.celery import CeleryProject
+
+    _write(CeleryProject(module), f"{module.name} of Celery", into, json)
+
+
+def _write(source: StackStormPack | CeleryProject, named: str, into: Path | None, json: bool) -> None:
+    project, report = source.mapped(), source.report
+    folder = into or Path(project.name)
+    if folder.exists() and any(folder.iterdir()):
+        raise Conflict(f"{folder} is there already, and not empty", hint="Choose another one: --into FOLDER.")
+    project.write(folder, named, report)
+    if json:
+        json_line(
+            {"folder": str(folder), "found": report.found, "mapped": report.mapped, "gaps": len(report.gaps)}
+        )
+        return
+    for kind, number in report.found.items():
+        out.print(f"{report.mapped[kind]} of {number} {kind}", highlight=False)
+    out.print(
+        f"{folder} is made; {len(report.gaps)} gaps are listed in {folder / 'IMPORT.md'}.", highlight=False
+    )
+    out.print(f"    penstock lint {folder}", highlight=False)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(imports, name="import")

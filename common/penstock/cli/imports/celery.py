@@ -1,0 +1,194 @@
+"""The tasks, beat schedule, routes and retries of a Celery application as a pack of ours, read from its source."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from penstock.cli.imports.celery_calls import NotLiteral, cron, literal, seconds, task_options
+from penstock.cli.imports.project import Project, stub
+from penstock.cli.imports.report import Report
+from penstock.errors import NotFound
+
+_BEAT = {"beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE"}
+_ROUTES = {"task_routes", "CELERY_TASK_ROUTES", "CELERY_ROUTES"}
+_SAME = {
+    "name",
+    "bind",
+    "ignore_result",
+    "acks_late",
+    "reject_on_worker_lost",
+    "track_started",
+    "base",
+    "queue",
+}
+"""Options that are mapped elsewhere, or whose meaning every action has."""
+_RETRY = {
+    "max_retries",
+    "default_retry_delay",
+    "retry_backoff",
+    "retry_backoff_max",
+    "retry_jitter",
+    "autoretry_for",
+}
+_BY_HAND = {
+    "rate_limit": "Write it as `limits` of the action.",
+    "autoretry_for": "Name the errors in `retry: {retry_on: []}`.",
+}
+
+
+class CeleryProject:
+    """Maps a file, or all files of a folder."""
+
+    def __init__(self, source: Path) -> None:
+        if not source.exists():
+            raise NotFound(
+                f"there is no {source}", hint="Name the file of a module, or the folder of a package."
+            )
+        self._folder = source if source.is_dir() else source.parent
+        self._package = f"{source.name}." if source.is_dir() else ""
+        self._files = sorted(source.rglob("*.py")) if source.is_dir() else [source]
+        self.report = Report()
+        self.project = Project(re.sub(r"\W+", "_", source.stem).strip("_").lower() or "tasks")
+        self._refs: dict[str, str] = {}
+        """By the name that Celery knows a task by."""
+
+    def mapped(self) -> Project:
+        trees = []
+        for file in self._files:
+            try:
+                trees.append((str(file.relative_to(self._folder)), ast.parse(file.read_text())))
+            except (SyntaxError, UnicodeDecodeError) as error:
+                by_hand = "Import with the Python that it is written for."
+                self.report.gap(str(file.relative_to(self._folder)), 1, f"no Python here: {error}", by_hand)
+        for name, tree in trees:
+            for node in ast.walk(tree):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    options = task_options(node)
+                    if options is not None:
+                        self._task(name, node, options)
+        for name, tree in trees:
+            for key, value in _settings(tree, _ROUTES):
+                self._route(name, key, value)
+            for key, value in _settings(tree, _BEAT):
+                self._schedule(name, key, value)
+        return self.project
+
+    def _task(
+        self, file: str, node: ast.FunctionDef | ast.AsyncFunctionDef, options: list[ast.keyword]
+    ) -> None:
+        self.report.found["tasks"] += 1
+        self.report.mapped["tasks"] += 1
+        name = node.name.strip("_").lower()
+        module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        if name in self.project.actions:
+            name = f"{module.replace('.', '_')}_{name}".lower()
+        given = {str(one.arg): one.value for one in options}
+        made = self.project.function(name, stub(name, f"{node.name} of {file}"))
+        retry: dict[str, Any] = {}
+        for option, value in given.items():
+            try:
+                if option == "max_retries" and literal(value) is not None:
+                    retry["max_attempts"] = literal(value) + 1
+                elif option == "default_retry_delay":
+                    retry |= {"initial_delay": seconds(value), "backoff": retry.get("backoff", "fixed")}
+                elif option == "retry_backoff" and literal(value):
+                    retry["backoff"] = "exponential"
+                elif option == "time_limit":
+                    made["timeout"] = seconds(value)
+                elif option == "queue":
+                    made["route"] = literal(value)
+                elif option in _BY_HAND or option not in _SAME | _RETRY:
+                    self._gap(
+                        file,
+                        value,
+                        f"{option} of {node.name}",
+                        _BY_HAND.get(option, "See docs/reference/actions.md."),
+                    )
+            except NotLiteral:
+                self._gap(
+                    file,
+                    value,
+                    f"{option} of {node.name} is computed: {ast.unparse(value)}",
+                    "Write the value.",
+                )
+        if retry:
+            made["retry"] = retry | {"max_attempts": retry.get("max_attempts", 4)}
+        self.project.actions[name] = made
+        called = given.get("name")
+        known = called.value if isinstance(called, ast.Constant) else f"{self._package}{module}.{node.name}"
+        self._refs[str(known)] = name
+        self._gap(
+            file,
+            node,
+            f"the code of {node.name}",
+            f"Move it into the function {name}_ of {self.project.module}.py.",
+        )
+
+    def _route(self, file: str, key: str, node: ast.expr) -> None:
+        self.report.found["routes"] += 1
+        try:
+            given = literal(node)
+        except NotLiteral:
+            given = None
+        queue = given.get("queue") if isinstance(given, dict) else given
+        fitting = [name for known, name in self._refs.items() if fnmatchcase(known, key)]
+        if not isinstance(queue, str) or not fitting:
+            self._gap(file, node, f"the route of {key}", "Write `route` of the actions that are meant.")
+            return
+        self.report.mapped["routes"] += 1
+        for name in fitting:
+            self.project.actions[name].setdefault("route", queue)
+
+    def _schedule(self, file: str, key: str, node: ast.expr) -> None:
+        self.report.found["schedules"] += 1
+        given = {str(literal(k)): v for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant)} \
+            if isinstance(node, ast.Dict) else {}  # fmt: skip
+        try:
+            task = literal(given["task"])
+            made: dict[str, Any] = {"action": f"{self.project.name}.{self._known(task)}"}
+            try:
+                made["every"] = seconds(given["schedule"])
+            except NotLiteral:
+                made["cron"] = cron(given["schedule"])
+            if "kwargs" in given:
+                made["params"] = literal(given["kwargs"])
+            if "args" in given and literal(given["args"]):
+                raise NotLiteral("arguments by position")
+        except (NotLiteral, KeyError) as error:
+            self._gap(file, node, f"the schedule {key}: {error}", "Write it as a schedule.")
+            return
+        self.report.mapped["schedules"] += 1
+        self.project.schedules[re.sub(r"\W+", "_", key).strip("_").lower()] = made
+
+    def _known(self, task: str) -> str:
+        """Raises KeyError. A file knows a task by less than the whole path where the folder lies deeper."""
+        found = {name for known, name in self._refs.items() if known == task or task.endswith(f".{known}")}
+        if len(found) != 1:
+            raise KeyError(task)
+        return found.pop()
+
+    def _gap(self, file: str, node: ast.stmt | ast.expr, what: str, by_hand: str) -> None:
+        self.report.gap(file, node.lineno, " ".join(what.split()), by_hand)
+
+
+def _settings(tree: ast.Module, names: set[str]) -> Iterator[tuple[str, ast.expr]]:
+    """The entries of a dict that is assigned to one of these, or given as one of these."""
+    for node in ast.walk(tree):
+        value: ast.expr | None = None
+        if isinstance(node, ast.Assign):
+            target = node.targets[0]
+            named = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+            value = node.value if named in names else None
+        elif isinstance(node, ast.keyword) and node.arg in names:
+            value = node.value
+        if isinstance(value, ast.Dict):
+            yield from (
+                (str(k.value), v)
+                for k, v in zip(value.keys, value.values, strict=True)
+                if isinstance(k, ast.Constant)
+            )

@@ -1,0 +1,46 @@
+"""YAML whose mappings know on which line each of their keys stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from penstock.errors import InvalidInput
+
+
+class Marked(dict[Any, Any]):
+    """A mapping, and in `lines` the line of each key."""
+
+    lines: dict[Any, int]
+
+    def line(self, key: Any) -> int:
+        return self.lines.get(key, 1)
+
+
+class _Loader(yaml.SafeLoader):
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Marked:
+        made = Marked(super().construct_mapping(node, deep=True))
+        made.lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}
+        return made
+
+    def marked(self, node: yaml.MappingNode) -> Marked:
+        self.flatten_mapping(node)
+        return self.construct_mapping(node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _Loader.marked)
+
+
+def read(file: Path) -> Marked:
+    """The mapping in a file; an empty one where it holds none. Raises InvalidInput for text that is no YAML."""
+    try:
+        found = yaml.load(file.read_text(), Loader=_Loader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file}: {error}", hint="Correct the file, and import again.") from None
+    if isinstance(found, Marked):
+        return found
+    empty = Marked()
+    empty.lines = {}
+    return empty

@@ -1,0 +1,300 @@
+"""A workflow of Orquesta as one of ours. What has no equal is left out and told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+from penstock.cli.imports.marked_yaml import Marked
+from penstock.cli.imports.orquesta_expressions import NotMapped, condition, template
+from penstock.cli.imports.report import Report
+
+_INLINE = re.compile(r"""(\w+)=(<%.*?%>|\{\{.*?\}\}|"[^"]*"|'[^']*'|\S+)""")
+_WITH = re.compile(r"\s*(?:(\w+)\s+in\s+)?(<%.*%>|\{\{.*\}\})\s*", re.DOTALL)
+_TO_DO = "{{ context.to_do }}"
+"""In the place of an input that is not mapped: a task that comes to it fails, and says so."""
+_ENDS = {"noop", "continue", "fail"}
+
+
+class Orquesta:
+    """Maps one workflow. `action_of` gives the ref here of an action that a task names; `workflows` are those that are one."""
+
+    def __init__(
+        self, file: str, report: Report, action_of: Callable[[str, int], str], workflows: Collection[str]
+    ) -> None:
+        self._workflows = workflows
+        self._file, self._report, self._action_of = file, report, action_of
+
+    def workflow(self, source: Marked) -> dict[str, Any]:
+        """The body below the workflow's name."""
+        made: dict[str, Any] = {}
+        made["parameters"] = {
+            name: {"required": True} if given is _NOTHING else self._parameter(given, line)
+            for name, given, line in _pairs(source, "input")
+        }
+        self._tasks = set(source.get("tasks") or {})
+        variables = self._named(source, "vars")
+        variables = self._at_the_start(variables, set(made["parameters"]), source.line("vars"))
+        if variables:
+            made["vars"] = variables
+        tasks: Marked = source.get("tasks") or Marked()
+        after = self._edges(tasks)
+        made["tasks"] = {name: self._task(tasks, name, after) for name in tasks}
+        led_to = {
+            one
+            for task in made["tasks"].values()
+            for step in task.get("next", ())
+            for one in step.get("do", ())
+        }
+        if "handled" in led_to - tasks.keys():
+            made["tasks"]["handled"] = {"action": "noop"}
+        if "fail" in led_to - tasks.keys():
+            made["tasks"]["fail"] = {"action": "fail", "input": {"message": "the workflow says fail"}}
+        output = self._named(source, "output")
+        if output:
+            made["output"] = output
+        return {name: part for name, part in made.items() if part or name == "tasks"}
+
+    def _parameter(self, default: Any, line: int) -> dict[str, Any]:
+        """A default is a plain value here."""
+        try:
+            mapped = template(default)
+        except NotMapped:
+            mapped = None
+        if mapped is None or mapped != default:
+            if default is not None:
+                self._gap(
+                    line, f"a default that is computed: {default}", "Give it in `vars`, or in the caller."
+                )
+            return {}
+        return {"default": default}
+
+    def _task(self, tasks: Marked, name: str, after: dict[str, set[str]]) -> dict[str, Any]:
+        source: Marked = tasks[name]
+        action, given = self._action(source, name)
+        made: dict[str, Any] = {"workflow" if action in self._workflows else "action": action}
+        if "input" in source and isinstance(source["input"], str):
+            given = self._value(source["input"], source.line("input"), _TO_DO)
+        else:
+            for key, value, line in _pairs(source, "input"):
+                given[key] = self._value(value, line, _TO_DO)
+        if given:
+            made["input"] = given
+        self._items(source, made)
+        if "join" in source:
+            made["join"] = source["join"]
+        elif len([one for one in tasks if name in after.get(one, ())]) > 1:
+            self._gap(
+                tasks.line(name),
+                f"{name} has several tasks before it and no join: it would run once for each",
+                "Here it runs once, after the first. Write a task for each, or `join: all`.",
+            )
+        if "delay" in source:
+            made["delay"] = self._value(source["delay"], source.line("delay"))
+        if "retry" in source and "workflow" in made:
+            self._gap(source.line("retry"), "retry of a workflow", "Have the tasks in it tried again.")
+        elif "retry" in source:
+            self._retry(source, made)
+        steps = [self._step(name, step, after) for step in _next(source)]
+        if steps:
+            made["next"] = [step for step in steps if step]
+        for key in source.keys() - {"action", "input", "with", "join", "delay", "retry", "next"}:
+            self._gap(source.line(key), f"{key} of a task", "See docs/workflows.md for what a task can have.")
+        return made
+
+    def _action(self, source: Marked, name: str) -> tuple[str, dict[str, Any]]:
+        words = str(source.get("action", "core.noop")).strip()
+        ref, _, rest = words.partition(" ")
+        line = source.line("action")
+        given = {key: self._value(value.strip("\"'"), line) for key, value in _INLINE.findall(rest)}
+        if "<%" in ref or "{{" in ref:
+            self._gap(
+                line,
+                f"the action of {name} is computed: {words}",
+                "Write a task for each action, with `when`.",
+            )
+            return "noop", given
+        if ref == "core.noop":
+            return "noop", given
+        return self._action_of(ref, line), given
+
+    def _items(self, source: Marked, made: dict[str, Any]) -> None:
+        if "with" not in source:
+            return
+        line, given = source.line("with"), source["with"]
+        given = given if isinstance(given, dict) else {"items": given}
+        items = given.get("items")
+        found = _WITH.fullmatch(items) if isinstance(items, str) else None
+        if isinstance(items, str) and found is None:
+            self._gap(
+                line,
+                f"items of several lists: {items}",
+                "Make one list of mappings before, and use its fields.",
+            )
+            made["with_items"] = []
+        else:
+            made["with_items"] = self._value(found[2] if found else items, line, otherwise=[])
+        if given.get("concurrency") is not None:
+            made["concurrency"] = self._value(given["concurrency"], line, otherwise=1)
+
+    def _retry(self, source: Marked, made: dict[str, Any]) -> None:
+        line, given = source.line("retry"), source["retry"]
+        count = given.get("count", 1)
+        if not isinstance(count, int):
+            self._gap(line, f"a number of tries that is computed: {count}", "Write a number into `retry`.")
+            count = 1
+        made["retry"] = {"max_attempts": count + 1}
+        delay = given.get("delay", 0)
+        if isinstance(delay, int | float):
+            made["retry"] |= {"initial_delay": delay, "backoff": "fixed"} if delay else {}
+        else:
+            self._gap(line, f"a delay that is computed: {delay}", "Write seconds into `retry`.")
+        if "when" in given and "failed()" not in str(given["when"]):
+            self._gap(
+                line,
+                f"retry when {given['when']}",
+                "Have the action raise Retry where it should be tried again.",
+            )
+
+    def _step(self, name: str, step: Marked, after: dict[str, set[str]]) -> dict[str, Any]:
+        made: dict[str, Any] = {"when": True}
+        if "when" in step:
+            try:
+                made["when"] = condition(step["when"])
+            except NotMapped:
+                self._gap(
+                    step.line("when"),
+                    f"when {step['when']}",
+                    "Write it as an expression; until then it never holds.",
+                )
+                made["when"] = 'result == "to do"'
+        published = self._named(step, "publish")
+        if published:
+            made["publish"] = published
+        then = [
+            one
+            for one in _names(step.get("do"))
+            if one == "fail" or (one not in _ENDS and one in after.get(name, ()))
+        ]
+        if then:
+            made["do"] = then
+        elif not published and "failed()" in str(made["when"]):
+            made["do"] = ["handled"]  # of a failure that is handled so, a task has to follow
+        elif not published:
+            return {}
+        stepped: dict[str, Any] = _renamed(
+            made, rf"\btasks\.{name}\.", ""
+        )  # of its own end it speaks without its name
+        return stepped
+
+    def _edges(self, tasks: Marked) -> dict[str, set[str]]:
+        """Which tasks come after which, without those that would make a circle, or that are not there."""
+        after: dict[str, set[str]] = {}
+        for name, task in tasks.items():
+            for step in _next(task):
+                for one in _names(step.get("do")):
+                    if one in _ENDS:
+                        continue
+                    if one not in tasks:
+                        self._gap(
+                            step.line("do"), f"{name} goes to {one}, which is no task", "Correct the name."
+                        )
+                    elif one == name or name in _reached(one, after):
+                        self._gap(
+                            step.line("do"),
+                            f"{name} goes back to {one}",
+                            "A task cannot come after itself: use `retry`, `with_items`, or a workflow that calls itself.",
+                        )
+                    else:
+                        after.setdefault(name, set()).add(one)
+        return after
+
+    def _named(self, source: Marked, key: str) -> dict[str, Any]:
+        """Variables: those whose names can be said in an expression."""
+        made = {}
+        for name, value, line in _pairs(source, key):
+            if key != "output" and not str(name).isidentifier():
+                self._gap(
+                    line, f"the name {name}", "A name has letters, digits and _ only: choose another one."
+                )
+            else:
+                made[name] = self._value(value, line)
+        return made
+
+    def _at_the_start(self, variables: dict[str, Any], given: set[str], line: int) -> dict[str, Any]:
+        """Variables of the workflow see its parameters here, and not each other."""
+        made: dict[str, Any] = _renamed(variables, r"\bcontext\.", "parameters.")
+        for name, value in made.items():
+            if value != variables[name] and not set(re.findall(r"\bparameters\.(\w+)", str(value))) <= given:
+                self._gap(
+                    line,
+                    f"the variable {name} made of another one",
+                    "Write out what the other one is made of.",
+                )
+                made[name] = None
+        return made
+
+    def _value(self, value: Any, line: int, otherwise: Any = None) -> Any:
+        try:
+            made = template(value)
+            if not set(re.findall(r"\btasks\.(\w+)", str(made))) <= self._tasks:
+                raise NotMapped(value)
+            return made
+        except NotMapped:
+            self._gap(
+                line, f"the expression {value}", f"Write it as an expression; it is `{otherwise}` until then."
+            )
+            return otherwise
+
+    def _gap(self, line: int, what: str, by_hand: str) -> None:
+        self._report.gap(self._file, line, " ".join(what.split()), by_hand)
+
+
+_NOTHING = object()
+
+
+def _pairs(source: Marked, key: str) -> Iterator[tuple[str, Any, int]]:
+    """What is written as a list of names and small mappings, as a mapping, or as `a=1 b=2`: name, value, line."""
+    given = source.get(key) or []
+    if isinstance(given, str):
+        given = [{name: value.strip("\"'")} for name, value in _INLINE.findall(given)]
+    for one in given if isinstance(given, list) else [given]:
+        if isinstance(one, str):
+            yield one, _NOTHING, source.line(key)
+        else:
+            lines = one.lines if isinstance(one, Marked) else {}
+            yield from ((name, value, lines.get(name, source.line(key))) for name, value in one.items())
+
+
+def _renamed(value: Any, pattern: str, by: str) -> Any:
+    """With this changed within expressions, or in a `when`, which is one."""
+    if isinstance(value, dict):
+        return {
+            key: re.sub(pattern, by, one)
+            if key == "when" and isinstance(one, str)
+            else _renamed(one, pattern, by)
+            for key, one in value.items()
+        }
+    if isinstance(value, list):
+        return [_renamed(one, pattern, by) for one in value]
+    if isinstance(value, str):
+        return re.sub(r"\{\{.*?\}\}", lambda found: re.sub(pattern, by, found[0]), value)
+    return value
+
+
+def _next(task: Any) -> list[Marked]:
+    return [step for step in (task or {}).get("next") or [] if isinstance(step, Marked)]
+
+
+def _names(do: Any) -> list[str]:
+    return [one.strip() for one in do.split(",")] if isinstance(do, str) else list(do or [])
+
+
+def _reached(start: str, after: dict[str, set[str]]) -> set[str]:
+    found, waiting = {start}, [start]
+    while waiting:
+        new = after.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return found

@@ -1,0 +1,87 @@
+"""The project that an import makes: a pack in YAML, the Python of its actions, a README, and the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import yaml
+
+from penstock.cli.imports.report import Report
+
+_MODULE = '''"""The actions of this pack."""
+
+import os
+import subprocess
+
+from penstock import NonRetryable
+'''
+
+
+@dataclass(slots=True)
+class Project:
+    """Sections of a pack, as `pack.yaml` has them."""
+
+    name: str
+    triggers: dict[str, Any] = field(default_factory=dict)
+    actions: dict[str, Any] = field(default_factory=dict)
+    workflows: dict[str, Any] = field(default_factory=dict)
+    rules: dict[str, Any] = field(default_factory=dict)
+    schedules: dict[str, Any] = field(default_factory=dict)
+    functions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def module(self) -> str:
+        return f"{self.name}_actions"
+
+    def function(self, name: str, source: str) -> dict[str, Any]:
+        """What an action says that runs this function."""
+        self.functions[name] = source
+        return {"function": f"{self.module}:{_python_name(name, source)}"}
+
+    def write(self, folder: Path, source: str, report: Report) -> None:
+        """Into a folder that is empty, or not there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        head = {
+            "name": self.name,
+            "description": f"Imported from {source}; IMPORT.md says what is left to do.",
+        }
+        _write(folder / "pack.yaml", head)
+        for section in ("triggers", "actions", "workflows", "rules", "schedules"):
+            if getattr(self, section):
+                _write(folder / f"{section}.yaml", getattr(self, section))
+        if self.functions:
+            text = "\n\n".join([_MODULE.rstrip(), *(one.strip() for one in self.functions.values())])
+            (folder / f"{self.module}.py").write_text(text + "\n")
+        (folder / "IMPORT.md").write_text(report.page(source))
+        (folder / "README.md").write_text(
+            f"# {self.name}\n\nImported from {source}; [IMPORT.md](IMPORT.md) says what is left to do by hand.\n\n"
+            "    penstock lint .           # all that is wrong with it, at once\n"
+            "    penstock dev --module .   # run it: everything in this terminal, PostgreSQL included\n"
+        )
+        ignored = (files("penstock.cli") / "project_template" / "gitignore.template").read_text()
+        (folder / ".gitignore").write_text(Template(ignored).safe_substitute(name=self.name))
+
+
+def stub(name: str, was: str) -> str:
+    """A function to be written."""
+    said = f"to do: what {was} did"
+    return f"def {name}_(**parameters):\n    raise NonRetryable({said!r})\n"
+
+
+def _python_name(name: str, source: str) -> str:
+    return source.strip().removeprefix("def ").partition("(")[0]
+
+
+def _write(file: Path, content: Any) -> None:
+    file.write_text(yaml.safe_dump(_plain(content), sort_keys=False, allow_unicode=True, width=110))
+
+
+def _plain(value: Any) -> Any:
+    """Without the classes that remember lines."""
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list) else value

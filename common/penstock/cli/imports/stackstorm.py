@@ -1,0 +1,285 @@
+"""A pack of StackStorm as a pack of ours: actions, triggers, rules and Orquesta workflows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from penstock.cli.imports import stackstorm_rules
+from penstock.cli.imports.marked_yaml import Marked, read
+from penstock.cli.imports.orquesta import Orquesta
+from penstock.cli.imports.orquesta_expressions import NotMapped
+from penstock.cli.imports.project import Project, stub
+from penstock.cli.imports.report import Report
+from penstock.errors import NotFound
+
+BUILT_IN = {
+    "core.local": """
+def core_local(cmd: str, **more) -> dict:
+    \"\"\"A command of the shell, on the worker.\"\"\"
+    ran = subprocess.run(cmd, shell=True, capture_output=True, text=True, env={**os.environ, **(more.get("env") or {})})
+    if ran.returncode:
+        raise RuntimeError(f"exit code {ran.returncode}: {ran.stderr}")
+    return {"stdout": ran.stdout.rstrip("\\n"), "stderr": ran.stderr, "return_code": 0, "succeeded": True, "failed": False}
+""",
+    "core.echo": """
+def core_echo(message: str = "", **more) -> dict:
+    return {"stdout": message, "stderr": "", "return_code": 0, "succeeded": True, "failed": False}
+""",
+}
+"""Actions that every installation of StackStorm has, as functions."""
+_KEPT = ("type", "description", "required", "default", "secret", "enum", "items", "properties")
+_ELSEWHERE = {
+    "aliases": ("a chat command", "There is no ChatOps: have the bot call `penstock run`, or a webhook."),
+    "policies": ("a policy", "Write it as `limits` or `retry` of the action."),
+    "sensors": (
+        "a sensor",
+        "Write it as a poll trigger (docs/poll-triggers.md), or have its source publish events.",
+    ),
+}
+
+
+class StackStormPack:
+    """Maps one pack into a project."""
+
+    def __init__(self, folder: Path) -> None:
+        head = folder / "pack.yaml"
+        if not head.is_file():
+            raise NotFound(f"{folder} has no pack.yaml", hint="Name the folder of one pack of StackStorm.")
+        about = read(head)
+        self._folder = folder
+        self.report = Report()
+        self.project = Project(_name(about.get("ref") or about.get("name") or folder.name))
+        self._theirs = str(about.get("ref") or about.get("name") or folder.name)
+        self._orquesta: list[tuple[str, Marked]] = []
+
+    def mapped(self) -> Project:
+        for file, source in self._files("triggers"):
+            self._trigger(str(source.get("name")), source.get("payload_schema"), file)
+        for kind, (what, by_hand) in _ELSEWHERE.items():
+            for file, source in self._files(kind):
+                self.report.found[kind] += 1
+                self.report.gap(file, 1, f"{what}: {source.get('class_name') or source.get('name')}", by_hand)
+                for made in source.get("trigger_types") or []:
+                    self._trigger(str(made.get("name")), made.get("payload_schema"), file)
+        for file, source in self._files("actions"):
+            self._action(file, source)
+        for file, source in self._orquesta:
+            self._workflow(file, source)
+        for file, source in self._files("rules"):
+            self._rule(file, source)
+        return self.project
+
+    def _files(self, kind: str) -> Iterator[tuple[str, Marked]]:
+        for file in sorted([*self._folder.glob(f"{kind}/*.yaml"), *self._folder.glob(f"{kind}/*.yml")]):
+            yield str(file.relative_to(self._folder)), read(file)
+
+    def _trigger(self, name: str, schema: Any, file: str) -> None:
+        self.report.found["triggers"] += 1
+        self.report.mapped["triggers"] += 1
+        self.project.triggers[_name(name)] = {"schema": _whole(schema)} if _is_schema(schema) else {}
+
+    def _action(self, file: str, source: Marked) -> None:
+        runner, name = source.get("runner_type"), _name(str(source.get("name")))
+        if runner == "orquesta":
+            self.report.found["workflows"] += 1
+            self._orquesta.append((file, source))
+            return
+        self.report.found["actions"] += 1
+        self.project.actions[name] = self._run(file, source, name) | {
+            "description": source.get("description") or "",
+            "parameters": self._parameters(file, source),
+        }
+
+    def _run(self, file: str, source: Marked, name: str) -> dict[str, Any]:
+        """What it runs."""
+        runner, entry = source.get("runner_type"), source.get("entry_point") or ""
+        fixed = (source.get("parameters") or {}).get("cmd")
+        fixed = fixed.get("default") if isinstance(fixed, dict) else None
+        if (
+            runner in ("local-shell-cmd", "shell")
+            and isinstance(fixed, str)
+            and not re.search("{{|{%", fixed)
+        ):
+            self.report.mapped["actions"] += 1
+            return {"command": ["sh", "-c", fixed]}
+        by_hand = {
+            "python-script": f"Move what `run` of {entry} does into the function {name} of {self.project.module}.py.",
+            "local-shell-script": f"Put {entry} beside pack.yaml, and read parameters as JSON from its standard input.",
+            "http-request": "Write it as an action with `url`, or with httpx in the function.",
+        }
+        self.report.gap(
+            file,
+            source.line("runner_type"),
+            f"action {name} of the runner {runner}",
+            by_hand.get(
+                str(runner), f"Write what it did into the function {name} of {self.project.module}.py."
+            ),
+        )
+        return self.project.function(name, stub(name, f"{runner} {entry}".strip()))
+
+    def _parameters(self, file: str, source: Marked) -> dict[str, Any]:
+        made = {}
+        for name, given in (source.get("parameters") or {}).items():
+            given = given if isinstance(given, Marked) else Marked()
+            kept = {key: _whole(given[key]) for key in _KEPT if given.get(key) is not None}
+            if "default" in kept and "{{" in str(kept["default"]):
+                line = getattr(given, "lines", {}).get("default", 1)
+                self.report.gap(
+                    file,
+                    line,
+                    f"the default {kept.pop('default')} of {name}",
+                    "Read it in the action: a setting, or a secret.",
+                )
+            if "enum" in kept and "default" in kept and kept["default"] not in kept["enum"]:
+                kept.pop("default")
+            made[name] = kept
+        return made
+
+    def _workflow(self, file: str, source: Marked) -> None:
+        name = _name(str(source.get("name")))
+        entry = f"actions/{source.get('entry_point')}"
+        if not (self._folder / entry).is_file():
+            self.report.gap(
+                file, source.line("entry_point"), f"{entry} is not there", "Find the workflow's file."
+            )
+            return
+        before = len(self.report.gaps)
+        workflows = {f"{self.project.name}.{_name(str(one.get('name')))}" for _, one in self._orquesta}
+        orquesta = Orquesta(entry, self.report, lambda ref, line: self._ref(ref, entry, line), workflows)
+        made = orquesta.workflow(read(self._folder / entry))
+        described = self._parameters(file, source)
+        for parameter, about in (made.get("parameters") or {}).items():
+            about |= described.get(parameter, {}) | about
+            if about.get("required") and (
+                "default" in about or not described.get(parameter, {}).get("required")
+            ):
+                about.pop(
+                    "required"
+                )  # whoever starts it says nothing: the action has a default, or it is optional
+                about.setdefault("default", None)
+                about.pop("type", None) if about["default"] is None else None
+        self.project.workflows[name] = made
+        if len(self.report.gaps) == before:
+            self.report.mapped["workflows"] += 1
+
+    def _ref(self, ref: str, file: str, line: int) -> str:
+        """The ref here of one of theirs; where it is in no file of the pack, a function to be written."""
+        pack, _, name = ref.rpartition(".")
+        name = _name(name)
+        own = {*self.project.actions, *(_name(str(source.get("name"))) for _, source in self._orquesta)}
+        if pack == self._theirs and name in own:
+            return f"{self.project.name}.{name}"
+        name = _name(ref)
+        if name not in self.project.actions:
+            if ref not in BUILT_IN:
+                by_hand = f"Import that pack too, or write the function {name} of {self.project.module}.py."
+                self.report.gap(file, line, f"the action {ref} of another pack", by_hand)
+            self.project.actions[name] = self.project.function(name, BUILT_IN.get(ref) or stub(name, ref))
+        return f"{self.project.name}.{name}"
+
+    def _rule(self, file: str, source: Marked) -> None:
+        self.report.found["rules"] += 1
+        before = len(self.report.gaps)
+        name, trigger, act = (
+            _name(str(source.get("name"))),
+            source.get("trigger") or {},
+            source.get("action") or Marked(),
+        )
+        kind, ref = str(trigger.get("type")), str(act.get("ref"))
+        action = self._ref(ref, file, source.line("action"))
+        if kind.endswith("Timer"):
+            self._schedule(file, source, name, kind, action)
+        else:
+            self.project.rules[name] = {
+                "trigger": self._event(kind, file, source),
+                **self._criteria(file, source),
+                "action": action,
+                **self._given(file, act),
+            }
+            if source.get("enabled") is False:
+                self.project.rules[name]["enabled"] = False
+        if len(self.report.gaps) == before:
+            self.report.mapped["rules"] += 1
+
+    def _schedule(self, file: str, source: Marked, name: str, kind: str, action: str) -> None:
+        before = len(self.report.gaps)
+        try:
+            when = stackstorm_rules.timer(kind, source["trigger"].get("parameters") or Marked())
+        except NotMapped:
+            self.report.gap(file, source.line("trigger"), f"a timer, {kind}", "Write it as a schedule.")
+            return
+        self.project.schedules[name] = {
+            "action": action,
+            **when,
+            **self._given(file, source.get("action") or Marked(), sees=False),
+        }
+        if source.get("enabled") is False or len(self.report.gaps) > before:
+            self.project.schedules[name]["enabled"] = False
+
+    def _event(self, kind: str, file: str, source: Marked) -> str:
+        pack, _, name = kind.rpartition(".")
+        known = _name(name) if pack == self._theirs else _name(kind)
+        if known not in self.project.triggers:
+            by_hand = (
+                "Make it with `penstock webhooks set`; the body is the payload itself, not `payload.body`."
+                if kind == "core.st2.webhook"
+                else f"Have whoever knows of it publish {self.project.name}.{known}."
+            )
+            self.report.gap(
+                file, source.line("trigger"), f"the trigger {kind} is in no file of the pack", by_hand
+            )
+            self.project.triggers[known] = {}
+        return f"{self.project.name}.{known}"
+
+    def _criteria(self, file: str, source: Marked) -> dict[str, Any]:
+        conditions, made = [], {}
+        criteria = source.get("criteria") or Marked()
+        for path, given in criteria.items():
+            try:
+                conditions.append(stackstorm_rules.criterion(path, given))
+            except NotMapped:
+                said = f"the criterion {path}: {dict(given) if isinstance(given, dict) else given}"
+                self.report.gap(
+                    file, criteria.line(path), said, "Add it to `when`; the rule is disabled until then."
+                )
+                made["enabled"] = False
+        return ({"when": " and ".join(f"({one})" for one in conditions)} if conditions else {}) | made
+
+    def _given(self, file: str, act: Marked, sees: bool = True) -> dict[str, Any]:
+        made = {}
+        parameters = act.get("parameters") or Marked()
+        for name, value in parameters.items():
+            try:
+                if not sees and "{{" in str(value):
+                    raise NotMapped(value)
+                made[name] = stackstorm_rules.parameters(value)
+            except NotMapped:
+                made[name] = "{{ payload.to_do }}" if sees else "to do"  # the rule fails, and says so
+                self.report.gap(
+                    file, parameters.line(name), f"the parameter {name}: {value}", "Write it as a template."
+                )
+        return {"params": made} if made else {}
+
+
+def _name(theirs: str) -> str:
+    """A name as it can be here."""
+    made = re.sub(r"\W+", "_", theirs.strip()).strip("_").lower()
+    return made if made[:1].isalpha() else f"x_{made}"
+
+
+def _is_schema(schema: Any) -> bool:
+    return isinstance(schema, dict) and bool(schema) and "type" in schema
+
+
+def _whole(schema: Any) -> Any:
+    """A part of a schema without the `required: true` of its fields, which theirs may have and JSON Schema has not."""
+    if isinstance(schema, dict):
+        return {
+            name: _whole(one)
+            for name, one in schema.items()
+            if name != "required" or not isinstance(one, bool)
+        }
+    return schema

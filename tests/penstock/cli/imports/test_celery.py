@@ -1,0 +1,54 @@
+"""`penstock import celery`: tasks, retries, routes and schedules become a project that has no fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from typer.testing import CliRunner
+
+from penstock.cli import build
+
+APP = """
+raise SystemExit("nothing of this is run")
+from celery import Celery, shared_task
+from celery.schedules import crontab
+
+app = Celery("depot", task_routes={"depot.weigh": {"queue": "scales"}})
+
+@app.task(bind=True, max_retries=2, default_retry_delay=30, time_limit=60)
+def weigh(self, crate): ...
+
+@shared_task(name="depot.tell", rate_limit="10/m", queue="mail")
+def tell(): ...
+
+app.conf.beat_schedule = {
+    "night": {"task": "depot.tell", "schedule": crontab(hour=2, minute=0)},
+    "often": {"task": "depot.weigh", "schedule": 90.0, "kwargs": {"crate": "c"}},
+    "odd": {"task": "depot.tell", "schedule": SOON},
+}
+"""
+
+
+def test_an_application_becomes_a_project(tmp_path: Path) -> None:
+    (tmp_path / "depot.py").write_text(APP)
+    into = tmp_path / "ours"
+    ran = CliRunner().invoke(build(), ["import", "celery", str(tmp_path / "depot.py"), "--into", str(into)])
+    assert ran.exit_code == 0, ran.output
+    ran = CliRunner().invoke(build(), ["lint", str(into)])
+    assert (ran.exit_code, "no fault" in ran.output) == (0, True), ran.output
+    actions = yaml.safe_load((into / "actions.yaml").read_text())
+    assert actions["weigh"]["retry"] == {"initial_delay": 30.0, "backoff": "fixed", "max_attempts": 3}
+    assert (actions["weigh"]["route"], actions["weigh"]["timeout"]) == ("scales", 60)
+    assert len(actions) == 2
+    assert actions["tell"]["route"] == "mail"
+    schedules = yaml.safe_load((into / "schedules.yaml").read_text())
+    assert schedules["night"] == {"action": "depot.tell", "cron": "0 2 * * *"}
+    assert schedules["often"] == {"action": "depot.weigh", "every": 90.0, "params": {"crate": "c"}}
+    page = (into / "IMPORT.md").read_text()
+    for said in (
+        "depot.py:9 | the code of weigh",
+        "depot.py:11 | rate_limit of tell",
+        "depot.py:17 | the schedule odd",
+    ):
+        assert said in page, page

@@ -1,0 +1,196 @@
+"""`penstock import stackstorm`: a pack becomes a project that has no fault, and what is left is listed with file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from penstock.cli import build
+from penstock.cli.imports.orquesta_expressions import NotMapped, condition, template
+from penstock.cli.imports.stackstorm_rules import criterion
+
+PACK = {
+    "pack.yaml": "ref: depot\nname: depot\nversion: 1.0.0\n",
+    "triggers/arrived.yaml": "name: arrived\npack: depot\npayload_schema: {type: object}\n",
+    "actions/date.yaml": """
+name: date
+runner_type: local-shell-cmd
+entry_point: ""
+parameters:
+  cmd: {type: string, immutable: true, default: date -u}
+""",
+    "actions/weigh.yaml": """
+name: weigh
+runner_type: python-script
+entry_point: weigh.py
+parameters:
+  crate: {type: string, required: true}
+  key: {type: string, secret: true, default: "{{ config_context.key }}"}
+""",
+    "actions/unload.yaml": """
+name: unload
+runner_type: orquesta
+entry_point: workflows/unload.yaml
+parameters:
+  crates: {type: array, required: true}
+  limit: {type: integer, default: 10}
+""",
+    "actions/workflows/unload.yaml": """
+version: 1.0
+input:
+  - crates
+  - limit
+vars:
+  - heavy: 0
+tasks:
+  weigh:
+    with: {items: <% ctx().crates %>, concurrency: 2}
+    action: depot.weigh crate=<% item() %>
+    retry: {count: 2, delay: 5}
+    next:
+      - when: <% succeeded() and ctx().limit > 3 %>
+        publish:
+          - heavy: <% result().len() %>
+        do: tell
+      - when: <% failed() %>
+        do: fail
+  tell:
+    action: core.echo message=<% ctx(heavy) %>
+    next:
+      - when: <% result().values().where($.x > 1) %>
+        do: again
+      - do: weigh
+  again:
+    action: other.thing
+output:
+  - heavy: <% ctx().heavy %>
+""",
+    "rules/arrivals.yaml": """
+name: arrivals
+pack: depot
+enabled: true
+trigger: {type: depot.arrived}
+criteria:
+  trigger.port: {type: eq, pattern: Bath}
+  trigger.weight: {type: greaterthan, pattern: 100}
+action:
+  ref: depot.unload
+  parameters: {crates: "{{ trigger.crates }}"}
+""",
+    "rules/odd.yaml": """
+name: odd
+pack: depot
+trigger: {type: depot.arrived}
+criteria:
+  trigger.port: {type: regex, pattern: "^B"}
+action: {ref: depot.date}
+""",
+    "rules/nightly.yaml": """
+name: nightly
+pack: depot
+trigger: {type: core.st2.CronTimer, parameters: {hour: 2, minute: 0, timezone: Europe/Paris}}
+action: {ref: depot.date}
+""",
+    "actions/night.yaml": "name: night\nrunner_type: orquesta\nentry_point: workflows/night.yaml\n",
+    "actions/workflows/night.yaml": """
+tasks:
+  all:
+    action: depot.unload crates=<% [] %>
+    retry: {count: 3}
+""",
+    "policies/one.yaml": "name: one\nresource_ref: depot.weigh\n",
+}
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    for name, text in PACK.items():
+        file = tmp_path / "theirs" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    ran = CliRunner().invoke(
+        build(), ["import", "stackstorm", str(tmp_path / "theirs"), "--into", str(tmp_path / "ours")]
+    )
+    assert ran.exit_code == 0, ran.output
+    return tmp_path / "ours"
+
+
+def test_what_is_made_has_no_fault(made: Path) -> None:
+    ran = CliRunner().invoke(build(), ["lint", str(made)])
+    assert (ran.exit_code, "no fault" in ran.output) == (0, True), ran.output
+
+
+def test_what_has_an_equal_is_mapped(made: Path) -> None:
+    workflow = yaml.safe_load((made / "workflows.yaml").read_text())["unload"]
+    weigh = workflow["tasks"]["weigh"]
+    assert weigh["action"] == "depot.weigh"
+    assert weigh["input"] == {"crate": "{{ item }}"}
+    assert (weigh["with_items"], weigh["concurrency"]) == ("{{ context.crates }}", 2)
+    assert weigh["retry"] == {"max_attempts": 3, "initial_delay": 5, "backoff": "fixed"}
+    assert weigh["next"][0] == {
+        "when": "succeeded() and context.limit > 3",
+        "publish": {"heavy": "{{ (result | length) }}"},
+        "do": ["tell"],
+    }
+    night = yaml.safe_load((made / "workflows.yaml").read_text())["night"]
+    assert night["tasks"]["all"] == {"workflow": "depot.unload", "input": {"crates": "{{ [] }}"}}
+    rules = yaml.safe_load((made / "rules.yaml").read_text())
+    assert rules["arrivals"]["when"] == '(payload.port == "Bath") and (payload.weight > 100)'
+    assert rules["arrivals"]["params"] == {"crates": "{{ payload.crates }}"}
+    assert yaml.safe_load((made / "schedules.yaml").read_text())["nightly"]["cron"] == "0 2 * * *"
+    assert yaml.safe_load((made / "actions.yaml").read_text())["date"]["command"] == ["sh", "-c", "date -u"]
+
+
+def test_each_gap_is_listed_with_file_and_line(made: Path) -> None:
+    page = (made / "IMPORT.md").read_text()
+    for said in (
+        "actions/weigh.yaml:3 | action weigh of the runner python-script",
+        "actions/weigh.yaml:7 | the default {{ config_context.key }} of key",
+        "actions/workflows/unload.yaml:23 | when <% result().values().where($.x > 1) %>",
+        "actions/workflows/unload.yaml:25 | tell goes back to weigh",
+        "actions/workflows/unload.yaml:27 | the action other.thing of another pack",
+        "rules/odd.yaml:6 | the criterion trigger.port",
+        "actions/workflows/night.yaml:5 | retry of a workflow",
+        "policies/one.yaml:1 | a policy: one",
+        "| rules | 3 | 2 |",
+    ):
+        assert said in page, page
+
+
+def test_a_rule_whose_criterion_is_not_mapped_matches_nothing_meanwhile(made: Path) -> None:
+    assert yaml.safe_load((made / "rules.yaml").read_text())["odd"]["enabled"] is False
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("<% ctx().a.b %>", "{{ context.a.b }}"),
+        ("{{ ctx('a') }} and <% ctx(b) %>", "{{ context.a }} and {{ context.b }}"),
+        ("<% task(build).result.stdout %>", "{{ tasks.build.result.stdout }}"),
+        ("<% ctx().name = 'ctx().x' %>", "{{ context.name == 'ctx().x' }}"),
+        ("plain", "plain"),
+    ],
+)
+def test_expressions_with_an_equal(theirs: str, ours: str) -> None:
+    assert template(theirs) == ours
+
+
+@pytest.mark.parametrize(
+    "theirs", ["<% $.x %>", "<% ctx().a.select($) %>", "{{ st2kv.system.a }}", "<% st2kv(a) %>"]
+)
+def test_expressions_without_one(theirs: str) -> None:
+    with pytest.raises(NotMapped):
+        template(theirs)
+
+
+def test_many_names_in_a_row_take_no_time() -> None:
+    """A pattern that can be read in many ways would take for ever."""
+    assert template("<% ctx()." + "a" * 200 + " %>") == "{{ context." + "a" * 200 + " }}"
+
+
+def test_conditions() -> None:
+    assert condition("<% succeeded() and result().code = 0 %>") == "succeeded() and result.code == 0"
+    assert criterion("trigger.body.x-y", {"type": "exists"}) == 'payload.body["x-y"] is defined'
