@@ -163,7 +163,7 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
 SILENT = {
     *((word,) for word in ("apply", "publish", "run", "cancel", "pause", "resume", "skip", "rerun", "set-result")),
     *((word,) for word in ("answer", "repair", "announce", "retire", "signal", "replay")),
-    *((word,) for word in ("new", "lint", "schema", "test")),  # they know no installation
+    *((word,) for word in ("new", "lint", "schema", "test", "completion")),  # they know no installation
     ("routes", "remove"),
     *(("rules", word) for word in ("enable", "disable", "delete")),
     *(("schedule", word) for word in ("create", "update", "enable", "disable", "pause", "delete", "backfill")),
