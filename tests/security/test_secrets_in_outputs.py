@@ -165,6 +165,7 @@ SILENT = {
     *((word,) for word in ("answer", "repair", "announce", "retire", "signal", "replay")),
     *((word,) for word in ("new", "lint", "schema", "test")),  # they know no installation
     *(("import", word) for word in ("stackstorm", "celery")),
+    *((word,) for word in ("new", "lint", "schema", "test", "completion")),  # they know no installation
     ("routes", "remove"),
     *(("rules", word) for word in ("enable", "disable", "delete")),
     *(("schedule", word) for word in ("create", "update", "enable", "disable", "pause", "delete", "backfill")),

@@ -54,6 +54,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "operations": ("check", "repair", "workers"),
         "announce": ("announce",),
         "top": ("top",),
+        "completion": ("completion",),
         "doctor": ("doctor",),
         "dead_letters": ("dead-letters",),
         "tokens": ("tokens",),
@@ -63,6 +64,9 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "subscriptions": ("subscriptions",),
     },
 }
+
+COMPLETING = "_PENSTOCK_COMPLETE"
+"""The environment variable by which a shell asks what may come next."""
 
 
 def build(only: Iterable[str] | None = None) -> typer.Typer:
@@ -112,6 +116,10 @@ def main(words: Sequence[str] | None = None) -> None:
     if given == ["--version"]:
         print_version()
         sys.exit(0)
+    if COMPLETING in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
     try:
         build(_parts_of(given))(given, prog_name="penstock")
     except KeyboardInterrupt:
