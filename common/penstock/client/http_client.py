@@ -118,6 +118,7 @@ class HttpClient:
 
     async def run(
         self,
+        /,
         ref: str,
         params: Mapping[str, Any] | None = None,
         *,
@@ -248,7 +249,7 @@ class HttpClient:
             _listed(found["failures"]),
         )
 
-    async def get_json(self, path: str, **query: Any) -> Any:
+    async def get_json(self, /, path: str, **query: Any) -> Any:
         """What any other route gives: `get_json("/workers")`. /docs of the server has them all."""
         return await self._get(path, **query)
 

@@ -29,7 +29,7 @@ class HttpLimits:
     async def in_force(self) -> list[LimitInForce]:
         return _limits(await self._ask("GET", "/limits"))
 
-    async def set(self, ref: str, **given: Any) -> LimitInForce:
+    async def set(self, /, ref: str, **given: Any) -> LimitInForce:
         """Change a limit, or make one. Raises InvalidInput."""
         return _limits([await self._ask("PATCH", f"/limits/{ref}", given)])[0]
 

@@ -6,14 +6,12 @@ with SyncClient.connect() as client:
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
+from penstock.client.blocking import Blocking, LoopThread, waiting
 from penstock.client.client import Client
 from penstock.client.start_and_wait import Startable
 from penstock.language.action_ref import ActionCall, ActionRef
@@ -22,46 +20,10 @@ if TYPE_CHECKING:
     from penstock.language.workflows.model import Workflow
     from penstock.settings import Settings
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class LoopThread:
-    """An event loop in a thread of its own, for callers in other threads."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="penstock", daemon=True)
-        self._thread.start()
-
-    def wait(self, work: Coroutine[Any, Any, R]) -> R:
-        """What it gives. Interrupted, such as by Ctrl-C, it is cancelled."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
-def _waiting(
-    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[SyncClient, P], R]:
-    """The method of the client, which returns once its coroutine has."""
-
-    @wraps(method)
-    def call(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._thread.wait(method(self._client, *args, **kwargs))
-
-    return call
-
-
-class SyncClient:
+class SyncClient(Blocking[Client]):
     """`Client` with methods that block. They take, give and raise what those of `Client` do. Safe to share between threads;
     make one for each process, after it has forked. Not for coroutines: those await `Client`."""
 
@@ -81,19 +43,19 @@ class SyncClient:
         """A client for the installation that the settings name, as `Client.connect` finds it. Closed by `with` or `close`."""
         return cls(settings)
 
-    start = _waiting(Client.start)
-    start_many = _waiting(Client.start_many)
-    publish = _waiting(Client.publish)
-    result = _waiting(Client.result)
-    get = _waiting(Client.get)
-    history = _waiting(Client.history)
-    attempts = _waiting(Client.attempts)
-    why = _waiting(Client.why)
-    cancel = _waiting(Client.cancel)
-    command = _waiting(Client.command)
-    rerun = _waiting(Client.rerun)
-    answer = _waiting(Client.answer)
-    flush = _waiting(Client.flush)
+    start = waiting(Client.start)
+    start_many = waiting(Client.start_many)
+    publish = waiting(Client.publish)
+    result = waiting(Client.result)
+    get = waiting(Client.get)
+    history = waiting(Client.history)
+    attempts = waiting(Client.attempts)
+    why = waiting(Client.why)
+    cancel = waiting(Client.cancel)
+    command = waiting(Client.command)
+    rerun = waiting(Client.rerun)
+    answer = waiting(Client.answer)
+    flush = waiting(Client.flush)
 
     @overload
     def run(self, what: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...

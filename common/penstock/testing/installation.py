@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from penstock.client.blocking import LoopThread
 from penstock.client.local_installation import LocalInstallation
-from penstock.client.sync_client import LoopThread, SyncClient
+from penstock.client.sync_client import SyncClient
 from penstock.settings import Settings
 
 QUIET: dict[str, Any] = {"log_level": "error", "api_port": 0}

@@ -1,0 +1,55 @@
+"""What clients have in common whose methods block: an event loop in a thread, and methods that wait for coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C")
+
+
+class LoopThread:
+    """An event loop in a thread of its own, for callers in other threads."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="penstock", daemon=True)
+        self._thread.start()
+
+    def wait(self, work: Coroutine[Any, Any, R]) -> R:
+        """What it gives. Interrupted, such as by Ctrl-C, it is cancelled."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class Blocking(Generic[C]):
+    """Something with coroutines, which run in this thread while the caller waits."""
+
+    _client: C
+    _thread: LoopThread
+
+
+def waiting(
+    method: Callable[Concatenate[C, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[Blocking[C], P], R]:
+    """The method of the client, which returns once its coroutine has."""
+
+    @wraps(method)
+    def call(self: Blocking[C], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._thread.wait(method(self._client, *args, **kwargs))
+
+    return call

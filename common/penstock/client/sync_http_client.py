@@ -1,0 +1,107 @@
+"""The client over HTTP for code that does not await.
+
+with SyncHttpClient("https://penstock.example.org", token="pst_...") as client:
+    print(client.run("shop.charge", {"order": 7, "amount": 25}))
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from penstock.client.blocking import Blocking, C, LoopThread, waiting
+from penstock.client.http_client import HttpClient
+from penstock.client.http_subjects import HttpLimits, HttpRules, HttpSchedules, HttpWorkers
+
+
+class Part(Blocking[C]):
+    """A subject of the client, which waits in the client's thread."""
+
+    def __init__(self, client: C, thread: LoopThread) -> None:
+        self._client, self._thread = client, thread
+
+
+class SyncHttpLimits(Part[HttpLimits]):
+    """`HttpClient.limits` with methods that block."""
+
+    in_force = waiting(HttpLimits.in_force)
+    set = waiting(HttpLimits.set)
+    remove = waiting(HttpLimits.remove)
+
+
+class SyncHttpRules(Part[HttpRules]):
+    """`HttpClient.rules` with methods that block."""
+
+    all = waiting(HttpRules.all)
+    enable = waiting(HttpRules.enable)
+    delete = waiting(HttpRules.delete)
+
+
+class SyncHttpSchedules(Part[HttpSchedules]):
+    """`HttpClient.schedules` with methods that block."""
+
+    all = waiting(HttpSchedules.all)
+    enable = waiting(HttpSchedules.enable)
+    disable = waiting(HttpSchedules.disable)
+    pause = waiting(HttpSchedules.pause)
+
+
+class SyncHttpWorkers(Part[HttpWorkers]):
+    """`HttpClient.workers` with methods that block."""
+
+    all = waiting(HttpWorkers.all)
+    named = waiting(HttpWorkers.named)
+    cordon = waiting(HttpWorkers.cordon)
+
+
+class SyncHttpClient(Blocking[HttpClient]):
+    """`HttpClient` with methods that block. They take, give and raise what those of `HttpClient` do. Safe to share between
+    threads; make one for each process, after it has forked. Not for coroutines: those await `HttpClient`."""
+
+    def __init__(
+        self, server: str, *, token: str | None = None, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        """Use `with`, or call `close` in the end."""
+        self._client = HttpClient(server, token=token, transport=transport)
+        self._thread = LoopThread()
+        self.limits = SyncHttpLimits(self._client.limits, self._thread)
+        self.rules = SyncHttpRules(self._client.rules, self._thread)
+        self.schedules = SyncHttpSchedules(self._client.schedules, self._thread)
+        self.workers = SyncHttpWorkers(self._client.workers, self._thread)
+
+    start = waiting(HttpClient.start)
+    publish = waiting(HttpClient.publish)
+    result = waiting(HttpClient.result)
+    run = waiting(HttpClient.run)
+    cancel = waiting(HttpClient.cancel)
+    rerun = waiting(HttpClient.rerun)
+    command = waiting(HttpClient.command)
+    signal = waiting(HttpClient.signal)
+    answer = waiting(HttpClient.answer)
+    cancel_chosen = waiting(HttpClient.cancel_chosen)
+    rerun_chosen = waiting(HttpClient.rerun_chosen)
+    executions = waiting(HttpClient.executions)
+    described = waiting(HttpClient.described)
+    history = waiting(HttpClient.history)
+    why = waiting(HttpClient.why)
+    inquiries = waiting(HttpClient.inquiries)
+    log_lines = waiting(HttpClient.log_lines)
+    overview = waiting(HttpClient.overview)
+    get_json = waiting(HttpClient.get_json)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        try:
+            self._thread.wait(self._client.__aexit__(None, None, None))
+        finally:
+            self._thread.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
