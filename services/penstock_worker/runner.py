@@ -191,7 +191,7 @@ class Runner:
         )
         began = time.monotonic()
         try:
-            with owned.traced.begin(owned.secrets) if owned.traced is not None else contextlib.nullcontext():
+            with owned.traced.begin() if owned.traced is not None else contextlib.nullcontext():
                 outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
         except asyncio.CancelledError:
             self._stopped(owned)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,7 +10,6 @@ import orjson
 
 from penstock import tracing
 from penstock.language.moves import COMPLETED
-from penstock.language.redaction import concealed
 from penstock.run.task_executors import TaskReadyEvent
 from penstock.service.heartbeat import Identity
 from penstock.store.steps import StepWrite
@@ -30,13 +28,12 @@ class TracedAttempt:
         self._event = event
         self._worker = worker
         self._began: datetime | None = None
-        self._secrets: Sequence[str] = ()
         self.carrier: Carrier = self._own.carrier()
         """What it calls goes on with this."""
 
-    def begin(self, secrets: Sequence[str]) -> AbstractContextManager[None]:
-        """It runs in here. `secrets` are texts that no span of it must show."""
-        self._began, self._secrets = datetime.now(UTC), secrets
+    def begin(self) -> AbstractContextManager[None]:
+        """It runs in here."""
+        self._began = datetime.now(UTC)
         return tracing.inside(self._own)
 
     def end(self, outcome: str, error: str | None = None) -> None:
@@ -72,7 +69,7 @@ class TracedAttempt:
         id = span_id(STEP, write.execution_id, write.name, write.ordinal, write.attempt)
         now = datetime.now(UTC)
         began = now - timedelta(seconds=write.took)
-        failed = None if write.status == COMPLETED else concealed(_message(write.error), self._secrets)
+        failed = None if write.status == COMPLETED else _message(write.error)
         name, trace = f"{STEP} {write.name}", self._own
         tracing.send(Span(name, "internal", trace, id, trace.span_id, began, now, attributes, error=failed))
 

@@ -10,7 +10,7 @@ from penstock.cli import print_version
 from penstock.cli.command_runner import SERVER, not_over_http
 
 ON_THIS_MACHINE = (
-    "dev", "demo", "new", "lint", "schema", "test", "executor", "worker", "api", "migrate", "doctor",
+    "dev", "demo", "new", "import", "lint", "schema", "test", "executor", "worker", "api", "migrate", "doctor",
     "completion",
 )  # fmt: skip
 """Commands that are about servers themselves, or need none: PENSTOCK_SERVER says nothing to them."""

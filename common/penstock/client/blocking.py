@@ -6,7 +6,8 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from types import TracebackType
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,6 +42,22 @@ class Blocking(Generic[C]):
 
     _client: C
     _thread: LoopThread
+
+
+class BlockingClient(Blocking[C]):
+    """A client, to be used in a `with`, or closed in the end."""
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def waiting(

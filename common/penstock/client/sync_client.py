@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from penstock.client.blocking import Blocking, LoopThread, waiting
+from penstock.client.blocking import BlockingClient, LoopThread, waiting
 from penstock.client.client import Client
 from penstock.client.start_and_wait import Startable
 from penstock.language.action_ref import ActionCall, ActionRef
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class SyncClient(Blocking[Client]):
+class SyncClient(BlockingClient[Client]):
     """`Client` with methods that block. They take, give and raise what those of `Client` do. Safe to share between threads;
     make one for each process, after it has forked. Not for coroutines: those await `Client`."""
 
@@ -101,14 +100,6 @@ class SyncClient(Blocking[Client]):
     def _close_thread(self) -> None:
         if self._own_thread:
             self._thread.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 async def _entered(connection: AbstractAsyncContextManager[Client]) -> Client:

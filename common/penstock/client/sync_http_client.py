@@ -6,12 +6,9 @@ with SyncHttpClient("https://penstock.example.org", token="pst_...") as client:
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 import httpx
 
-from penstock.client.blocking import Blocking, C, LoopThread, waiting
+from penstock.client.blocking import Blocking, BlockingClient, C, LoopThread, waiting
 from penstock.client.http_client import HttpClient
 from penstock.client.http_subjects import HttpLimits, HttpRules, HttpSchedules, HttpWorkers
 
@@ -56,7 +53,7 @@ class SyncHttpWorkers(Part[HttpWorkers]):
     cordon = waiting(HttpWorkers.cordon)
 
 
-class SyncHttpClient(Blocking[HttpClient]):
+class SyncHttpClient(BlockingClient[HttpClient]):
     """`HttpClient` with methods that block. They take, give and raise what those of `HttpClient` do. Safe to share between
     threads; make one for each process, after it has forked. Not for coroutines: those await `HttpClient`."""
 
@@ -97,11 +94,3 @@ class SyncHttpClient(Blocking[HttpClient]):
             self._thread.wait(self._client.__aexit__(None, None, None))
         finally:
             self._thread.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

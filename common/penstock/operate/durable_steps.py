@@ -36,7 +36,21 @@ class Step:
 
 async def steps_of(session: Session, id: UUID) -> list[Step]:
     """What a run has recorded, in order; its state (`ctx.set`) is left out."""
-    recorded = [step for step in await steps.recorded(session, id) if step.kind != STATE]
+    return (await steps_and_state(session, id))[0]
+
+
+async def steps_and_state(session: Session, id: UUID) -> tuple[list[Step], dict[str, Any]]:
+    """The same, and what `ctx.set` has shown last, by key."""
+    recorded = await steps.recorded(session, id)
+    state = {
+        step.name.partition("/")[2]: orjson.loads(step.result or "null")
+        for step in recorded
+        if step.kind == STATE
+    }
+    return await _steps(session, id, [step for step in recorded if step.kind != STATE]), state
+
+
+async def _steps(session: Session, id: UUID, recorded: list[StoredStep]) -> list[Step]:
     if not recorded:
         return []
     children = {(c.name, c.ordinal): c for c in await steps.children(session, [id])}
@@ -69,12 +83,3 @@ def _step(step: StoredStep, child: steps.StoredChild | None) -> Step:
         orjson.loads(error) if error else None,
         None if child is None else UUID(int=child.id.int),
     )
-
-
-async def state_of(session: Session, id: UUID) -> dict[str, Any]:
-    """What `ctx.set` has shown last, by key."""
-    return {
-        step.name.partition("/")[2]: orjson.loads(step.result or "null")
-        for step in await steps.recorded(session, id)
-        if step.kind == STATE
-    }

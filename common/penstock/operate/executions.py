@@ -11,7 +11,7 @@ import orjson
 from penstock.errors import NotFound
 from penstock.language.schemas import mask
 from penstock.language.workflows.progress import TaskProgress
-from penstock.operate.durable_steps import state_of, steps_of
+from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
@@ -53,8 +53,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     found["graph"] = graph_of(body)
     found["tasks"] = [] if found["graph"] is None else await tree(session, rows[0], found["graph"])
     found["durable"] = body is not None and "durable" in body
-    found["steps"] = await steps_of(session, id)
-    found["state"] = await state_of(session, id) if found["steps"] else {}
+    found["steps"], found["state"] = await steps_and_state(session, id) if found["durable"] else ([], {})
     found["waited"], found["ran"] = await executions.waited_and_ran(session, rows[0])
     found["progress"] = await _progress(session, id)
     found["told"] = await sent_commands(session, id)

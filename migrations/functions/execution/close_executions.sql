@@ -1,6 +1,7 @@
 -- What every end of an execution brings with it, whatever ended it: its result is written, it is open no more, nothing is
 -- due for it, what it waited for is asked no more, those that belong to no workflow are on their way to the archive, and
--- the workflow or callbacks that follow it are told, and whoever waits for it; if it is traced, its span is to be sent. (Its slots are given back by settle_moves, which calls this.)
+-- the workflow or callbacks that follow it are told, and whoever waits for it; if it is traced, its span is to be sent.
+-- (Its slots are given back by settle_moves, which calls this.)
 create or replace function close_executions(p_ended ended[]) returns message[]
 language plpgsql
 as $$

@@ -1,7 +1,7 @@
 -- Creates executions. Those that need not wait for an instant are scheduled at once (`fused`: whoever calls is an executor), or
 -- else started where no limit covers them, and staged as requested where one does. Arrays shorter than p_ids are padded with
--- null. What is part of something that is traced is traced with it. Those that exist already (the same id, or the same child of a workflow) are left alone: another delivery of the same
--- message was first.
+-- null. What is part of something that is traced is traced with it. Those that exist already (the same id, or the same child of
+-- a workflow) are left alone: another delivery of the same message was first.
 -- planner: indexes_planned_once
 create or replace function request_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],

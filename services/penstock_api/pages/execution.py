@@ -23,7 +23,7 @@ from penstock.store.timelines import TaskStay
 from penstock_api.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
 from penstock_api.pages.drawings.layout import layout
-from penstock_api.pages.drawings.step_timeline import ENDED, step_timeline
+from penstock_api.pages.drawings.step_timeline import step_timeline
 from penstock_api.pages.drawings.timeline import Timeline, timeline
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.schema_form import fields
@@ -69,7 +69,7 @@ async def show(id: ExecutionId, request: Request, here: Here, session: Db, calle
         steps=steps[-STEPS:],
         earlier_steps=max(0, len(steps) - STEPS),
         steps_timeline=step_timeline(steps, row.created_at, row.finished_at or datetime.now(UTC)),
-        steps_left=[step.label for step in steps[-STEPS:] if step.status not in ENDED],
+        steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
         paused=any(task.status == "paused" for task in tasks),
         inquiry=await _inquiry(session, id) if found["status"] == "waiting" else None,
         left=[task.name for task in tasks if task.status not in FINAL],

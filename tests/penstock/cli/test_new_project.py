@@ -40,20 +40,24 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+async def its_tests_pass(project: Path) -> None:
+    tested = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+    )
+    assert "3 passed" in tested.stdout, tested.stdout + tested.stderr
+
+
 async def test_a_new_project_is_sound_and_its_tests_pass(here: Path) -> None:
     said = await penstock("new", "newcomer")
     assert said.code == 0, said
     assert "penstock dev -m newcomer.py" in said.out
     linted = await penstock("lint", "newcomer")
     assert linted.code == 0, linted
-    tested = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"],
-        cwd=here / "newcomer",
-        capture_output=True,
-        text=True,
-    )
-    assert "3 passed" in tested.stdout, tested.stdout + tested.stderr
+    await its_tests_pass(here / "newcomer")
 
 
 async def test_a_new_project_in_yaml_is_sound_and_its_editor_knows_the_schema(here: Path) -> None:
@@ -68,14 +72,7 @@ async def test_a_new_project_in_yaml_is_sound_and_its_editor_knows_the_schema(he
     assert first.startswith(head)
     schema = json.loads((pack.parent / first.removeprefix(head)).read_text())
     Draft202012Validator(schema).validate(yaml.safe_load(pack.read_text()))
-    tested = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"],
-        cwd=here / "yaml_shop",
-        capture_output=True,
-        text=True,
-    )
-    assert "3 passed" in tested.stdout, tested.stdout + tested.stderr
+    await its_tests_pass(here / "yaml_shop")
 
 
 async def test_the_commands_of_its_readme_do_what_they_say(here: Path) -> None:

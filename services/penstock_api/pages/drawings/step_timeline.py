@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
-from penstock.language.durable.records import COMPLETED, FAILED, MAP, RUN, SLEEP, STEP, VALUE, VERSION
+from penstock.language.durable.records import MAP, RUN, SLEEP, STEP, VALUE, VERSION
+from penstock.language.moves import FINAL
 from penstock.operate.durable_steps import Step
 from penstock_api.pages.drawings.timeline import HELD, RAN, Row, Scale, Segment, Timeline, drawn
 
 INSTANTS = (VALUE, VERSION)
 """Kinds that take no time, and are not drawn."""
-ENDED = (COMPLETED, FAILED)
 
 
 def step_timeline(steps: Sequence[Step], begun: datetime, ended: datetime) -> Timeline | None:
@@ -52,7 +52,7 @@ def _span(step: Step, before: datetime, next_begins: datetime) -> tuple[datetime
         return _beginning(step), step.at
     if step.kind == SLEEP and isinstance(step.result, dict):  # nothing is recorded when it is over
         return step.at, max(step.at, min(datetime.fromisoformat(step.result["until"]), next_begins))
-    if step.execution is not None or step.status not in ENDED:
+    if step.execution is not None or step.status not in FINAL:
         return step.at, max(step.at, next_begins)
     return min(before, step.at), step.at
 
