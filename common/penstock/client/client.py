@@ -17,7 +17,7 @@ from uuid import UUID
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
 from penstock.errors import WrongClock
 from penstock.ids import new_id
-from penstock.language.action_ref import STARTER, ActionRef
+from penstock.language.action_ref import STARTER, ActionRef, Starter, open_starter
 
 if TYPE_CHECKING:
     from penstock.client.limits import Limits
@@ -49,6 +49,8 @@ class Client(StartAndWait):
         self._submits = Submits(self.session, database, publisher)
         self.publishing = Publishing(self.session, publisher)
         self._watch = ResultWatch(database)
+        self.outer: Starter | None = None
+        self.closed = False
 
     @classmethod
     @asynccontextmanager
@@ -69,14 +71,12 @@ class Client(StartAndWait):
         client = cls(settings, database, publisher)
         try:
             await transport.open()
-            outer = STARTER.get()
+            client.outer = open_starter()
             STARTER.set(client)
             yield client
         finally:
-            if (
-                STARTER.get() is client
-            ):  # it is not, where another task closes it than the one that connected it
-                STARTER.set(outer)
+            client.closed = True
+            STARTER.set(open_starter())
             await client.close()
             await publisher.close()
             await transport.close()

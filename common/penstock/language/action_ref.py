@@ -17,14 +17,17 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Starter(Protocol):
-    """A client, as much of it as is needed here."""
+    """A client, as much of it as is needed here. `outer` was connected around it."""
+
+    outer: Starter | None
+    closed: bool
 
     async def start(self, ref: str, params: Mapping[str, Any] | None = None, /) -> UUID: ...
     async def run(self, ref: str, params: Mapping[str, Any] | None = None, /) -> Any: ...
 
 
-STARTER: ContextVar[Any] = ContextVar("penstock.starter", default=None)
-"""The client that was connected last around the code that runs: a Starter."""
+STARTER: ContextVar[Starter | None] = ContextVar("penstock.starter", default=None)
+"""The client that was connected last around the code that runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +75,21 @@ class ActionRef(Generic[P, R]):
 
 def connected() -> Starter:
     """Raises OutsideRun."""
-    client: Starter | None = STARTER.get()
+    client = open_starter()
     if client is None:
         raise OutsideRun(
             "no client is connected here",
             hint="Write `async with Client.connect():` around it, or client.run(charge, {'order': 7}).",
         )
+    return client
+
+
+def open_starter() -> Starter | None:
+    """The client that was connected last around the code that runs and is still open: they may be closed in any order, and by
+    other tasks than those that connected them."""
+    client = STARTER.get()
+    while client is not None and client.closed:
+        client = client.outer
     return client
 
 

@@ -76,6 +76,17 @@ async def test_what_is_run_gives_its_result(database: str) -> None:
         assert connected() is client
 
 
+async def test_clients_may_be_closed_in_any_order(database: str) -> None:
+    async with Installation(database, None) as house:
+        first, second = Client.connect(house.settings()), Client.connect(house.settings())
+        await first.__aenter__()
+        client = await second.__aenter__()
+        await first.__aexit__(None, None, None)
+        assert connected() is client
+        await asyncio.create_task(second.__aexit__(None, None, None))  # in a context of its own
+        assert connected() is house.client
+
+
 async def test_the_client_that_blocks_has_the_same(database: str) -> None:
     async with Installation(database, None) as house:
         await house.start(charge)
