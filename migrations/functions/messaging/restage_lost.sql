@@ -16,11 +16,10 @@ declare
     v_scheduled uuid[];
 begin
     messages := '{}';
-    v_ids := array(select execution_id from live where execution_id > p_after order by execution_id limit p_limit);
+    select w.ids, w.next into v_ids, next from walk_open(p_after, p_limit) w;
     if v_ids = '{}' then
         return;
     end if;
-    next := v_ids[cardinality(v_ids)];
 
     select array_agg(e.id order by e.id) into v_requested
     from execution e

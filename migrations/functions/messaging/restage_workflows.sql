@@ -6,14 +6,15 @@ create or replace function restage_workflows(p_age interval, p_after uuid, p_lim
 language plpgsql
 as $$
 declare
+    v_ids constant uuid[] := (select ids from walk_open(p_after, p_limit));
     v_stuck uuid[];
 begin
     select array_agg(e.id order by e.id) into v_stuck
-    from (select execution_id from live where execution_id > p_after order by execution_id limit p_limit) x
-    join execution e on e.id = x.execution_id
+    from execution e
     join namespace n on n.id = e.namespace_id
     left join workflow w on w.execution_id = e.id
-    where e.status = 'running' and n.kind = 'workflow' and coalesce(e.since, e.ready_at) < clock_timestamp() - p_age
+    where e.id = any (v_ids) and e.status = 'running' and n.kind = 'workflow'
+        and coalesce(e.since, e.ready_at) < clock_timestamp() - p_age
         and (w.head is null or w.stops > (w.head ->> 'stops')::smallint
             or exists (select from workflow_command c where c.execution_id = e.id and c.obeyed_at is null
                        and c.created_at < clock_timestamp() - p_age)

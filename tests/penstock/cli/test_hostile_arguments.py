@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from functools import cache
+from typing import Any
 
 import pytest
 import typer.main
@@ -26,6 +28,11 @@ ENDS_IT = ("--wait", "-w", "--follow", "-f", "--watch")
 """Options that wait for something that may not come."""
 
 
+@cache
+def tree() -> Any:
+    return typer.main.get_command(cli.app)
+
+
 def commands() -> list[tuple[str, ...]]:
     """Every command and what is below it."""
     found: list[tuple[str, ...]] = []
@@ -37,7 +44,7 @@ def commands() -> list[tuple[str, ...]]:
         for name, one in (below or {}).items():
             walk(one, (*words, name))
 
-    walk(typer.main.get_command(cli.app), ())
+    walk(tree(), ())
     return [words for words in found if words[0] not in RUNS_FOR_EVER]
 
 
@@ -63,9 +70,9 @@ async def test_no_argument_makes_a_command_fail_as_ours(shopping: Installation, 
 
 def typed(command: tuple[str, ...], draw: random.Random) -> list[str]:
     """As many odd words as it takes arguments, and perhaps an option of its own."""
-    found = typer.main.get_command(cli.app)
+    found = tree()
     for word in command:
-        found = found.commands[word]  # type: ignore[attr-defined]
+        found = found.commands[word]
     words = [draw.choice(ODD) for one in found.params if one.param_type_name == "argument"]
     options = [one for one in found.params if one.param_type_name == "option" and one.opts[0] not in ENDS_IT]
     if options and draw.random() < 0.5:

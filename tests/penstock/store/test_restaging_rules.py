@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from uuid import UUID
 
+import orjson
 import pytest
 from pydantic import SecretStr
 
@@ -127,6 +128,39 @@ async def test_a_backlog_is_gone_round_in_steps(stand: Stand) -> None:
         {"execution.requested": {"a", "c", "h"}, "work.default": {"b", "g"}},
         stand.ids["h"],
     )
+
+
+LOOK = (
+    "explain (analyze, buffers, format json) select * from restage_lost(interval '1 minute', $1, 1000, '{}')"
+)
+
+
+async def test_those_that_sleep_are_passed_over(stand: Stand) -> None:
+    for name in "abcdefgh":
+        await stand.add(name, "requested")
+        if name in "abdefg":
+            await stand.sql("insert into suspended (execution_id) values ($1)", stand.ids[name])
+    assert await restaged(stand, limit=1) == ({"execution.requested": {"c"}}, stand.ids["c"])
+    assert await restaged(stand, after=stand.ids["c"], limit=2) == (
+        {"execution.requested": {"h"}},
+        stand.ids["h"],
+    )
+
+
+async def test_a_step_past_sleepers_is_bounded_and_goes_on_after_them(stand: Stand) -> None:
+    await stand.sql(
+        "with made as (insert into live select gen_random_uuid() from generate_series(1, 15000) returning execution_id)"
+        " insert into suspended (execution_id) select execution_id from made"
+    )
+    await stand.sql("vacuum (analyze) live, suspended")
+    [last] = await stand.sql("select execution_id as id from live order by 1 desc limit 1")
+    [tenth] = await stand.sql("select execution_id as id from live order by 1 offset 9999 limit 1")
+    assert await restaged(stand, limit=1000) == ({}, tenth["id"])
+    assert await restaged(stand, after=tenth["id"], limit=1000) == ({}, last["id"])
+    assert await restaged(stand, after=last["id"], limit=1000) == ({}, None)
+    [[text]] = await stand.sql(LOOK, FIRST)
+    plan = orjson.loads(text)[0]["Plan"]
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 1000, "ten thousand of them"
 
 
 async def test_what_another_replica_has_in_hand_is_left_to_it(stand: Stand) -> None:
