@@ -22,6 +22,7 @@ import asyncpg
 
 from bench import marks, meters, own, peers, systems
 from bench.servers import Servers
+from tests.crash.processes import python_path
 from tests.servers import reaper
 from tests.servers.process import free_port
 
@@ -218,7 +219,7 @@ async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Sess
         systems.BROKER: broker_url,
         "PENSTOCK_DATABASE_URL": database_url,
         marks.VARIABLE: str(marks_file),
-        "PYTHONPATH": str(peers.ROOT),
+        "PYTHONPATH": python_path(),  # what is measured is what stands here
     }
     if broker_url:
         environment["PENSTOCK_BROKER_URL"] = broker_url

@@ -11,10 +11,7 @@ language plpgsql
 as $$
 begin
     messages := '{}';
-    stale := exists (
-        select from unnest(p_refs, p_known) as k (ref, id)
-        where not exists (select from catalog c where c.kind = any ('{action,workflow}') and c.ref = k.ref
-                          and c.definition_id = k.id and c.enabled));
+    stale := are_stale(p_refs, p_known);
     if not stale then
         messages := request_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins,
             null, p_not_before, p_parents, p_tasks, p_items, true);

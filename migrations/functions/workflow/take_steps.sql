@@ -30,7 +30,12 @@ begin
     end if;
     perform complete_tasks(p_worker, p_ended, p_attempts, p_results, p_claims);
     perform write_workflows(p_workflows, p_heads, p_of, p_tasks, p_failing, p_records, p_by, p_writers, p_names, p_values);
-    if p_new <> '{}' then
+    if p_new <> '{}' and cardinality(p_new) <= cardinality(p_ended) and p_limited = '{}' then
+        select t.queue, t.claimed, t.messages into queue, claimed, messages
+        from take_children(p_worker, p_claim, p_queues, p_known, p_refs, p_current, p_new, p_namespaces, p_definitions,
+            p_params, p_options, p_origins, p_parents, p_new_tasks) t;
+    end if;
+    if p_new <> '{}' and queue is null then
         select s.messages, s.stale into messages, v_stale
         from start_children(p_refs, p_current, p_new, p_namespaces, p_definitions, p_params, p_options, p_origins, null,
             p_parents, p_new_tasks, null) s;
@@ -40,6 +45,9 @@ begin
     end if;
     if p_final <> '{}' then
         messages := messages || finish_workflows(p_final, p_statuses, p_outputs, p_errors, p_reasons);
+    end if;
+    if queue is not null then
+        return;
     end if;
     select m.* into v_offered from unnest(messages) m
     where m.queue = any (p_queues) and cardinality(m.ids) <= cardinality(p_ended) limit 1;

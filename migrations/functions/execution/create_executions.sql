@@ -1,0 +1,55 @@
+-- Writes the rows of new executions, and sets their timers. Those of p_free, namespaces that no limit covers, are born started if
+-- they need not wait for an instant: their rows are written once, and their history tells that they were requested too. Where
+-- p_worker is given, it takes them all: they are born running. Returns what is new, which of it is requested and due, and when the
+-- first of the timers is due. Arrays shorter than p_ids are padded with null. What is part of something that is traced is traced
+-- with it. Those that exist already (the same id, or the same child of a workflow) are left alone: another delivery of the same
+-- message was first.
+-- planner: indexes_planned_once
+create or replace function create_executions(
+    p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],
+    p_origins text[], p_priorities smallint[], p_not_before timestamptz[],
+    p_parents uuid[], p_tasks text[], p_items integer[], p_free integer[], p_worker uuid,
+    out made uuid[], out ready uuid[], out due timestamptz
+)
+language plpgsql
+as $$
+begin
+    with written as (
+        insert into execution (id, status, attempt, claim, namespace_id, definition_id, priority, not_before, ready_at,
+            parent, task, item)
+        select d.id,
+            case when p_worker is not null then 'running'
+                when d.not_before is null and n.id = any (p_free) then start_status(n.kind) else 'requested' end,
+            (p_worker is not null)::integer, p_worker,
+            d.namespace_id, d.definition_id, coalesce(d.priority, 0), d.not_before,
+            greatest(clock_timestamp(), d.not_before), d.parent, d.task, coalesce(d.item, -1)
+        from unnest(p_ids, p_namespaces, p_definitions, p_priorities, p_not_before, p_parents, p_tasks, p_items)
+            as d (id, namespace_id, definition_id, priority, not_before, parent, task, item)
+        left join namespace n on n.id = d.namespace_id
+        on conflict do nothing
+        returning id, status, not_before
+    )
+    select array_agg(id), array_agg(id) filter (where status = 'requested' and not_before is null)
+    into made, ready from written;
+    if made is null then
+        return;
+    end if;
+
+    insert into payload (execution_id, params, options, origin)
+    select d.id, d.params::jsonb, d.options::jsonb,
+        case when t.trace is null then d.origin::jsonb else d.origin::jsonb || jsonb_build_object('trace', t.trace) end
+    from unnest(p_ids, p_params, p_options, p_origins, p_parents) as d (id, params, options, origin, parent)
+    left join (select p.execution_id, (p.origin -> 'trace') - 'links' as trace from payload p
+               where p.execution_id = any (p_parents) and p.origin ? 'trace') t on t.execution_id = d.parent
+    where cardinality(made) = cardinality(p_ids) or d.id = any (made);
+    insert into live (execution_id) select unnest(made);
+    due := set_times(made, p_ids, p_definitions, p_options, p_not_before);
+    if exists (select from unnest(p_not_before) d where d is not null) then
+        with delayed as (
+            insert into timer (due_at, kind, execution_id)
+            select e.not_before, 'ready', e.id from execution e where e.id = any (made) and e.not_before is not null
+            returning due_at
+        )
+        select least(due, min(due_at)) into due from delayed;
+    end if;
+end $$;

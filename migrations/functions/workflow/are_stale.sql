@@ -1,0 +1,11 @@
+-- Whether one of the definitions that the caller took p_refs for, from memory, is not current or not enabled any more.
+-- planner: lookups_planned_once
+create or replace function are_stale(p_refs text[], p_known integer[]) returns boolean
+language plpgsql
+as $$
+begin
+    return exists (
+        select from unnest(p_refs, p_known) as k (ref, id)
+        where not exists (select from catalog c where c.kind = any ('{action,workflow}') and c.ref = k.ref
+                          and c.definition_id = k.id and c.enabled));
+end $$;
