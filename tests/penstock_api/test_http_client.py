@@ -23,6 +23,7 @@ from penstock.errors import (
 from penstock.ids import new_id
 from penstock.store.execution_list import ExecutionFilter
 from penstock.tracing import trace_of
+from tests.flows.shop import count
 from tests.flows.traced import traced
 from tests.penstock.cli.commands import penstock
 from tests.penstock_api.conftest import Api
@@ -40,6 +41,8 @@ async def test_it_starts_waits_and_reads(client: HttpClient) -> None:
     assert await client.start("shop.count", {"words": "a b c"}, key="http-client") == id
     assert await client.result(id, timeout=20) == 3
     assert await client.run("shop.count", {"words": "a"}, timeout=20) == 1
+    assert await client.run(count.call("a b"), timeout=20) == 2
+    assert await client.run(count, {"words": "a"}, timeout=20) == 1
     assert [move.new for move in await client.history(id)][-1] == "completed"
     assert (await client.why(id)).because == "ended"
     assert (await client.described(id))["params"] == {"words": "a b c"}
@@ -136,6 +139,7 @@ async def test_rules_limits_schedules_and_workers_are_looked_after_over_http(ser
         (("rules", "disable", "shop.big_orders"), "is disabled"),
         (("rules", "enable", "shop.big_orders"), "is enabled"),
         (("actions",), "shop.count"),
+        (("types",), 'ActionRef("shop.count"'),
         (("triggers",), "shop.order_placed"),
         (("limit", "list"), "shop.door"),
         (("limit", "set", "shop.door", "3"), "allows 3 at once"),

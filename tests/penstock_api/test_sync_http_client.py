@@ -13,6 +13,7 @@ from penstock.client.http_client import HttpClient
 from penstock.client.sync_http_client import SyncHttpClient
 from penstock.errors import NotFound
 from penstock.ids import new_id
+from tests.flows.shop import count
 from tests.penstock_api.conftest import Api
 
 
@@ -46,6 +47,7 @@ async def test_it_starts_waits_and_reads_from_a_thread_without_a_loop(api: Api) 
             with pytest.raises(NotFound):
                 client.rules.enable("shop.nobody", True)
             assert client.run("shop.count", {"words": "a b"}, timeout=20) == 2
+            assert client.run(count.call("a b"), timeout=20) == 2
             id = client.start("shop.count", {"words": "a"}, key="sync-http-client")
             assert client.start("shop.count", {"words": "a"}, key="sync-http-client") == id
             assert client.result(id, timeout=20) == 1

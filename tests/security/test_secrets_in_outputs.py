@@ -117,6 +117,7 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
     [worker] = await house.rows("select name from process where kind = 'worker'")
     return {
         ("actions",): [()],
+        ("types",): [()],
         ("triggers",): [()],
         ("rules", "list"): [()],
         ("rules", "errors"): [()],

@@ -29,6 +29,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "Say what is to be done": {
         "definitions": ("apply", "actions", "triggers", "rules"),
+        "client_types": ("types",),
         "lint_files": ("lint", "schema"),
         "trial": ("test",),
         "retire": ("retire",),

@@ -21,6 +21,7 @@ from penstock import tracing
 from penstock.client.bulk import Outcome
 from penstock.client.http_subjects import HttpLimits, HttpRules, HttpSchedules, HttpWorkers, processes_of
 from penstock.client.http_words import error_of, filter_of, item_of, text_of, word_of
+from penstock.client.start_and_wait import Startable, StartAndWait, named_start
 from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, PenstockError
 from penstock.language.moves import COMPLETED
 from penstock.operate.overview import Lately, Overview
@@ -44,7 +45,7 @@ _MOVES = TypeAdapter(list[Move])
 _LINES = TypeAdapter(list[LogLine])
 
 
-class HttpClient:
+class HttpClient(StartAndWait):
     """Talks to the API of one installation, and raises the errors that `Client` raises: NotFound, Conflict, InvalidInput, and
     ConnectionFailed where nobody answers. Safe to share between tasks. Who calls is who the token says."""
 
@@ -72,7 +73,7 @@ class HttpClient:
 
     async def start(
         self,
-        ref: str,
+        ref: Startable,
         params: Mapping[str, Any] | None = None,
         *,
         key: str | None = None,
@@ -84,6 +85,7 @@ class HttpClient:
         secrets: Mapping[str, str] | None = None,
     ) -> UUID:
         """As `Client.start`."""
+        ref, params = named_start(ref, params)
         body = {"action": ref, "parameters": dict(params or {}), "tenant": tenant, "priority": priority}
         seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
         more = {"delay": seconds, "at": at, "expires_at": expires_at, "secrets": dict(secrets or {}) or None}
@@ -115,18 +117,6 @@ class HttpClient:
             execution_id=id,
             status=found["status"],
         )
-
-    async def run(
-        self,
-        /,
-        ref: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        **options: Any,
-    ) -> Any:
-        """As `Client.run`."""
-        return await self.result(await self.start(ref, params, **options), timeout=timeout)
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """As `Client.cancel`."""

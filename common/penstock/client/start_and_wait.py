@@ -64,3 +64,43 @@ class StartAndWait:
         """Start and wait `timeout` seconds at the most: the result. Takes what `start` takes, raises what `result`
         raises."""
         return await self.result(await self.start(what, params, **options), timeout=timeout)
+
+
+class BlockingStartAndWait:
+    """The `run` of a client whose methods block."""
+
+    @overload
+    def run(self, what: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...
+    @overload
+    def run(
+        self,
+        what: ActionRef[..., R],
+        params: Mapping[str, Any] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> R: ...
+    @overload
+    def run(
+        self,
+        what: str | Workflow,
+        params: Mapping[str, Any] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Any: ...
+    def run(
+        self,
+        what: Startable,
+        params: Mapping[str, Any] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Any:
+        """Start and wait `timeout` seconds at the most: the result. Takes what
+        `start` takes, raises what `result` raises."""
+        client: Any = self  # attributes declared here would hide the types of those that clients have
+        return client.result(client.start(what, params, **options), timeout=timeout)

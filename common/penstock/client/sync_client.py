@@ -6,23 +6,18 @@ with SyncClient.connect() as client:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Self
 
 from penstock.client.blocking import BlockingClient, LoopThread, waiting
 from penstock.client.client import Client
-from penstock.client.start_and_wait import Startable
-from penstock.language.action_ref import ActionCall, ActionRef
+from penstock.client.start_and_wait import BlockingStartAndWait
 
 if TYPE_CHECKING:
-    from penstock.language.workflows.model import Workflow
     from penstock.settings import Settings
 
-R = TypeVar("R")
 
-
-class SyncClient(BlockingClient[Client]):
+class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
     """`Client` with methods that block. They take, give and raise what those of `Client` do. Safe to share between threads;
     make one for each process, after it has forked. Not for coroutines: those await `Client`."""
 
@@ -55,40 +50,6 @@ class SyncClient(BlockingClient[Client]):
     rerun = waiting(Client.rerun)
     answer = waiting(Client.answer)
     flush = waiting(Client.flush)
-
-    @overload
-    def run(self, what: ActionCall[R], /, *, timeout: float | None = None, **options: Any) -> R: ...
-    @overload
-    def run(
-        self,
-        what: ActionRef[..., R],
-        params: Mapping[str, Any] | None = None,
-        /,
-        *,
-        timeout: float | None = None,
-        **options: Any,
-    ) -> R: ...
-    @overload
-    def run(
-        self,
-        what: str | Workflow,
-        params: Mapping[str, Any] | None = None,
-        /,
-        *,
-        timeout: float | None = None,
-        **options: Any,
-    ) -> Any: ...
-    def run(
-        self,
-        what: Startable,
-        params: Mapping[str, Any] | None = None,
-        /,
-        *,
-        timeout: float | None = None,
-        **options: Any,
-    ) -> Any:
-        """Start and wait `timeout` seconds at the most: the result. As `Client.run`."""
-        return self.result(self.start(what, params, **options), timeout=timeout)
 
     def close(self) -> None:
         """Publish what was submitted, and let go of the connections."""

@@ -11,6 +11,7 @@ import httpx
 from penstock.client.blocking import Blocking, BlockingClient, C, LoopThread, waiting
 from penstock.client.http_client import HttpClient
 from penstock.client.http_subjects import HttpLimits, HttpRules, HttpSchedules, HttpWorkers
+from penstock.client.start_and_wait import BlockingStartAndWait
 
 
 class Part(Blocking[C]):
@@ -53,7 +54,7 @@ class SyncHttpWorkers(Part[HttpWorkers]):
     cordon = waiting(HttpWorkers.cordon)
 
 
-class SyncHttpClient(BlockingClient[HttpClient]):
+class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
     """`HttpClient` with methods that block. They take, give and raise what those of `HttpClient` do. Safe to share between
     threads; make one for each process, after it has forked. Not for coroutines: those await `HttpClient`."""
 
@@ -71,7 +72,6 @@ class SyncHttpClient(BlockingClient[HttpClient]):
     start = waiting(HttpClient.start)
     publish = waiting(HttpClient.publish)
     result = waiting(HttpClient.result)
-    run = waiting(HttpClient.run)
     cancel = waiting(HttpClient.cancel)
     rerun = waiting(HttpClient.rerun)
     command = waiting(HttpClient.command)

@@ -1,0 +1,80 @@
+"""`penstock types`: a Python module in which every action and workflow is typed, for programs that start them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.output import Json, json_line, out
+from penstock.cli.server import read
+from penstock.client.generated_types.module import digest_of, module_of
+from penstock.errors import InvalidInput
+from penstock.operate import definitions
+
+
+def types(
+    file: Annotated[
+        Path | None, typer.Argument(help="The Python file to write; without one it is printed.")
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Write nothing; exit code 1 if the file is not of the current definitions."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Write a Python module that has every action and workflow with the types of its parameters and its result, by pack:
+    `await client.run(shop.charge.call(order=7))`."""
+    if file is None and check:
+        raise typer.BadParameter("Name the file, too.")
+    module = module_of(
+        read(
+            lambda session: definitions.listed(session, ("action", "workflow")),
+            lambda client: client.get_json("/actions"),
+        )
+    )
+    digest = digest_of(module)
+    if file is None:
+        json_line({"module": module, "digest": digest}) if json else sys.stdout.write(module)
+        return
+    stale = digest_of(_text_of(file)) != digest
+    if stale and not check:
+        _write(file, module)
+    said = ("stale" if check else "written") if stale else "current"
+    if json:
+        json_line({"file": str(file), "is": said, "digest": digest})
+    else:
+        what = {
+            "current": "is of the current definitions.",
+            "written": "is written.",
+            "stale": f"is not of the current definitions. Write it: penstock types {file}",
+        }
+        out.print(f"{file} {what[said]}", markup=False, highlight=False)
+    if said == "stale":
+        raise typer.Exit(1)
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} cannot be read: {error}", hint="Name another file.") from None
+
+
+def _write(file: Path, module: str) -> None:
+    try:
+        file.write_text(module, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(
+            f"{file} cannot be written: {error}", hint="Name a file in a folder that is there."
+        ) from None
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(types)

@@ -1,0 +1,186 @@
+"""JSON Schemas as Python types: objects are TypedDicts, an enum is a Literal, what no type can say is Any."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
+from keyword import iskeyword
+from typing import Any
+
+from penstock.language.schemas.schema_checks import follow
+from penstock.language.schemas.secrets import is_secret
+
+ANY = ("Any",)
+SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+IMPORTED = ("Any", "Final", "Literal", "NotRequired", "TypedDict", "ActionRef")
+"""Names that the module has from elsewhere."""
+COMPOSING = ("$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas")
+"""Words that bring fields which a TypedDict of `properties` would refuse."""
+
+Parts = tuple[str, ...]
+"""A type: what it is the union of."""
+
+
+def text_of(parts: Parts) -> str:
+    """The type as Python has it: `Literal["a", "b"] | None`."""
+    if "Any" in parts:
+        return "Any"
+    literals = [part[len("Literal[") : -1] for part in parts if part.startswith("Literal[")]
+    rest = [part for part in parts if not part.startswith("Literal[")]
+    return " | ".join([*([f"Literal[{', '.join(literals)}]"] if literals else []), *rest])
+
+
+def fits(value: Any, parts: Parts) -> bool:
+    """Whether a type checker takes this value, written down, for one of the type."""
+    kinds = {type(None): ("None",), bool: ("bool",), int: ("int", "float"), float: ("float",), str: ("str",)}
+    if type(value) not in kinds:
+        return False
+    return bool({"Any", f"Literal[{literal(value)}]", *kinds[type(value)]} & set(parts))
+
+
+def literal(value: str | float | bool | None) -> str:
+    """The value as Python has it."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def is_field(name: str) -> bool:
+    """Whether something can have this name that is declared in Python."""
+    return name.isidentifier() and not iskeyword(name) and not name.startswith("__")
+
+
+def hides_a_type(name: str) -> bool:
+    """Whether what is declared after it could mean it by the name of a type."""
+    return hasattr(builtins, name) or name in IMPORTED
+
+
+class Names:
+    """Names of one module, each given once."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken)
+
+    def take(self, wanted: str) -> str:
+        """This name, or one with a number behind it."""
+        numbered = chain([wanted], (f"{wanted}{n}" for n in count(2)))
+        name = next(name for name in numbered if name not in self._taken)
+        self._taken.add(name)
+        return name
+
+
+class TypedDicts:
+    """The TypedDicts of a module, as they come to be needed."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self.blocks: list[str] = []
+
+    def schema(self, root: Mapping[str, Any], prefix: str) -> SchemaTypes:
+        """For the types of one schema; the names of its TypedDicts begin so."""
+        return SchemaTypes(self, root, prefix)
+
+    def reserve(self, wanted: str) -> str:
+        return self._names.take(wanted)
+
+    def add(self, name: str, fields: Sequence[tuple[str, str, bool]]) -> None:
+        """One with these fields: name, type, whether it is required."""
+        said = [(field, kind if needed else f"NotRequired[{kind}]") for field, kind, needed in fields]
+        if all(is_field(field) and not hides_a_type(field) for field, _ in said):
+            lines = [f"class {name}(TypedDict):", *(f"    {field}: {kind}" for field, kind in said)]
+        else:  # names that Python has no syntax for
+            entries = (f"    {literal(field)}: {literal(kind)}," for field, kind in said)
+            lines = [f"{name} = TypedDict({literal(name)}, {{", *entries, "})"]
+        self.blocks.append("\n".join(lines))
+
+
+class SchemaTypes:
+    """The types of one schema's parts."""
+
+    def __init__(self, dicts: TypedDicts, root: Mapping[str, Any], prefix: str) -> None:
+        self._dicts, self._root, self._prefix = dicts, root, prefix
+        self._referred: dict[str, Parts] = {}
+
+    def of(self, schema: Any, name: str = "") -> Parts:
+        """The type of values that fit; `name` is what they are called."""
+        if not isinstance(schema, Mapping):
+            return ANY
+        kinds = _kinds(schema)
+        if is_secret(schema):  # what it may be is not shown to those who look at definitions
+            return tuple(SIMPLE.get(kind, "Any") for kind in kinds) or ("str",)
+        if "$ref" in schema:
+            return self._reference(schema["$ref"])
+        if "const" in schema or "enum" in schema:
+            return _union(_choice(value) for value in schema.get("enum", [schema.get("const")]))
+        for word in ("anyOf", "oneOf"):
+            branches = _union(self.of(branch, name) for branch in schema.get(word, ()))
+            if branches and "Any" not in branches:
+                return branches
+        if "allOf" in schema and not kinds:
+            every = {self.of(branch, name) for branch in schema["allOf"]} - {ANY}
+            return every.pop() if len(every) == 1 else ANY
+        return _union(self._of_kind(schema, kind, name) for kind in kinds) or ANY
+
+    def _of_kind(self, schema: Mapping[str, Any], kind: str, name: str) -> Parts:
+        if kind == "array":
+            return (f"list[{text_of(self.of(schema.get('items'), name + 'Item'))}]",)
+        return (self._object(schema, name),) if kind == "object" else (SIMPLE[kind],)
+
+    def _reference(self, reference: str) -> Parts:
+        """What is referred to has one TypedDict, which may refer to itself. Other types that do so are not told apart."""
+        if reference not in self._referred:
+            target, name = follow(self._root, reference), camel(reference.rpartition("/")[2]) or "Whole"
+            self._referred[reference] = ANY
+            if _has_fields(target):
+                typed = self._dicts.reserve(self._prefix + name)
+                self._referred[reference] = (typed,)
+                self._add(typed, target, name)
+            else:
+                self._referred[reference] = self.of(target, name)
+        return self._referred[reference]
+
+    def _object(self, schema: Mapping[str, Any], name: str) -> str:
+        if _has_fields(schema):
+            typed = self._dicts.reserve(self._prefix + name)
+            self._add(typed, schema, name)
+            return typed
+        composed = "properties" in schema or any(word in schema for word in COMPOSING)
+        values = ANY if composed else self.of(schema.get("additionalProperties"), name + "Value")
+        return f"dict[str, {text_of(values)}]"
+
+    def _add(self, typed: str, schema: Mapping[str, Any], name: str) -> None:
+        required = schema.get("required", ())
+        fields = [
+            (field, text_of(self.of(one, name + camel(field))), field in required)
+            for field, one in sorted(schema["properties"].items())
+        ]
+        self._dicts.add(typed, fields)
+
+
+def camel(text: str) -> str:
+    """`line_items` as LineItems; what Python has no letters for is left out."""
+    words = "".join(c if c.isascii() and c.isalnum() else " " for c in text).split()
+    return "".join(word[0].upper() + word[1:] for word in words)
+
+
+def _kinds(schema: Mapping[str, Any]) -> list[str]:
+    kinds = schema.get("type", [])
+    return [kinds] if isinstance(kinds, str) else sorted(kinds, key=lambda kind: kind == "null")
+
+
+def _choice(value: Any) -> Parts:
+    if isinstance(value, float | list | dict):
+        return (f"{type(value).__name__}",) if isinstance(value, float) else ANY
+    return ("None",) if value is None else (f"Literal[{literal(value)}]",)
+
+
+def _union(types: Iterator[Parts]) -> Parts:
+    return tuple(dict.fromkeys(part for parts in types for part in parts))
+
+
+def _has_fields(schema: Any) -> bool:
+    """Whether a TypedDict says what it is: an object of declared fields and no others of which a caller may know."""
+    if not isinstance(schema, Mapping) or _kinds(schema) != ["object"] or is_secret(schema):
+        return False
+    closed = schema.get("additionalProperties", False) is False
+    return bool(schema.get("properties")) and closed and not any(word in schema for word in COMPOSING)
