@@ -17,7 +17,7 @@ This page is written by `docs/written` from the command line itself. `penstock C
 
 Exit codes: 0 done · 1 an error, which is explained · 2 wrong usage · 3 servers were not ready in time · 130 interrupted.
 
-TAB completes commands and options once the shell is told: `eval "$(penstock completion bash)"` in ~/.bashrc, the same with `zsh` in
+TAB completes commands, options and names (actions, rules, schedules, workers, the newest executions, ...) once the shell is told: `eval "$(penstock completion bash)"` in ~/.bashrc, the same with `zsh` in
 ~/.zshrc, or `penstock completion fish | source` in fish's configuration.
 """
 

@@ -26,6 +26,7 @@ from penstock.tracing import trace_of
 from tests.flows.shop import count
 from tests.flows.traced import traced
 from tests.penstock.cli.commands import penstock
+from tests.penstock.cli.test_completion import completions
 from tests.penstock_api.conftest import Api
 
 
@@ -157,6 +158,26 @@ async def test_rules_limits_schedules_and_workers_are_looked_after_over_http(ser
     for words in (("rules", "enable", "shop.no"), ("workers", "cordon", "no"), ("limit", "rm", "no.such")):
         refused = await penstock(*words)
         assert (refused.code, "error" in refused.err) == (1, True), refused
+
+
+async def test_bash_completes_the_names_that_a_server_has(server: str, api: Api) -> None:
+    id = await api.house.client.start("shop.charge", {"order": 1}, delay=3600)
+    [worker] = await api.house.rows("select name from process where kind = 'worker'")
+    for typed, name in (
+        ("run shop.cou", "shop.count"),
+        ("rules disable shop.big", "shop.big_orders"),
+        ("schedule pause shop.", "shop.nightly"),
+        ("limit set shop.do", "shop.door"),
+        ("workers cordon ", worker["name"]),
+        ("worker --routes def", "default"),
+        (f"cancel {str(id)[:-4]}", str(id)),
+    ):
+        assert await completions(typed) == [name], typed
+    assert await completions(f"--server {server} workflow show shop.app", {"PENSTOCK_SERVER": ""}) == [
+        "shop.approved"
+    ]
+    assert await completions("run shop.cou", {"PENSTOCK_TOKEN": "wrong"}) == []
+    assert await api.house.client.cancel(id) == 1
 
 
 async def test_a_command_that_cannot_work_over_http_says_so(server: str) -> None:

@@ -103,6 +103,14 @@ def _parts_of(words: Sequence[str]) -> list[str] | None:
     return found or None
 
 
+def _words_before_the_last() -> list[str]:
+    """What a shell says that was typed, as its script has it say, without the word that is to be completed."""
+    if (bash := os.environ.get("COMP_WORDS")) is not None:
+        return bash.split()[1 : int(os.environ.get("COMP_CWORD", "1"))]
+    line = os.environ.get("_TYPER_COMPLETE_ARGS", "")  # zsh and fish
+    return line.split()[1 : None if line.endswith(" ") else -1]
+
+
 def _is_option(word: str, rest: Iterator[str]) -> bool:
     """Whether this is one for all commands; the value after it is taken, too."""
     if word in ("--server", "--profile"):
@@ -117,12 +125,14 @@ def main(words: Sequence[str] | None = None) -> None:
     if given == ["--version"]:
         print_version()
         sys.exit(0)
+    typed = given
     if COMPLETING in os.environ:
         from typer._completion_classes import completion_init
 
         completion_init()
+        typed = _words_before_the_last()
     try:
-        build(_parts_of(given))(given, prog_name="penstock")
+        build(_parts_of(typed))(given, prog_name="penstock")
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

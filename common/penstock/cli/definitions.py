@@ -8,6 +8,7 @@ from uuid import UUID
 import orjson
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli import rule_errors as cli_rule_errors
 from penstock.cli.command_runner import wake_schedules, with_session
 from penstock.cli.output import Json, json_line, out, table
@@ -108,7 +109,9 @@ def list_rules(json: Json = False) -> None:
     )
 
 
-Rule = Annotated[str, typer.Argument(help="The rule's ref, such as shop.charge_big.")]
+Rule = Annotated[
+    str, typer.Argument(help="The rule's ref, such as shop.charge_big.", autocompletion=name_completion.rules)
+]
 
 
 def _changed(ref: str, done: str, json: bool) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.arguments import parse_value
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out, span, table
@@ -20,7 +21,10 @@ from penstock.operate import durable_replay
 from penstock.operate.durable_steps import Step
 from penstock.store.database import Session
 
-RunId = Annotated[UUID, typer.Argument(help="An execution of a durable function.")]
+RunId = Annotated[
+    UUID,
+    typer.Argument(help="An execution of a durable function.", autocompletion=name_completion.executions),
+]
 
 
 def signal(

@@ -10,6 +10,7 @@ import orjson
 import typer
 
 from penstock.cli import execution_filter as of
+from penstock.cli import name_completion
 from penstock.cli.arguments import parse_params
 from penstock.cli.command_runner import with_session
 from penstock.cli.executions import print_execution
@@ -29,7 +30,12 @@ SHOWN = 80
 
 
 def publish(
-    trigger: Annotated[str, typer.Argument(help="The trigger, such as shop.order_placed.")],
+    trigger: Annotated[
+        str,
+        typer.Argument(
+            help="The trigger, such as shop.order_placed.", autocompletion=name_completion.triggers
+        ),
+    ],
     payload: Annotated[
         list[str] | None, typer.Argument(help="name=value (JSON, or plain text), or @FILE.json")
     ] = None,
@@ -48,7 +54,9 @@ def publish(
 
 
 def events(
-    trigger: Annotated[str | None, typer.Option(help="Only those of this trigger.")] = None,
+    trigger: Annotated[
+        str | None, typer.Option(help="Only those of this trigger.", autocompletion=name_completion.triggers)
+    ] = None,
     tenant: of.Tenant = None,
     source: Annotated[str | None, typer.Option(help="Only those that came from there.")] = None,
     since: of.Since = None,
@@ -96,7 +104,9 @@ def _short(payload: Any) -> str:
 
 
 def show(
-    id: Annotated[UUID, typer.Argument(help="An execution or an event.")],
+    id: Annotated[
+        UUID, typer.Argument(help="An execution or an event.", autocompletion=name_completion.executions)
+    ],
     dot: Annotated[
         bool, typer.Option("--dot", help="Of a workflow: a Graphviz drawing of how its tasks stand.")
     ] = False,

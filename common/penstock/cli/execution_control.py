@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from penstock.cli import bulk_output
+from penstock.cli import bulk_output, name_completion
 from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
@@ -25,7 +25,10 @@ All = Annotated[bool, typer.Option("--all", help="All of them.")]
 @choosing
 def cancel(
     ids: Annotated[
-        list[UUID] | None, typer.Argument(help="Executions to end; or say which by options.")
+        list[UUID] | None,
+        typer.Argument(
+            help="Executions to end; or say which by options.", autocompletion=name_completion.open_executions
+        ),
     ] = None,
     *,
     chosen: ExecutionFilter,
@@ -61,7 +64,11 @@ def cancel(
 @choosing
 def rerun(
     id: Annotated[
-        UUID | None, typer.Argument(help="An execution that has ended; or say which by options.")
+        UUID | None,
+        typer.Argument(
+            help="An execution that has ended; or say which by options.",
+            autocompletion=name_completion.executions,
+        ),
     ] = None,
     by: Annotated[str, typer.Option(help="Who says so; kept with the run.")] = ME,
     from_failed: Annotated[

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.arguments import parse_params
 from penstock.errors import InvalidInput
 from penstock.language.durations import seconds
@@ -20,8 +21,13 @@ from penstock.store.execution_list import ExecutionFilter
 Text = str | None
 _TIME = "an hour ago is 1h; or 2030-01-31T09:00, in UTC if it has no offset"
 
-Status = Annotated[list[str] | None, typer.Option(help="Only those in this status; may be repeated.")]
-Action = Annotated[Text, typer.Option(help="Only those of this action or workflow.")]
+Status = Annotated[
+    list[str] | None,
+    typer.Option(help="Only those in this status; may be repeated.", autocompletion=name_completion.statuses),
+]
+Action = Annotated[
+    Text, typer.Option(help="Only those of this action or workflow.", autocompletion=name_completion.actions)
+]
 Tenant = Annotated[Text, typer.Option(help="Only those of this tenant.")]
 Since = Annotated[Text, typer.Option(help=f"Only those made since then: {_TIME}.")]
 Until = Annotated[Text, typer.Option(help="Only those made before then.")]
@@ -30,7 +36,10 @@ Param = Annotated[
     typer.Option("--param", "-p", help="Only with this parameter: name=value; may be repeated."),
 ]
 Event = Annotated[UUID | None, typer.Option(help="Only those that this event has started.")]
-Parent = Annotated[UUID | None, typer.Option(help="Only the tasks of this run of a workflow.")]
+Parent = Annotated[
+    UUID | None,
+    typer.Option(help="Only the tasks of this run of a workflow.", autocompletion=name_completion.executions),
+]
 Key = Annotated[Text, typer.Option(help="Only the one with this idempotency key (of --tenant, or public).")]
 
 

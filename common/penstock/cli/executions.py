@@ -12,6 +12,7 @@ import orjson
 import typer
 from rich.markup import escape
 
+from penstock.cli import name_completion
 from penstock.cli.durable import print_steps
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
@@ -136,7 +137,10 @@ def print_execution(found: dict[str, Any]) -> None:
         )
 
 
-def history(id: Annotated[UUID, typer.Argument(help="An execution.")], json: Json = False) -> None:
+def history(
+    id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
+    json: Json = False,
+) -> None:
     """Every status an execution ever had, when, and who moved it."""
 
     rows = done(lambda client: client.history(id), lambda client: client.history(id))

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.arguments import parse_value
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, out, table
@@ -36,7 +37,10 @@ def inquiries(
 
 
 def answer(
-    id: Annotated[UUID, typer.Argument(help="The execution that asks.")],
+    id: Annotated[
+        UUID,
+        typer.Argument(help="The execution that asks.", autocompletion=name_completion.waiting_executions),
+    ],
     response: Annotated[str, typer.Argument(help="JSON, or plain text.")],
     by: Annotated[str, typer.Option(help="Who answers.")] = ME,
     json: Json = False,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import done, read
 from penstock.client.client import Client
@@ -16,7 +17,12 @@ from penstock.store.limits import LimitInForce
 
 commands = typer.Typer(help="List, set and remove limits.", no_args_is_help=True)
 
-Ref = Annotated[str, typer.Argument(help="The limit, such as shop.database or shop.charge.all.")]
+Ref = Annotated[
+    str,
+    typer.Argument(
+        help="The limit, such as shop.database or shop.charge.all.", autocompletion=name_completion.limits
+    ),
+]
 
 
 @commands.command("list")

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import read
 from penstock.errors import NotFound
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def logs(
-    id: Annotated[UUID, typer.Argument(help="An execution.")],
+    id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it has ended.")] = False,
     json: Json = False,
 ) -> None:

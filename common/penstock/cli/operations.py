@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.command_runner import with_parts, with_session
 from penstock.cli.output import Json, err, fields, json_line, out, span, table
 from penstock.cli.server import read
@@ -109,7 +110,12 @@ def _document(process: Process) -> dict[str, Any]:
 
 
 @workers.command()
-def show(name: Annotated[str, typer.Argument(help="The name of a worker.")], json: Json = False) -> None:
+def show(
+    name: Annotated[
+        str, typer.Argument(help="The name of a worker.", autocompletion=name_completion.workers)
+    ],
+    json: Json = False,
+) -> None:
     """One worker: what it serves and runs, and how its task executors do, as its last heartbeat said."""
     found = read(
         lambda session: operate_workers.named(session, name), lambda client: client.workers.named(name)
@@ -145,7 +151,7 @@ def show(name: Annotated[str, typer.Argument(help="The name of a worker.")], jso
         )
 
 
-Names = Annotated[list[str], typer.Argument(help="Names of workers.")]
+Names = Annotated[list[str], typer.Argument(help="Names of workers.", autocompletion=name_completion.workers)]
 
 
 @workers.command()

@@ -8,6 +8,7 @@ from typing import Annotated
 import orjson
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, fields, json_line, out, table
 from penstock.errors import NotFound
@@ -16,7 +17,9 @@ from penstock.store.database import Session
 
 polls = typer.Typer(help="Poll triggers: see how they do, stop and start them.", no_args_is_help=True)
 
-Ref = Annotated[str, typer.Argument(help="The trigger, such as mail.arrived.")]
+Ref = Annotated[
+    str, typer.Argument(help="The trigger, such as mail.arrived.", autocompletion=name_completion.triggers)
+]
 
 
 def _shown(poll: store.Poll) -> dict[str, object]:

@@ -6,13 +6,20 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out
 from penstock.operate import retire as retiring
 
 
 def retire(
-    ref: Annotated[str, typer.Argument(help="An action, a workflow or a trigger, such as shop.charge.")],
+    ref: Annotated[
+        str,
+        typer.Argument(
+            help="An action, a workflow or a trigger, such as shop.charge.",
+            autocompletion=name_completion.definitions,
+        ),
+    ],
     undo: Annotated[bool, typer.Option("--undo", help="Bring it back.")] = False,
     json: Json = False,
 ) -> None:

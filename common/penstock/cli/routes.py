@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from penstock.cli import name_completion
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, out, table
 from penstock.client.installation import find_installation
@@ -59,7 +60,11 @@ def warn(use: RouteUse) -> None:
 @commands.command()
 def explain(
     what: Annotated[
-        str, typer.Argument(help="An action, such as ml.train, or a namespace: public::ml::nightly::train.")
+        str,
+        typer.Argument(
+            help="An action, such as ml.train, or a namespace: public::ml::nightly::train.",
+            autocompletion=name_completion.actions,
+        ),
     ],
     json: Json = False,
 ) -> None:
@@ -98,7 +103,11 @@ def explain(
 @commands.command()
 def remove(
     pattern: Annotated[
-        str, typer.Argument(help="The pattern of the rule, as `penstock routes list` shows it.")
+        str,
+        typer.Argument(
+            help="The pattern of the rule, as `penstock routes list` shows it.",
+            autocompletion=name_completion.route_patterns,
+        ),
     ],
     json: Json = False,
 ) -> None:

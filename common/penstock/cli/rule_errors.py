@@ -7,6 +7,7 @@ from uuid import UUID
 
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, age, json_line, out, table
 from penstock.client import rule_errors
@@ -14,7 +15,12 @@ from penstock.client.client import Client
 from penstock.client.rule_errors import Rerun
 from penstock.errors import InvalidInput
 
-Rule = Annotated[str | None, typer.Argument(help="Only those of this rule, such as shop.charge_big.")]
+Rule = Annotated[
+    str | None,
+    typer.Argument(
+        help="Only those of this rule, such as shop.charge_big.", autocompletion=name_completion.rules
+    ),
+]
 
 
 def errors(

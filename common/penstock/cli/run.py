@@ -11,6 +11,7 @@ import orjson
 import typer
 from rich.markup import escape
 
+from penstock.cli import name_completion
 from penstock.cli.arguments import parse_params
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import done
@@ -26,7 +27,12 @@ PATIENCE = 3.0
 
 
 def run(
-    ref: Annotated[str, typer.Argument(help="An action or workflow, such as shop.charge.")],
+    ref: Annotated[
+        str,
+        typer.Argument(
+            help="An action or workflow, such as shop.charge.", autocompletion=name_completion.actions
+        ),
+    ],
     params: Annotated[
         list[str] | None,
         typer.Argument(help="name=value (JSON, or plain text), or @FILE.json, or @- for stdin"),

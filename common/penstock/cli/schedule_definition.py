@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.arguments import parse_params
 from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, json_line, out
@@ -24,7 +25,10 @@ Words = list[str] | None
 def _declare(
     context: typer.Context,
     ref: Ref,
-    action: Annotated[Text, typer.Option(help="The action or workflow that it starts.")] = None,
+    action: Annotated[
+        Text,
+        typer.Option(help="The action or workflow that it starts.", autocompletion=name_completion.actions),
+    ] = None,
     cron: Annotated[Text, typer.Option(help="Five fields, six with seconds, or a word: '0 2 * * *'.")] = None,
     every: Annotated[Text, typer.Option(help="From one fire to the next: 90s.")] = None,
     at: Annotated[Text, typer.Option(help="Once: 2030-01-31T09:00.")] = None,

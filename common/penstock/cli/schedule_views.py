@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import orjson
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, table
@@ -25,7 +26,9 @@ from penstock.store.schedules.reading import Fire, FireStats, ScheduleState
 if TYPE_CHECKING:
     from penstock.client.http_client import HttpClient
 
-Ref = Annotated[str, typer.Argument(help="The schedule, such as shop.nightly.")]
+Ref = Annotated[
+    str, typer.Argument(help="The schedule, such as shop.nightly.", autocompletion=name_completion.schedules)
+]
 
 
 def shown(row: ScheduleState) -> dict[str, Any]:

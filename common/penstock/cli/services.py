@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock import settings as settings_
+from penstock.cli import name_completion
 from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import run
 from penstock.cli.output import Json, err, json_line, out
@@ -65,7 +66,12 @@ def executor(
 
 def worker(
     module: Modules = None,
-    routes: Annotated[str | None, typer.Option(help="Routes to serve, separated by commas.")] = None,
+    routes: Annotated[
+        str | None,
+        typer.Option(
+            help="Routes to serve, separated by commas.", autocompletion=name_completion.routes_by_commas
+        ),
+    ] = None,
     labels: Annotated[
         str | None, typer.Option(help="What it has that actions ask for: gpu=a100,zone=eu.")
     ] = None,

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.output import Json, json_line, out, text
 from penstock.cli.server import read
 from penstock.language.moves import COMPLETED, FINAL
@@ -21,7 +22,10 @@ PAUSE = 0.5
 """Seconds between two looks."""
 
 
-def watch(id: Annotated[UUID, typer.Argument(help="An execution.")], json: Json = False) -> None:
+def watch(
+    id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
+    json: Json = False,
+) -> None:
     """Show every move of an execution until it has ended. Exit code 0 when it has completed, 1 when it ended in any other way."""
 
     async def of_session(session: Session) -> str:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import read
@@ -22,7 +23,7 @@ from penstock.store.waiting_work import Line, RouteWork
 
 
 def why(
-    id: Annotated[UUID, typer.Argument(help="An execution.")],
+    id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
     task: Annotated[str | None, typer.Argument(help="One of its tasks, if it is a workflow.")] = None,
     json: Json = False,
 ) -> None:

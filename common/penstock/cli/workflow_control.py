@@ -7,12 +7,15 @@ from uuid import UUID
 
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.arguments import parse_value
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, out
 from penstock.cli.server import by_either
 
-RunId = Annotated[UUID, typer.Argument(help="An execution of a workflow.")]
+RunId = Annotated[
+    UUID, typer.Argument(help="An execution of a workflow.", autocompletion=name_completion.open_executions)
+]
 Task = Annotated[str, typer.Argument(help="The name of a task that has not ended.")]
 By = Annotated[str, typer.Option(help="Who says so; kept with the run.")]
 Why = Annotated[str | None, typer.Option("--reason", help="Kept with the run.")]

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli import name_completion
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.errors import InvalidInput
@@ -26,7 +27,10 @@ SHORT = 12
 
 workflows = typer.Typer(help="Show and compare workflows.", no_args_is_help=True)
 
-Ref = Annotated[str, typer.Argument(help="The workflow's ref, such as shop.fulfil.")]
+Ref = Annotated[
+    str,
+    typer.Argument(help="The workflow's ref, such as shop.fulfil.", autocompletion=name_completion.workflows),
+]
 
 
 @workflows.command()

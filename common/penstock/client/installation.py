@@ -33,3 +33,16 @@ async def find_installation(settings: Settings | None = None) -> Settings:
 
     server = await asyncio.to_thread(embedded.start, home.resolve())
     return settings.model_copy(update={"database_url": SecretStr(server.dsn)})
+
+
+def can_be_asked() -> bool:
+    """Whether there is one that answers without a server being started for it."""
+    if load().database_url is not None:
+        return True
+    home = Path(os.environ.get("PENSTOCK_HOME", HOME))
+    if not home.exists():
+        return False
+    require("embedded")
+    from penstock.service import embedded
+
+    return embedded.runs(home.resolve())

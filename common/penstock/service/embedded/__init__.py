@@ -6,6 +6,6 @@ and ends when the last user has released it or has died, be it by kill -9. The d
 
 from __future__ import annotations
 
-from penstock.service.embedded.server import Server, start, stop
+from penstock.service.embedded.server import Server, runs, start, stop
 
-__all__ = ["Server", "start", "stop"]
+__all__ = ["Server", "runs", "start", "stop"]

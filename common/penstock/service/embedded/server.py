@@ -77,6 +77,11 @@ def stop(folder: Path) -> bool:
         return _halt(at)
 
 
+def runs(folder: Path) -> bool:
+    """Whether the server of this folder, which is there, runs or is being started."""
+    return postmaster.pid_of(place.find(folder).data) is not None
+
+
 def _start(at: Place, here: Cluster) -> Server:
     if not here.exists():
         cluster.write_private(at.password, cluster.new_password())
