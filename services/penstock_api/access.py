@@ -20,8 +20,8 @@ from penstock.errors import NotAllowed, NotAuthenticated, NotFound
 from penstock.operate import access
 from penstock.operate.access import ANYBODY, Caller
 from penstock.store import audit, executions
-from penstock_api import quick_submit, session_cookie
-from penstock_api.backend import Db, backend_of
+from penstock_api import session_cookie
+from penstock_api.backend import Backend, Db, backend_of
 
 
 class Guard(HTTPBearer):
@@ -36,22 +36,31 @@ class Guard(HTTPBearer):
     async def __call__(self, request: Request, scopes: SecurityScopes) -> None:  # type: ignore[override]
         """Note who asks, for the route. Raises NotAuthenticated, NotAllowed."""
         [scope] = scopes.scopes
-        caller = must_have(await self._caller(request), scope)
+        request.state.caller = self.admitted(await self._caller(request), scope)
+
+    def admitted(self, caller: Caller, scope: str) -> Caller:
+        """The caller, as far as a route with this scope concerns. Raises NotAllowed."""
+        caller = must_have(caller, scope)
         if self.everywhere and caller.tenants is not None:
             raise NotAllowed(
                 f"{caller.name} is for {', '.join(sorted(caller.tenants))} alone, and this belongs to all tenants",
                 hint="Use a token that is not limited to tenants.",
             )
-        request.state.caller = caller
+        return caller
+
+    async def caller_with(self, here: Backend, token: str | None) -> Caller | None:
+        """Who has this token; anybody where nobody needs one. None: a token does not say who asks."""
+        if here.settings.api_access == "open":
+            return ANYBODY
+        return await here.caller(token) if token is not None and token.startswith(access.PREFIX) else None
 
     async def _caller(self, request: Request) -> Caller:
         here = backend_of(request)
         if here.settings.api_access == "open":
             return ANYBODY
-        # Not by HTTPBearer's own means, which make a model of it each time.
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        is_token = scheme.lower() == "bearer" and bool(given)
-        secret = given.strip() if is_token else session_cookie.secret_of(request)
+        token = token_in(request.headers.get("authorization", ""))
+        is_token = token is not None
+        secret = token if is_token else session_cookie.secret_of(request)
         if secret is None:  # a browser that has signed in with a token
             secret = session_cookie.secret_of(request, session_cookie.TOKEN)
             is_token = secret is not None
@@ -68,6 +77,12 @@ class Guard(HTTPBearer):
                 hint="`penstock tokens list` shows those there are; `penstock tokens create` makes one. Or log in again.",
             )
         return caller
+
+
+def token_in(authorization: str) -> str | None:
+    """The token of this header. Not by HTTPBearer's own means, which make a model of it each time."""
+    scheme, _, given = authorization.partition(" ")
+    return given.strip() if scheme.lower() == "bearer" and given else None
 
 
 def must_have(caller: Caller, scope: str) -> Caller:
@@ -102,14 +117,13 @@ class GuardedRoute(APIRoute):
         guards = [one for one in options["dependencies"] if isinstance(one.dependency, Guard)]
         if len(guards) != 1:
             raise TypeError(f"{path} does not say who may call it: dependencies=[READ], or another")
-        self._guard: Any = guards[0]
+        self.guard: Guard = guards[0].dependency
+        [self.scope] = guards[0].scopes
         self._changes = guards[0] not in (READ, READ_ALL, SUBMIT)
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        if hasattr(self.endpoint, "given"):
-            return self._quick(handle)
         if not self._changes or self.methods == {"GET"}:
             return handle
 
@@ -123,21 +137,6 @@ class GuardedRoute(APIRoute):
             return response
 
         return noted
-
-    def _quick(
-        self, handle: Callable[[Request], Coroutine[Any, Any, Response]]
-    ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        guard, scopes, status = (
-            self._guard.dependency,
-            SecurityScopes(list(self._guard.scopes)),
-            self.status_code or 200,
-        )
-
-        async def quick(request: Request) -> Response:
-            await guard(request, scopes)
-            return await quick_submit.answer(self.endpoint, status, request) or await handle(request)
-
-        return quick
 
 
 async def _reason(request: Request) -> str | None:

@@ -84,6 +84,11 @@ def answer(problem: Problem, headers: dict[str, str] | None = None) -> JSONRespo
 
 
 async def _explained(_: Request, error: Exception) -> JSONResponse:
+    return explained_to_callers(error)
+
+
+def explained_to_callers(error: Exception) -> JSONResponse:
+    """The answer that says what went wrong, and what to do next."""
     known = explained(error)
     status = next((STATUSES[kind] for kind in type(known).__mro__ if kind in STATUSES), 500)
     title = HTTPStatus(status).phrase

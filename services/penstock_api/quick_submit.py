@@ -1,16 +1,23 @@
-"""The quick way of a submit. What FastAPI does for any route (dependencies, parameters, two validations) takes more than
-half of what a start costs; what comes often and is plainly right, is read here by its model alone, and handed to the same
+"""The quick way of a submit. What FastAPI does for any route (nine layers around it, routing, dependencies, two validations)
+takes most of what a start costs; what comes often and is plainly right is read here by its model alone, and handed to the same
 function. Anything else goes FastAPI's way, which says what is wrong: so both answer alike, and the description is of both."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, ValidationError
 
-from penstock_api.backend import backend_of
+from penstock import tracing
+from penstock.errors import PenstockError
+from penstock_api import problems, same_origin
+from penstock_api.access import Guard, GuardedRoute, token_in
+from penstock_api.backend import Backend
+from penstock_api.same_origin import Message, Receive, Scope, Send
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Awaitable[BaseModel]])
 
@@ -29,29 +36,96 @@ def quickly(model: type[BaseModel]) -> Callable[[Endpoint], Endpoint]:
     return note
 
 
-async def answer(endpoint: Callable[..., Any], status: int, request: Request) -> Response | None:
-    """What the endpoint says of a request whose caller is known; None where FastAPI has to read it."""
-    headers = request.headers
-    key = headers.get("idempotency-key")
-    if headers.get("content-type") != JSON or "content-length" not in headers:
-        return None
-    if key is not None and len(key) > LONGEST_KEY:
-        return None
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """A route that has the quick way. `largest`: bytes of a body that it reads."""
+
+    endpoint: Callable[..., Awaitable[BaseModel]]
+    given: type[BaseModel]
+    status: int
+    guard: Guard
+    scope: str
+    largest: int
+
+
+def submits(routers: Iterable[APIRouter], prefix: str, largest: int) -> dict[str, Submit]:
+    """Those of these routers, by their paths. All of them are POST."""
+    return {
+        prefix + route.path: Submit(
+            route.endpoint, route.endpoint.given, route.status_code or 200, route.guard, route.scope, largest
+        )
+        for router in routers
+        for route in router.routes
+        if isinstance(route, GuardedRoute) and hasattr(route.endpoint, "given")
+    }
+
+
+async def answer(
+    submit: Submit, backend: Backend, scope: Scope, receive: Receive, send: Send
+) -> Receive | None:
+    """Answers the request, and gives None; or, where FastAPI has to, that from which it can read the request."""
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    is_open = backend.settings.api_access == "open"
+    length, key = headers.get("content-length", ""), headers.get("idempotency-key")
+    if (
+        headers.get("content-type") != JSON
+        or not (length.isdecimal() and int(length) <= submit.largest)
+        or (key is not None and len(key) > LONGEST_KEY)
+        or len(headers) < len(scope["headers"])  # one of them came twice
+        or same_origin.refused("POST", headers, loopback=is_open)
+    ):
+        return receive
     try:
-        given = endpoint.given.model_validate_json(await request.body())  # type: ignore[attr-defined]
+        caller = await submit.guard.caller_with(backend, token_in(headers.get("authorization", "")))
+        if caller is None:  # a browser's cookie may say who asks
+            return receive
+        caller = submit.guard.admitted(caller, submit.scope)
+    except Exception:  # nothing is done yet: FastAPI's way fails alike, and says why
+        return receive
+    body, again = await _read(receive)
+    if len(body) != int(length):  # who asks has left
+        return again
+    try:
+        given = submit.given.model_validate_json(body)
     except ValidationError:
+        return again
+    response = Response(media_type=JSON)
+    try:
+        with tracing.received(headers):
+            said = await submit.endpoint(
+                given=given, here=backend, caller=caller, response=response, idempotency_key=key
+            )
+    except Exception as error:  # it may be stored: FastAPI's way would store it once more
+        problem = problems.explained_to_callers(error)
+        await problem(scope, receive, same_origin.with_headers(send))
+        if not isinstance(error, (PenstockError, *problems.OUTAGES)):
+            raise  # as from any other route: who serves the app logs it
         return None
-    response = Response(status_code=status, media_type=JSON)
-    said = await endpoint(
-        given=given,
-        here=backend_of(request),
-        caller=request.state.caller,
-        response=response,
-        idempotency_key=key,
+    content = said.model_dump_json().encode()
+    await send(
+        {"type": "http.response.start", "status": submit.status, "headers": _headers(response, content)}
     )
-    return Response(
-        said.model_dump_json().encode(),
-        status,
-        {"location": response.headers["location"]},
-        media_type=JSON,
-    )
+    await send({"type": "http.response.body", "body": content})
+    return None
+
+
+def _headers(response: Response, content: bytes) -> list[tuple[bytes, bytes]]:
+    return [
+        (b"content-length", b"%d" % len(content)),
+        (b"content-type", JSON.encode()),
+        (b"location", response.headers["location"].encode("latin-1")),
+        *same_origin.HEADERS,
+    ]
+
+
+async def _read(receive: Receive) -> tuple[bytes, Receive]:
+    """The body, and what gives it once more."""
+    messages: deque[Message] = deque()
+    while not messages or messages[-1].get("more_body", False):
+        messages.append(await receive())
+    body = b"".join(message.get("body", b"") for message in messages)
+
+    async def again() -> Any:
+        return messages.popleft() if messages else await receive()
+
+    return body, again

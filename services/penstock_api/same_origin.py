@@ -41,9 +41,37 @@ def says_same_origin(headers: Mapping[str, str]) -> bool:
     return origin is not None and urlsplit(origin).netloc == headers.get("host", "")
 
 
+def refused(method: str, headers: Mapping[str, str], *, loopback: bool) -> str | None:
+    """Why a request is not answered; None where it is. `headers`: by lower-case name. `loopback`: nobody needs a token, so that
+    only names of this machine are answered to: another name could be a page's, made to lead here (DNS rebinding)."""
+    host = headers.get("host", "")
+    if loopback and urlsplit(f"//{host}").hostname not in LOOPBACK:
+        return f"this answers to names of this machine alone, and not to {host[:100]!r}"
+    if method in SAFE:
+        return None
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        return "a page of another origin may not do this"
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != host:
+        return "a page of another origin may not do this"
+    return None
+
+
+def with_headers(send: Send) -> Send:
+    """Sends every answer with what it says to browsers."""
+
+    async def answered(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            given = message.get("headers", ())
+            known = {name.lower() for name, _ in given}
+            message["headers"] = [*given, *(one for one in HEADERS if one[0] not in known)]
+        await send(message)
+
+    return answered
+
+
 class SameOrigin:
-    """`loopback`: nobody needs a token, so that only names of this machine are answered to: another name could be a page's,
-    made to lead here (DNS rebinding)."""
+    """In front of all routes. `loopback`: see `refused`."""
 
     def __init__(self, app: App, *, loopback: bool) -> None:
         self._app = app
@@ -52,29 +80,8 @@ class SameOrigin:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-
-        async def answered(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                given = message.get("headers", ())
-                known = {name.lower() for name, _ in given}
-                message["headers"] = [*given, *(one for one in HEADERS if one[0] not in known)]
-            await send(message)
-
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        if said := self._refused(scope["method"], headers):
+        if said := refused(scope["method"], headers, loopback=self._loopback):
             problem = Problem(title="Forbidden", status=403, detail=said, hint="Call it from its own pages.")
-            return await answer(problem)(scope, receive, answered)
-        await self._app(scope, receive, answered)
-
-    def _refused(self, method: str, headers: dict[str, str]) -> str | None:
-        host = headers.get("host", "")
-        if self._loopback and urlsplit(f"//{host}").hostname not in LOOPBACK:
-            return f"this answers to names of this machine alone, and not to {host[:100]!r}"
-        if method in SAFE:
-            return None
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return "a page of another origin may not do this"
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
-            return "a page of another origin may not do this"
-        return None
+            return await answer(problem)(scope, receive, with_headers(send))
+        await self._app(scope, receive, with_headers(send))

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from penstock_api import quick_submit
-from tests.penstock_api.conftest import Api
+from tests.penstock_api.conftest import THEIRS, Api
 from tests.penstock_api.test_access import routes
 
 V1 = "/api/v1"
@@ -25,7 +25,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     async def noted(*given: Any) -> Any:
         said = await real(*given)
-        taken.append(said is not None)
+        taken.append(said is None)
         return said
 
     monkeypatch.setattr(quick_submit, "answer", noted)
@@ -64,6 +64,63 @@ async def test_what_is_not_plainly_right_is_explained(
     assert ways == [False]
     assert said.status_code in (400, 422)
     assert said.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("who", "body", "headers", "status"),
+    [
+        ("all", {**START, "action": "shop.nothing"}, {}, 404),
+        ("all", {**START, "parameters": {"word": "x"}}, {}, 422),
+        ("all", {**START, "parameters": {"words": "another"}}, {"Idempotency-Key": "refused"}, 409),
+        ("their starts", START, {}, 403),
+        ("reads", START, {}, 403),
+        (None, START, {}, 401),
+        ("all", START, {"Authorization": "Bearer pst_nobody"}, 401),
+        ("all", START, {"Authorization": "Basic cHN0OnBzdA=="}, 401),
+        ("all", START, {"Origin": "https://evil.example"}, 403),
+        ("all", START, {"Sec-Fetch-Site": "cross-site"}, 403),
+    ],
+)
+async def test_both_ways_refuse_alike(
+    api: Api, ways: list[bool], who: str | None, body: Any, headers: dict[str, str], status: int
+) -> None:
+    if "reads" not in api.secrets:
+        await api.token("reads", "read")
+        await api.token("their starts", "operate", tenants=(THEIRS,))
+    async with api.caller() as call:
+        key = {"Idempotency-Key": "refused"}
+        assert (await call.post(f"{V1}/executions", json=START, headers=key)).status_code == 201
+    [before] = await api.house.rows("select count(*) from execution")
+    async with api.caller(who) as call:
+        quick = await call.post(f"{V1}/executions", json=body, headers=headers)
+        odd = {**headers, "content-type": "application/json; charset=utf-8"}
+        slow = await call.post(f"{V1}/executions", content=json.dumps(body), headers=odd)
+    assert (quick.status_code, ways[-1]) == (status, False)
+    assert quick.json() == slow.json()
+    for name in ("content-type", "content-security-policy", "www-authenticate"):
+        assert quick.headers.get(name) == slow.headers.get(name), name
+    assert await api.house.rows("select count(*) from execution") == [before]
+
+
+async def test_what_fails_after_it_may_be_stored_is_done_once_and_answered_as_it_is(
+    api: Api, call: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    async def start(_: Any, ref: str, *given: Any, **more: Any) -> None:
+        tried.append(ref)
+        raise RuntimeError("the answer was lost")
+
+    monkeypatch.setattr(type(api.house.client), "start", start)
+    with pytest.raises(RuntimeError):  # who serves the app logs it
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(api.app), base_url="http://penstock", headers=call.headers
+        ) as strict:
+            await strict.post(f"{V1}/executions", json=START)
+    said = await call.post(f"{V1}/executions", json=START)
+    assert (said.status_code, said.headers["content-type"]) == (500, "application/problem+json")
+    assert said.headers["content-security-policy"]
+    assert tried == ["shop.count"] * 2
 
 
 async def test_what_is_too_large_or_too_long_is_refused(call: httpx.AsyncClient, ways: list[bool]) -> None:

@@ -1,0 +1,214 @@
+"""Starts over HTTP from 100 callers: how many a second, how long each takes, and what they cost the API process.
+
+python -m bench.http_starts --rounds 3 --trees . ../before --worker --cpus 0,1
+
+Each round asks an API of each checkout in turn, and once the Python client, all on the same PostgreSQL: CPU seconds are the
+steadier figure where other programs run beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from bench.client import CALLERS, crowd
+from bench.servers import Postgres
+from penstock import action
+from penstock.client.client import Client
+from penstock.language.loading import load
+from penstock.operate.access import create_token
+from penstock.operate.apply import register
+from penstock.service.embedded.cluster import free_port
+from penstock.settings import Settings
+from penstock.store import migrate
+
+WARM = 1000
+READY = 60.0
+"""Seconds for the API to listen."""
+
+
+@action(pack="bench")
+async def noop(index: int) -> int:
+    return index
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one turn: starts a second, the milliseconds that half of them took, CPU seconds of the API for 1,000 of them."""
+
+    rate: float
+    p50: float
+    user: float = 0.0
+    system: float = 0.0
+
+
+class Caller(asyncio.Protocol):
+    """A connection that is kept; one request after the other, written by hand so that it costs the machine little."""
+
+    def __init__(self, token: str) -> None:
+        self._token, self._read = token, b""
+        self._answered: asyncio.Future[bytes] | None = None
+        self._transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._read += data
+        head, end, body = self._read.partition(b"\r\n\r\n")
+        length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+        if end and len(body) >= int(length) and self._answered is not None:
+            self._answered.set_result(self._read)
+            self._read = b""
+
+    async def start(self, index: int) -> None:
+        """Raises RuntimeError for any answer but that it is started."""
+        body = json.dumps({"action": "bench.noop", "parameters": {"index": index}}).encode()
+        head = (
+            f"POST /api/v1/executions HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self._token}\r\n"
+            f"Accept: */*\r\nUser-Agent: bench\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        self._answered = asyncio.get_running_loop().create_future()
+        assert self._transport is not None
+        self._transport.write(head.encode() + body)
+        if not (said := await self._answered).startswith(b"HTTP/1.1 201"):
+            raise RuntimeError(said.decode())
+
+
+def cpu_of(pid: int) -> tuple[float, float]:
+    """Seconds in user and in system mode, of all its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    tick = os.sysconf("SC_CLK_TCK")
+    return int(fields[11]) / tick, int(fields[12]) / tick
+
+
+@contextmanager
+def service(tree: Path, words: list[str], settings: dict[str, str]) -> Iterator[int]:
+    """A command of a checkout in a process of its own; its pid."""
+    paths = os.pathsep.join(str(tree / part) for part in ("common", "services", ""))
+    command = [sys.executable, "-c", "from penstock.cli import main; main()", *words]
+    started = subprocess.Popen(command, env={**os.environ, **settings, "PYTHONPATH": paths}, cwd=tree)
+    try:
+        yield started.pid
+    finally:
+        started.terminate()
+        started.wait(30)
+
+
+async def over_http(tree: Path, settings: dict[str, str], token: str, count: int) -> Figures:
+    port = free_port()
+    with service(tree, ["api"], {**settings, "PENSTOCK_API_PORT": str(port)}) as pid:
+        await _until_it_listens(port)
+        loop = asyncio.get_running_loop()
+        made = [
+            await loop.create_connection(lambda: Caller(token), "127.0.0.1", port) for _ in range(CALLERS)
+        ]
+        free = [caller for _, caller in made]
+
+        async def order(index: int) -> None:
+            caller = free.pop()
+            await caller.start(index)
+            free.append(caller)
+
+        await crowd(order, 0, WARM)
+        before, began = cpu_of(pid), time.monotonic()
+        took = await crowd(order, WARM, count)
+        seconds, after = time.monotonic() - began, cpu_of(pid)
+        for transport, _ in made:
+            transport.close()
+    user, system = ((b - a) * 1000 / count for a, b in zip(before, after, strict=True))
+    return Figures(count / seconds, statistics.median(took) * 1000, user, system)
+
+
+async def _until_it_listens(port: int) -> None:
+    async with asyncio.timeout(READY):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                return writer.close()
+            except OSError:
+                await asyncio.sleep(0.05)
+
+
+async def by_client(settings: Settings, count: int) -> Figures:
+    async with Client.connect(settings) as client:
+
+        async def order(index: int) -> None:
+            await client.start("bench.noop", {"index": index})
+
+        await crowd(order, 0, WARM)
+        began = time.monotonic()
+        took = await crowd(order, WARM, count)
+        return Figures(count / (time.monotonic() - began), statistics.median(took) * 1000)
+
+
+async def measure(given: argparse.Namespace, url: str) -> None:
+    settings = Settings(database_url=SecretStr(url))
+    await migrate.upgrade(settings)
+    async with Client.connect(settings) as client:
+        await register(client.session, load(Path(__file__)))
+        _, token = await create_token(client.session, "bench", ["operate"], by="bench")
+    environment = {"PENSTOCK_DATABASE_URL": url, "PENSTOCK_PORT": "0", "PENSTOCK_LOG_LEVEL": "error"}
+    found: dict[str, list[Figures]] = {}
+    with ExitStack() as stack:
+        if given.worker:
+            here = Path(__file__).parents[1]
+            for words in (["executor"], ["worker", "--module", str(Path(__file__))]):
+                stack.enter_context(service(here, words, environment))
+        for _ in range(given.rounds):
+            for tree in given.trees:
+                figures = await over_http(tree.resolve(), environment, token, given.count)
+                found.setdefault(str(tree), []).append(figures)
+            found.setdefault("the Python client", []).append(await by_client(settings, given.count))
+    for what, several in found.items():
+        print(f"{what:24} " + "   ".join(_said(several)), flush=True)
+
+
+def _said(several: list[Figures]) -> Iterator[str]:
+    shown: list[tuple[str, Callable[[Figures], float], str]] = [
+        ("starts/s", lambda one: one.rate, ".0f"),
+        ("p50 ms", lambda one: one.p50, ".1f"),
+        ("user s per 1,000", lambda one: one.user, ".3f"),
+        ("system s per 1,000", lambda one: one.system, ".3f"),
+    ]
+    for name, value, form in shown:
+        values = [value(one) for one in several]
+        yield f"{name} {statistics.median(values):{form}} ({min(values):{form}}..{max(values):{form}})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--count", type=int, default=10_000, help="starts in each turn")
+    parser.add_argument(
+        "--trees", type=Path, nargs="+", default=[Path()], help="checkouts whose API is asked"
+    )
+    parser.add_argument(
+        "--worker", action="store_true", help="with an executor and a worker that run them meanwhile"
+    )
+    parser.add_argument("--cpus", default="", help="the cores that all of it shares, such as 0,1")
+    given = parser.parse_args()
+    if given.cpus:
+        os.sched_setaffinity(0, {int(cpu) for cpu in given.cpus.split(",")})
+    server = Postgres()
+    try:
+        asyncio.run(measure(given, server.url()))
+    finally:
+        server.close()
+
+
+if __name__ == "__main__":
+    main()
