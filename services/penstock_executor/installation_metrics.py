@@ -12,7 +12,7 @@ from itertools import accumulate
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from penstock.language.moves import CANCELING, REQUESTED, RUNNING, SCHEDULED, WAITING
+from penstock.language.moves import CANCELING, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
 from penstock.service.assembly import Parts
 from penstock.store.figures import BUCKETS, Figures, Work
 from penstock.store.queues import WORK
@@ -72,20 +72,22 @@ def waits_for(work: Work) -> str | None:
 
 
 def _routes(of: Figures) -> Iterable[Metric]:
-    ready = {crew.route: 0 for crew in of.crews}
-    running = dict(ready)
-    oldest = {crew.route: 0.0 for crew in of.crews}
-    for work in of.work:
-        if work.kind != "action" or work.queue is None:
-            continue
-        route = work.queue.removeprefix(WORK)
-        if work.status == SCHEDULED:
-            ready[route] = ready.get(route, 0) + work.count
-            oldest[route] = max(oldest.get(route, 0.0), work.oldest)
+    given = [
+        (one.queue.removeprefix(WORK), one)
+        for one in of.work
+        if one.kind == "action" and one.queue is not None
+    ]
+    # Each figure has each route: what PromQL adds up is nothing where one of the two is missing.
+    routes = sorted({crew.route for crew in of.crews} | {route for route, _ in given})
+    ready, running, oldest = dict.fromkeys(routes, 0), dict.fromkeys(routes, 0), dict.fromkeys(routes, 0.0)
+    for route, work in given:
+        if work.status in (SCHEDULED, QUEUED):
+            ready[route] += work.count
+            oldest[route] = max(oldest[route], work.oldest)
         elif work.status in (RUNNING, CANCELING):
-            running[route] = running.get(route, 0) + work.count
-    slots = {**dict.fromkeys(ready, 0), **{crew.route: crew.slots for crew in of.crews}}
-    workers = {**dict.fromkeys(ready, 0), **{crew.route: crew.workers for crew in of.crews}}
+            running[route] += work.count
+    slots = {**dict.fromkeys(routes, 0), **{crew.route: crew.slots for crew in of.crews}}
+    workers = {**dict.fromkeys(routes, 0), **{crew.route: crew.workers for crew in of.crews}}
     yield _gauge("route_ready", "Executions that only a free worker is missing for", "route", ready)
     yield _gauge("route_running", "Executions that its workers run", "route", running)
     yield _gauge("route_oldest_seconds", "What the first of them waits for", "route", oldest)

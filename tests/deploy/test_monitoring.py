@@ -22,6 +22,7 @@ from tests.servers.process import free_port
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/prometheus/alerts.yml"
 TESTS = ROOT / "deploy/prometheus/alerts_test.yml"
+SCALED = ROOT / "deploy/helm/penstock/templates/scaledobjects.yaml"
 DASHBOARD = ROOT / "deploy/grafana/dashboard.py"
 NAMED = re.compile(r"\bpenstock_\w+")
 SERIES = re.compile(r"_(bucket|sum|count)$")
@@ -51,9 +52,9 @@ async def shown(house: Installation) -> set[str]:
     return {name + ending for name, kind in kinds for ending in series.get(kind, ("",))}
 
 
-async def test_what_alerts_and_dashboard_name_is_shown(house: Installation) -> None:
+async def test_what_alerts_dashboard_and_scalers_name_is_shown(house: Installation) -> None:
     names = await shown(house)
-    for file in (RULES, TESTS, DASHBOARD.with_name("penstock.json")):
+    for file in (RULES, TESTS, SCALED, DASHBOARD.with_name("penstock.json")):
         assert set(NAMED.findall(file.read_text())) - names == set(), file.name
 
 

@@ -29,6 +29,7 @@ NOT_RUN = (
     "systemctl ",
     "docker ",
     "kubectl ",
+    "helm ",
     "celery ",
     "penstock dev",
     "penstock demo",

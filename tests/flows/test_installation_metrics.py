@@ -83,6 +83,21 @@ async def test_what_waits_is_told_by_its_cause(house: Installation) -> None:
     assert seen['processes{kind="worker",state="active"}'] == 1
 
 
+async def test_what_stands_in_line_for_want_of_a_worker_waits_on_its_route(house: Installation) -> None:
+    await house.apply(alone, unserved)
+    await house.executor()
+    await house.client.start_many("shop.alone", [{"seconds": 1}] * 2)
+    await house.client.start("shop.unserved", {})
+    await house.until("select 1 from lane where gate_kind = 'worker'")
+    await house.until("select 1 from execution where status = 'scheduled'")
+    seen = await measured(await house.parts("executor"))
+    assert seen['waiting{cause="no_worker"}'] == 2
+    assert [seen[name] for name in named("route_ready", "route", ("default", "nowhere"))] == [2, 1]
+    assert seen['route_oldest_seconds{route="default"}'] > 0
+    for figure in ("route_running", "route_workers", "route_slots"):
+        assert [seen[name] for name in named(figure, "route", ("default", "nowhere"))] == [0, 0]
+
+
 async def test_every_end_is_counted_once_whichever_replica_measures(house: Installation) -> None:
     await house.apply(*shop.ALL)
     await house.start(*shop.ALL)

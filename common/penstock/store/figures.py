@@ -25,7 +25,7 @@ REASONS = 20
 @dataclass(frozen=True, slots=True)
 class Work:
     """Open executions of a `kind` (action, workflow, wait) in a `status`, and the `queue` of their route; `delayed`: they wait
-    for an instant. The `oldest` waits so many seconds."""
+    for an instant. The `oldest` waits so many seconds. Of those in lines only what no live worker runs is here."""
 
     kind: str
     queue: str | None
@@ -115,6 +115,13 @@ select l.gate_kind as gate, sum(w.n)::bigint as count,
 from lane l cross join lateral (select count(*) as n from waiter where waiter.lane = l.id) w
 group by 1 order by 1
 """
+AWAY = """
+select 'action' as kind, n.queue, 'queued' as status, false as delayed, sum(w.n)::bigint as count,
+    extract(epoch from clock_timestamp() - min(l.ready_at))::float8 as oldest
+from lane l join namespace n on n.id = l.namespace_id
+    cross join lateral (select count(*) as n from waiter where waiter.lane = l.id) w
+where l.gate_kind = 'worker' group by n.queue order by n.queue
+"""
 LETTERS = f"select queue, {FOLDED} as reason, count(*) as count from dead_letter group by 1, 2 order by 3 desc, 1, 2 limit $1"
 PROCESSES = """
 select kind, state, count(*) as count from process
@@ -148,7 +155,7 @@ async def measure(
     beaten within `stale` seconds is none."""
     [staged] = await tx.fetch(STAGED)
     now = Figures(
-        work=rows_as(Work, await tx.fetch(WORK)),
+        work=rows_as(Work, [*await tx.fetch(WORK), *await tx.fetch(AWAY)]),
         lines=rows_as(Line, await tx.fetch(LINES)),
         letters=rows_as(Letters, await tx.fetch(LETTERS, REASONS)),
         processes=rows_as(Processes, await tx.fetch(PROCESSES, stale)),

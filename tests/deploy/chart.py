@@ -1,0 +1,46 @@
+"""The chart, rendered by Helm."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.servers import choose
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "deploy/helm/penstock"
+NEWEST = "1.34"
+"""Of Kubernetes."""
+
+Document = dict[str, Any]
+
+
+def template(*options: str, chart: Path = CHART) -> subprocess.CompletedProcess[str]:
+    command = [choose.helm_program(), "template", "penstock", str(chart), "--kube-version", f"{NEWEST}.0"]
+    return subprocess.run([*command, *options], capture_output=True, text=True, timeout=60)
+
+
+def rendered(*options: str, chart: Path = CHART) -> list[Document]:
+    """What would be applied, with these options of `helm template`."""
+    told = template(*options, chart=chart)
+    assert told.returncode == 0, told.stderr
+    return [one for one in yaml.safe_load_all(told.stdout) if one is not None]
+
+
+def refused(*options: str) -> str:
+    """Why Helm does not take these options."""
+    told = template(*options)
+    assert told.returncode != 0, "nothing was wrong"
+    return told.stderr
+
+
+def of_kind(documents: list[Document], *kinds: str) -> list[Document]:
+    return [one for one in documents if one["kind"] in kinds]
+
+
+def pods(documents: list[Document]) -> list[Document]:
+    """The pod of each deployment and job."""
+    return [one["spec"]["template"]["spec"] for one in of_kind(documents, "Deployment", "Job")]

@@ -1,0 +1,265 @@
+"""The Helm chart: Kubernetes takes what it renders, and it names what exists."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import typer
+import yaml
+
+from penstock.cli import app
+from penstock.settings import Settings, load
+from tests.deploy.chart import CHART, NEWEST, ROOT, Document, of_kind, pods, refused, rendered
+from tests.deploy.custom_resources import as_read
+from tests.deploy.restricted import violations
+from tests.servers import choose
+
+OLDEST = "1.29"
+CASES = sorted((CHART / "ci").glob("*.yaml"))
+DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+PAGE = ROOT / "docs/how-to/kubernetes.md"
+GIVEN = {
+    *("database_url", "broker_url", "secrets_key", "name", "host", "port", "api_host", "api_port", "wait"),
+    *("grace", "modules", "routes", "labels", "concurrency"),
+}
+"""Settings that the chart gives by itself, or by a value of their own."""
+SECRETS = {
+    "database-url": "postgresql://penstock:secret@db.example/penstock",
+    "broker-url": "amqp://penstock:secret@mq.example/penstock",
+    "secrets-key": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
+}
+
+
+@pytest.fixture(scope="module", params=[None, *CASES], ids=lambda file: file.stem if file else "default")
+def case(request: pytest.FixtureRequest) -> list[Document]:
+    return rendered(*(["--values", str(request.param)] if request.param else []))
+
+
+@pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
+def test_helm_has_nothing_against_it(file: Path) -> None:
+    lint = [choose.helm_program(), "lint", "--strict", str(CHART), "--values", str(file)]
+    told = subprocess.run(lint, capture_output=True, text=True, timeout=60)
+    assert told.returncode == 0, told.stdout + told.stderr
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+def test_kubernetes_would_take_it(case: list[Document], version: str) -> None:
+    for document in case:
+        if document["apiVersion"].partition("/")[0] not in ("keda.sh", "monitoring.coreos.com"):
+            kubernetes_validate.validate(document, version, strict=True)
+
+
+def test_keda_and_the_prometheus_operator_would_take_theirs() -> None:
+    kinds = ("ScaledObject", "PodMonitor", "PrometheusRule")
+    theirs = [one for file in CASES for one in of_kind(rendered("--values", str(file)), *kinds)]
+    assert {one["kind"] for one in theirs} == set(kinds)
+    assert as_read(theirs) == theirs
+
+
+def test_pods_keep_to_the_restricted_standard(case: list[Document]) -> None:
+    assert [found for pod in pods(case) for found in violations(pod)] == []
+
+
+def test_pods_run_what_exists(case: list[Document]) -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for pod in pods(case):
+        [container] = pod["containers"]
+        command, *given = container["args"]
+        options = {option for one in commands[command].params for option in one.opts}
+        assert {one for one in given if one.startswith("--")} <= options
+
+
+def test_services_take_their_settings(case: list[Document], monkeypatch: pytest.MonkeyPatch) -> None:
+    for pod in pods(case):
+        [container] = pod["containers"]
+        with monkeypatch.context() as environment:
+            for name, value in variables(container, case).items():
+                environment.setenv(name, value)
+            settings = load()
+        assert pod.get("terminationGracePeriodSeconds", settings.grace + 1) > settings.grace
+        ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
+        if ports:
+            assert (ports["health"], settings.host) == (settings.port, "0.0.0.0")
+        assert ("http" in ports) == (container["args"][0] == "api")
+        assert ports.get("http", settings.api_port) == settings.api_port
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe") if ports else ():
+            asked = container[probe]["httpGet"]
+            assert (asked["port"], asked["path"]) == ("health", "/ready" if probe[0] == "r" else "/live")
+
+
+def variables(container: Document, documents: list[Document]) -> dict[str, str]:
+    """As the container would have them; every secret that it names is there."""
+    maps = {one["metadata"]["name"]: one["data"] for one in of_kind(documents, "ConfigMap")}
+    found: dict[str, str] = {}
+    for source in container.get("envFrom", []):
+        if "configMapRef" in source:
+            found |= maps[source["configMapRef"]["name"]]
+    for entry in container["env"]:
+        if "value" in entry:
+            found[entry["name"]] = entry["value"]
+        elif "secretKeyRef" in entry["valueFrom"]:
+            found[entry["name"]] = SECRETS[entry["valueFrom"]["secretKeyRef"]["key"]]
+    return found
+
+
+def test_what_is_selected_and_scaled_and_read_is_there(case: list[Document]) -> None:
+    deployments = {one["metadata"]["name"]: one for one in of_kind(case, "Deployment")}
+    labels = {name: one["spec"]["template"]["metadata"]["labels"] for name, one in deployments.items()}
+
+    def chosen(selector: dict[str, str]) -> set[str]:
+        return {name for name, has in labels.items() if selector.items() <= has.items()}
+
+    for name, one in deployments.items():
+        assert chosen(one["spec"]["selector"]["matchLabels"]) == {name}
+        for spread in one["spec"]["template"]["spec"]["topologySpreadConstraints"]:
+            assert chosen(spread["labelSelector"]["matchLabels"]) == {name}
+    budgets = [chosen(one["spec"]["selector"]["matchLabels"]) for one in of_kind(case, "PodDisruptionBudget")]
+    assert sorted(budgets, key=str) == sorted(({name} for name in deployments), key=str)
+    for service in of_kind(case, "Service"):
+        assert chosen(service["spec"]["selector"]) == {"penstock-api"}
+        assert service["spec"]["ports"][0]["targetPort"] == "http"
+    for monitor in of_kind(case, "PodMonitor"):
+        assert chosen(monitor["spec"]["selector"]["matchLabels"]) == set(deployments)
+    scaled = [
+        one["spec"]["scaleTargetRef"]["name"]
+        for one in of_kind(case, "ScaledObject", "HorizontalPodAutoscaler")
+    ]
+    assert {name for name, one in deployments.items() if "replicas" not in one["spec"]} == set(scaled)
+    assert len(scaled) == len(set(scaled)), "who scales a deployment is one"
+    accounts = {one["metadata"]["name"] for one in of_kind(case, "ServiceAccount")} | {"shop"}
+    assert {pod["serviceAccountName"] for pod in pods(case) if "serviceAccountName" in pod} <= accounts
+
+
+def test_what_a_hook_needs_is_there_before_it(case: list[Document]) -> None:
+    """The job comes before the release, and so before its config map and its secret."""
+    before = [one for one in case if "helm.sh/hook" in one["metadata"].get("annotations", {})]
+    ours = {one["metadata"]["name"] for one in of_kind(case, "Secret")}
+    for job in of_kind(before, "Job"):
+        [container] = job["spec"]["template"]["spec"]["containers"]
+        asked = {e["valueFrom"]["secretKeyRef"]["name"] for e in container["env"] if "valueFrom" in e}
+        assert "envFrom" not in container
+        assert asked & ours <= {one["metadata"]["name"] for one in of_kind(before, "Secret")}
+    assert of_kind(before, "Job") == of_kind(case, "Job")
+
+
+def test_only_what_is_given_makes_a_secret() -> None:
+    assert of_kind(rendered(), "Secret") == []
+    made = of_kind(rendered("--values", str(CHART / "ci/everything.yaml")), "Secret")
+    whole = {one["metadata"]["name"]: set(one["stringData"]) for one in made}
+    assert whole == {"shop": set(SECRETS), "penstock-migrate": {"database-url"}}
+
+
+def test_alerts_and_dashboard_are_the_ones_of_deploy() -> None:
+    documents = rendered("--values", str(CHART / "ci/everything.yaml"))
+    [rule] = of_kind(documents, "PrometheusRule")
+    assert rule["spec"] == yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())
+    [page] = [
+        one["data"]["penstock.json"]
+        for one in of_kind(documents, "ConfigMap")
+        if "dashboard" in str(one["metadata"])
+    ]
+    assert json.loads(page) == json.loads((ROOT / "deploy/grafana/penstock.json").read_text())
+
+
+def test_the_chart_has_the_version_of_the_project() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert chart["version"] == chart["appVersion"] == project["version"]
+
+
+def test_settings_that_may_be_given_are_settings() -> None:
+    names = {f"PENSTOCK_{name.upper()}" for name in set(Settings.model_fields) - GIVEN}
+    assert set(SCHEMA["properties"]["settings"]["propertyNames"]["enum"]) == names
+
+
+def test_every_value_has_a_default() -> None:
+    assert set(unset(SCHEMA, DEFAULTS)) == set()
+
+
+def unset(schema: Any, values: Any, path: str = "") -> Iterator[str]:
+    """What the schema knows of and values.yaml does not have. (Parts of pods and groups say only what differs.)"""
+    if "$ref" in schema:
+        schema = SCHEMA["definitions"][schema["$ref"].rpartition("/")[2]]
+    for name, inner in schema.get("properties", {}).items():
+        where = f"{path}.{name}"
+        if where in (".global", ".executor.pods", ".api.pods", ".worker.pods"):
+            continue
+        if name not in values:
+            yield where
+        elif isinstance(values[name], dict):
+            yield from unset(inner, values[name], where)
+
+
+WRONG = {
+    "wrong=1": "wrong is not allowed",
+    "api.enabled=maybe": "api.enabled",
+    "image.pullPolicy=Sometimes": "image.pullPolicy must be one of",
+    "settings.PENSTOCK_LOGLEVEL=debug": "PENSTOCK_LOGLEVEL",
+    "settings.PENSTOCK_DATABASE_URL=postgresql://x": "PENSTOCK_DATABASE_URL",
+    "worker.scale.by=memory": "worker.scale.by must be one of",
+    "executor.scale.by=work": "executor.scale.by must be one of",
+    "workers.Gpu.routes={gpu}": "Gpu",
+    "workers.gpu.replicas=2": "routes is required",
+    "workers.gpu.routes=gpu": "Expected: array",
+    "worker.concurrency=0": "worker.concurrency",
+    "secret.create=true": "secret.databaseUrl is empty",
+    "secret.brokerUrl=amqp://mq": "secret.create is false",
+    "keda.prometheus=prometheus": "keda.prometheus",
+    "grace=0": "grace",
+}
+
+
+@pytest.mark.parametrize("given", WRONG)
+def test_a_wrong_value_is_refused_by_its_name(given: str) -> None:
+    assert WRONG[given] in refused("--set", given)
+
+
+SHOWN = re.findall(r'^```yaml title="values.yaml"\n(.*?)^```', PAGE.read_text(), re.M | re.S)
+
+
+@pytest.mark.parametrize("values", SHOWN)
+def test_the_page_shows_values_that_are_taken(values: str, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(values)
+    assert of_kind(rendered("--values", str(file)), "Deployment")
+
+
+def test_a_group_of_workers_says_only_what_differs() -> None:
+    documents = rendered(
+        "--values", str(CHART / "ci/groups.yaml"), "--set", "worker.pods.priorityClassName=low"
+    )
+    workers = [one for one in of_kind(documents, "Deployment") if "worker" in one["metadata"]["name"]]
+    asked = (
+        "PENSTOCK_ROUTES",
+        "PENSTOCK_MODULES",
+        "PENSTOCK_LABELS",
+        "PENSTOCK_CONCURRENCY",
+        "PENSTOCK_GRACE",
+    )
+    found = {}
+    for one in workers:
+        pod = one["spec"]["template"]["spec"]
+        env = variables(pod["containers"][0], documents)
+        found[one["metadata"]["name"]] = (one["spec"].get("replicas"), *(env[name] for name in asked))
+        assert pod["priorityClassName"] == "low"
+        assert pod["containers"][0]["resources"]["requests"] == DEFAULTS["pods"]["resources"]["requests"]
+    assert found == {
+        "penstock-worker-default": (2, "default", "shop,shop.mail", "", "32", "120"),
+        "penstock-worker-gpu": (0, "gpu", "", "gpu=a100,zone=eu", "1", "120"),
+        "penstock-worker-packs": (None, "packs", "/packs", "", "32", "120"),
+    }
+
+
+def test_the_first_group_of_workers_can_be_left_out() -> None:
+    documents = rendered("--set", "workers.default=null", "--set", "workers.mail.routes={mail}")
+    names = [one["metadata"]["name"] for one in of_kind(documents, "Deployment")]
+    assert sorted(names) == ["penstock-api", "penstock-executor", "penstock-worker-mail"]
