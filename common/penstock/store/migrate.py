@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
+import tenacity
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -24,6 +25,11 @@ LOCK = 8_207_339_114_905_041
 """The advisory lock that a process holds while it migrates."""
 VERSIONS = "penstock_migration"
 """The table of alembic's, and of penstock_function beside it."""
+PATIENCE = "set local lock_timeout = '3s'"
+"""While this waits for the lock of a table, all who come after it wait for this."""
+LOCKED_OUT = ("40P01", "55P03")
+"""SQLSTATEs of a deadlock, and of a lock that was not to be had in time."""
+TRIES = 20
 EXISTS = "select to_regclass($1::text) is not null as there"
 
 
@@ -70,7 +76,24 @@ def named(missing: list[str]) -> str:
 
 async def upgrade(settings: Settings) -> str:
     """Create the schema if need be and apply what is missing, in one transaction. Returns the revision. Safe to run
-    anywhere, any time."""
+    anywhere, any time: replicas may be at work meanwhile. Raises what PostgreSQL says where their locks are in the way of
+    every try."""
+    tries = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception(_is_locked_out),
+        wait=tenacity.wait_random_exponential(multiplier=0.2, max=5),
+        stop=tenacity.stop_after_attempt(TRIES),
+        reraise=True,
+    )
+    revision: str = await tries(_upgrade_once, settings)
+    return revision
+
+
+def _is_locked_out(error: BaseException) -> bool:
+    """Replicas at work take locks of tables in orders of their own: one of them may wait for this, and this for it."""
+    return getattr(getattr(error, "orig", error), "sqlstate", None) in LOCKED_OUT
+
+
+async def _upgrade_once(settings: Settings) -> str:
     config = _config()
 
     def run(connection: Connection) -> str | None:
@@ -88,6 +111,7 @@ async def upgrade(settings: Settings) -> str:
         assert driver is not None
         if not await missing(driver.fetch):
             return await current(driver.fetch) or ""
+        await driver.execute(PATIENCE)
         before = await connection.run_sync(run)
         await functions.apply(driver)
         await driver.fetch("select make_partitions(7)")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
 
 import pytest
 
@@ -9,6 +10,7 @@ from penstock.errors import ConfigurationError, DefinitionError, NoExecutor
 from penstock.language.definitions import action
 from penstock.language.executor_names import BUILT_IN, refuse_unknown_executors
 from penstock.language.loading import Definitions
+from penstock.run.executor_registry import REGISTERED
 from penstock.run.task_executors import attempt
 from penstock.service.assembly import Stop
 from penstock.settings import Settings
@@ -19,6 +21,16 @@ from penstock_worker.executors.thread import ThreadExecutor
 from tests.flows.installation import Installation
 from tests.penstock_worker.executors.runs import run_of
 from tests.penstock_worker.executors.victims import own_pid
+
+
+@pytest.fixture(autouse=True)
+def nothing_registered() -> Iterator[None]:
+    """What the code of other tests brought along stays out of these."""
+    others = dict(REGISTERED)
+    REGISTERED.clear()
+    yield
+    REGISTERED.clear()
+    REGISTERED.update(others)
 
 
 async def test_a_worker_s_executors_are_open_and_capture_what_is_printed() -> None:
