@@ -24,6 +24,13 @@ and log is not here: it is kept with their executions (`penstock logs ID`).
      "service": "worker", "replica": "web-3", "replica_id": "01a2...", "timestamp": "2026-11-22T10:00:00.000000Z"}
 
 One name means one thing, of one type, in all lines; fields may be added.
+
+**Searching them** (Loki, Elasticsearch and others): `event` is what a line is to be found and counted by. It is one of the names
+below, which change only with the changelog, never a sentence; what a library said has a `logger`. So `service`, `level` and, where there is no
+`logger`, `event` are few and fit as labels or keywords; names and ids (`replica`, `execution_id`, `trace_id`) are many, and belong into
+the line. Addresses are logged without their passwords.
+
+    {service="worker"} | json | event="worker.claim_lost" | execution_id="01a2..."
 """
 
 

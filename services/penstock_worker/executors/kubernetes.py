@@ -14,9 +14,10 @@ jobs, list on pods and get on pods/log.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from typing import Any
+
+import structlog
 
 from penstock.errors import Conflict, DefinitionError, InvalidInput
 from penstock.language.definitions.program_actions import KubernetesOptions
@@ -26,7 +27,7 @@ from penstock_worker.executors.kubernetes_api import KubeApi, KubernetesRefused,
 from penstock_worker.executors.options import program_of
 from penstock_worker.executors.pipes import Tail, Text
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 DELETE_MARGIN = 30.0
 """Seconds that the cluster gets, beyond the grace, to take away the pods of a deleted job."""
@@ -149,11 +150,11 @@ class _Attempt:
             await self._api.delete_job(self._namespace, self._name)
             while await self._api.job(self._namespace, self._name) is not None:
                 if time.monotonic() > deadline:
-                    logger.warning("the job %s is deleted, but its pods do not end", self._name)
+                    log.warning("kubernetes.pods_go_on", job=self._name)
                     return
                 await asyncio.sleep(0.2)
         except (KubernetesRefused, KubernetesUnreachable) as error:
-            logger.warning("the job %s could not be ended: %s", self._name, error)
+            log.warning("kubernetes.job_not_ended", job=self._name, reason=str(error))
 
     async def end_earlier(self) -> None:
         """Delete the jobs of earlier attempts, whose workers may have died without doing so."""

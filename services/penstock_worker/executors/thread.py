@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import logging
 import os
 from functools import partial
+
+import structlog
 
 from penstock.run.calls import call_plain
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally
 from penstock_worker.executors.daemon_threads import DaemonThreads
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 
 class ThreadExecutor:
@@ -51,11 +52,12 @@ class ThreadExecutor:
         if done.done():
             self._tally.end(started, None)
             return
-        logger.warning(
-            "%s (execution %s, attempt %d) goes on after its end; it keeps its place until its thread ends",
-            run.action.ref,
-            run.event.execution_id,
-            run.event.attempt,
+        log.warning(
+            "thread.goes_on",
+            execution_id=str(run.event.execution_id),
+            attempt=run.event.attempt,
+            action=run.action.ref,
+            hint="It takes a place of its worker until it returns. What can hang runs in the process executor.",
         )
         self._tally.leaked += 1
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from docs.written.logs import logged
+from docs.written.logs import ROOT, logged
 from penstock.ids import new_id
 from penstock.run.context import CURRENT
 from penstock.run.run import Run, TaskReadyEvent
@@ -18,6 +18,8 @@ from penstock.run.run_log import RunLog
 from penstock.service.log_fields import FIELDS, violations
 from penstock.service.log_setup import configure_logging
 from penstock.settings import Settings
+
+NAMED = "log = structlog.get_logger("
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +38,19 @@ def test_every_call_of_a_logger_holds_to_the_schema() -> None:
     for call in calls:
         assert re.fullmatch(r"[a-z_]+\.[a-z_]+", call.event), call
         assert set(call.fields) <= FIELDS.keys(), call
+
+
+def test_nothing_of_ours_logs_sentences() -> None:
+    """A logger of the standard library's writes text where others look for the name of an event."""
+    files = [file for folder in ("common", "services") for file in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 300
+    assert [file.name for file in files if "logging.getLogger(__name__)" in file.read_text()] == []
+    asking = {
+        file.name
+        for file in files
+        if "structlog.get_logger(" in (text := file.read_text()) and NAMED not in text
+    }
+    assert asking == set(), "a logger is called `log`, so that what it logs is listed"
 
 
 def test_every_field_is_given_by_somebody() -> None:

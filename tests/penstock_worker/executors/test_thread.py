@@ -88,7 +88,7 @@ def test_a_function_that_hangs_does_not_keep_the_worker_from_ending() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", HANGS_AND_ENDS], capture_output=True, text=True, timeout=60, check=True
     )
-    assert ended.stdout.split() == ["timed_out", "1"]
+    assert ended.stdout.split()[-2:] == ["timed_out", "1"], "after what was logged"
 
 
 def _thread() -> str:
