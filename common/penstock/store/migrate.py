@@ -111,7 +111,7 @@ async def _upgrade_once(settings: Settings) -> str:
         assert driver is not None
         if not await missing(driver.fetch):
             return await current(driver.fetch) or ""
-        await driver.execute(PATIENCE)
+        await connection.exec_driver_sql(PATIENCE)  # with it the transaction begins
         before = await connection.run_sync(run)
         await functions.apply(driver)
         await driver.fetch("select make_partitions(7)")

@@ -216,27 +216,6 @@ async def test_two_processes_may_migrate_at_once(empty_database: str) -> None:
     await home.close()
 
 
-async def test_replicas_at_work_are_let_by_and_it_comes_to_its_turn(
-    database: str, files: Path, session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its trigger needs a lock of `execution`, which a long transaction is in the way of: nobody else waits for both."""
-    monkeypatch.setattr(migrate, "PATIENCE", "set local lock_timeout = '50ms'")
-    edit(files / "history" / "execution_moved.sql", "-- Refuses moves", "-- It refuses moves")
-    before = await applied(session)
-    async with session.transaction() as work:
-        await work.fetch("update execution set reason = 'none'")
-        migrating = asyncio.create_task(migrate.upgrade(settings(database)))
-        for _ in range(20):
-            await asyncio.sleep(0.05)
-            async with session.database.session().transaction() as other:
-                await other.fetch("set local statement_timeout = '20s'")
-                await other.fetch("update execution set reason = 'none'")
-        assert not migrating.done()
-    await migrating
-    changed = {name for name, at in (await applied(session)).items() if at != before[name]}
-    assert changed == {"execution_moved"}
-
-
 async def test_the_tables_and_the_migrations_agree(database: str) -> None:
     assert await difference(settings(database)) == []
 
