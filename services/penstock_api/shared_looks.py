@@ -41,9 +41,8 @@ class SharedLooks:
                 if (last := self._last.get(page)) is not None:
                     await asyncio.shield(last)
             finally:
-                del self._coming[
-                    page
-                ]  # who asks from now on may have been told of what this does not show any more
+                # Who asks from now on may have been told of what this does not show any more.
+                del self._coming[page]
             self._last[page] = loop.create_future()
             try:
                 shown = await render()

@@ -116,6 +116,24 @@ async def test_looks_are_shared_by_who_may_see_the_same(api: Api, monkeypatch: p
     assert (mine in of_theirs, other in of_theirs) == (False, True)
 
 
+async def test_nothing_that_changes_something_is_shared(api: Api) -> None:
+    reasons = ["one of them", "the other"]
+    async with strict(api, "all") as call:
+        said = await asyncio.gather(
+            *(
+                call.post(
+                    "/executions/many",
+                    data={"does": "cancel", "action": "shop.no", "reason": one},
+                    headers=AGAIN,
+                )
+                for one in reasons
+            )
+        )
+    assert {one.status_code for one in said} == {200}
+    noted = await api.house.rows("select reason from audit where reason = any($1::text[])", reasons)
+    assert sorted(row["reason"] for row in noted) == sorted(reasons)
+
+
 async def test_who_may_not_look_is_shown_nothing_that_others_are(api: Api) -> None:
     async with api.caller() as call:
         looks = [asyncio.create_task(call.get("/executions", headers=AGAIN)) for _ in range(5)]

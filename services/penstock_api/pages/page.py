@@ -56,7 +56,7 @@ class PageRoute(GuardedRoute):
 
         async def shown(request: Request) -> Response:
             try:
-                if shared_looks.HEADER in request.headers:
+                if request.method == "GET" and shared_looks.HEADER in request.headers:
                     return await self._shared(request, handle)
                 return await handle(request)
             except (PenstockError, RequestValidationError) as error:
@@ -72,7 +72,7 @@ class PageRoute(GuardedRoute):
         """For somebody who may see it, what others see who are allowed the same."""
         await self.guard(request, SecurityScopes([self.scope]))
         caller: Caller = request.state.caller
-        at = (request.method, request.url.path, request.url.query, caller)
+        at = (request.url.path, request.url.query, caller)
         return await backend_of(request).looks.look(at, lambda: handle(request))
 
 
