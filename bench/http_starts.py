@@ -111,7 +111,7 @@ def service(tree: Path, words: list[str], settings: dict[str, str]) -> Iterator[
 async def over_http(tree: Path, settings: dict[str, str], token: str, count: int) -> Figures:
     port = free_port()
     with service(tree, ["api"], {**settings, "PENSTOCK_API_PORT": str(port)}) as pid:
-        await _until_it_listens(port)
+        await until_it_listens(port)
         loop = asyncio.get_running_loop()
         made = [
             await loop.create_connection(lambda: Caller(token), "127.0.0.1", port) for _ in range(CALLERS)
@@ -133,7 +133,7 @@ async def over_http(tree: Path, settings: dict[str, str], token: str, count: int
     return Figures(count / seconds, statistics.median(took) * 1000, user, system)
 
 
-async def _until_it_listens(port: int) -> None:
+async def until_it_listens(port: int) -> None:
     async with asyncio.timeout(READY):
         while True:
             try:

@@ -19,6 +19,7 @@ from penstock.settings import Settings
 from penstock.store.database import Session
 from penstock_api.changes import Changes
 from penstock_api.session_pool import SessionPool
+from penstock_api.shared_looks import SharedLooks
 
 KNOWN_FOR = 5.0
 """Seconds for which a token or a session that was looked up is believed: after so long one that was revoked is refused."""
@@ -32,6 +33,7 @@ class Backend:
     client: Client
     pool: SessionPool
     changes: Changes
+    looks: SharedLooks = field(default_factory=SharedLooks)
     _activity: ActivityWatch = field(default_factory=ActivityWatch)
     _known: dict[str, tuple[Caller, float]] = field(default_factory=dict)
 

@@ -44,13 +44,16 @@ async def test_a_stream_tells_what_moves_and_goes_on_at_another_replica(
         return str(id)
 
     async with api.caller("stream of theirs") as theirs:
-        id, seen, one, other, others = await asyncio.gather(
+        id, seen, one, other, others, turns = await asyncio.gather(
             work(),
             during(call),
             during(call, action="shop.count", tenant="public"),
             during(call, action="shop.charge"),
             during(theirs),
+            during(call, turns=True),
         )
+    assert {name for name, _, _ in turns} == {"turn"}
+    assert None not in {id for _, id, _ in turns}
     mine = [data for name, _, data in seen if name == "changed" and data["id"] == id]
     assert (mine[-1]["status"], mine[-1]["action"], mine[-1]["namespace"]) == (
         "completed",

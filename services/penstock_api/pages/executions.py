@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
@@ -26,6 +27,8 @@ router: APIRouter = PageRouter("executions")
 PAGE = 50
 NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children")
 """What a list is narrowed by, in the address of the page as in the API's."""
+STREAMED = ("action", "tenant")
+"""What of it narrows a stream, too, so that a list is told of nothing else."""
 DOES = {"cancel": "Cancel", "rerun": "Run again", "rerun_failed": "Run again from what failed"}
 
 
@@ -54,7 +57,7 @@ async def show(
         after=str(rows[PAGE - 1].id) if len(rows) > PAGE else None,
         statuses=STATUSES,
         picked=set(asked.get("status", "").split(",")),
-        stream=None if before else "",
+        stream=None if before else urlencode({name: asked[name] for name in STREAMED if name in asked}),
         every=None if before else 10,
     )
 

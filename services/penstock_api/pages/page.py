@@ -10,10 +10,12 @@ from urllib.parse import parse_qsl, quote
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.security import SecurityScopes
 
 from penstock.errors import NotAuthenticated, PenstockError
 from penstock.language.options import dotted
 from penstock.operate.access import Caller
+from penstock_api import shared_looks
 from penstock_api.access import GuardedRoute
 from penstock_api.backend import backend_of
 from penstock_api.pages.templating import TEMPLATES
@@ -54,6 +56,8 @@ class PageRoute(GuardedRoute):
 
         async def shown(request: Request) -> Response:
             try:
+                if request.method == "GET" and shared_looks.HEADER in request.headers:
+                    return await self._shared(request, handle)
                 return await handle(request)
             except (PenstockError, RequestValidationError) as error:
                 if "text/html" not in request.headers.get("accept", ""):
@@ -61,6 +65,15 @@ class PageRoute(GuardedRoute):
                 return refused(request, error)
 
         return shown
+
+    async def _shared(
+        self, request: Request, handle: Callable[[Request], Coroutine[Any, Any, Response]]
+    ) -> Response:
+        """For somebody who may see it, what others see who are allowed the same."""
+        await self.guard(request, SecurityScopes([self.scope]))
+        caller: Caller = request.state.caller
+        at = (request.url.path, request.url.query, caller)
+        return await backend_of(request).looks.look(at, lambda: handle(request))
 
 
 def PageRouter(subject: str) -> APIRouter:

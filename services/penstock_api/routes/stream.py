@@ -28,6 +28,9 @@ async def stream(
     tenants: Tenants,
     execution: Annotated[UUID | None, Query(description="Only this one, and its tasks.")] = None,
     action: Annotated[str | None, Query(description="Only those of this action.")] = None,
+    turns: Annotated[
+        bool, Query(description="One event `turn` for all that moved together; it does not say what moved.")
+    ] = False,
     seconds: Annotated[
         float, Query(gt=0, le=LONGEST, description="The stream ends after so many.")
     ] = LONGEST,
@@ -51,9 +54,16 @@ async def stream(
         if turn is None:
             yield ServerSentEvent(event="reset", data={})
             continue
+        if turns:
+            yield ServerSentEvent(event="turn", id=_id(turn[-1]), data={})
+            continue
         for change in turn:
             yield ServerSentEvent(
                 event="changed",
-                id=f"{change.at.timestamp():.6f}",
+                id=_id(change),
                 data=Changed.model_validate(change).model_dump(mode="json"),
             )
+
+
+def _id(change: Change) -> str:
+    return f"{change.at.timestamp():.6f}"

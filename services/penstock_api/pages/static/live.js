@@ -28,7 +28,7 @@ export function watch() {
       say("connecting", true);
       if (source && source.readyState === EventSource.CLOSED) { source = null; setTimeout(() => document.hidden || open(), 5000); }
     };
-    for (const kind of ["changed", "reset"]) source.addEventListener(kind, () => look());
+    for (const kind of ["turn", "reset"]) source.addEventListener(kind, () => look());
   };
   const close = () => { source?.close(); source = null; say("paused", true); };
   document.addEventListener("visibilitychange", () => {
@@ -55,7 +55,7 @@ async function take() {
   looking = true;
   const began = performance.now();
   try {
-    const answer = await fetch(location.href, { headers: { accept: "text/html" }, credentials: "same-origin" });
+    const answer = await fetch(location.href, { headers: { accept: "text/html", "x-look": "again" }, credentials: "same-origin" });
     if (answer.redirected && new URL(answer.url).pathname === "/sign-in") { location.reload(); return; }
     if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
   } catch { /* it is not there for a moment: the next look finds it again */ }
