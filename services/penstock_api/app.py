@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from penstock import tracing
 from penstock_api import log_in, pages, quick_submit, webhook_calls
+from penstock_api.allowed import table
 from penstock_api.backend import Backend
 from penstock_api.description import describe
 from penstock_api.problems import ANSWERS, handle_errors
@@ -61,6 +62,7 @@ def make_app(backend: Backend) -> FastAPI:
     for router in pages.ROUTERS:
         app.include_router(router)
     describe(app)
+    app.state.routes = table(app)
     if tracing.is_on():
         app.add_middleware(TracedRequests)
     app.add_middleware(SameOrigin, loopback=backend.settings.api_access == "open")
