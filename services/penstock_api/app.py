@@ -54,6 +54,7 @@ def make_app(backend: Backend) -> FastAPI:
     )
     app.state.backend = backend
     app.quick = quick_submit.submits(ROUTERS, PREFIX, largest)
+    app.state.provider = _provider(backend)
     handle_errors(app)
     for router in ROUTERS:
         app.include_router(router, prefix=PREFIX, responses=ANSWERS)
@@ -67,3 +68,11 @@ def make_app(backend: Backend) -> FastAPI:
         app.add_middleware(TracedRequests)
     app.add_middleware(SameOrigin, loopback=backend.settings.api_access == "open")
     return app
+
+
+def _provider(backend: Backend) -> object:
+    if backend.settings.oidc_issuer is None:
+        return None
+    from penstock_api.identity_provider import IdentityProvider  # Authlib takes most of a second
+
+    return IdentityProvider.of(backend.settings)

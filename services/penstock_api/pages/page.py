@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -83,6 +83,7 @@ def page(request: Request, template: str, /, status: int = 200, **given: Any) ->
         "caller": caller,
         "allowed": allowed,
         "parts": TEMPLATES.get_template("parts.html").make_module({"allowed": allowed}),
+        "provider": provider_of(request),
         "unlocked": backend_of(request).settings.api_access == "open",
         "menu": menu,
         "here": request.url.path,
@@ -90,6 +91,11 @@ def page(request: Request, template: str, /, status: int = 200, **given: Any) ->
         "every": None,
     }
     return HTMLResponse(TEMPLATES.get_template(template).render(whole | given), status)
+
+
+def provider_of(request: Request) -> str | None:
+    """The host of the provider that people can sign in with."""
+    return urlsplit(backend_of(request).settings.oidc_issuer or "").hostname
 
 
 def refused(request: Request, error: PenstockError | RequestValidationError) -> Response:
