@@ -6,6 +6,7 @@ import os
 import socket
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -24,6 +25,13 @@ Identifier = Annotated[str, Field(min_length=1, max_length=63), AfterValidator(_
 Seconds = Annotated[float, Field(gt=0)]
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Addresses that only this machine reaches."""
+
+
+def is_tls_or_local(address: str) -> bool:
+    """Whether nobody between can read or change what is sent there: over TLS, or on this machine."""
+    parts = urlsplit(address)
+    local = parts.scheme == "http" and parts.hostname in LOOPBACK
+    return local or (parts.scheme == "https" and bool(parts.hostname))
 
 
 class Settings(BaseSettings):
@@ -66,6 +74,20 @@ class Settings(BaseSettings):
     alone."""
     api_access: Literal["token", "open"] = "token"
     """token: nothing without one. open: everything for anybody, on a loopback address alone."""
+
+    oidc_issuer: str | None = None
+    """The OpenID Connect provider that people sign in with, as it calls itself. Needs the next two, and `api_address`."""
+    oidc_client_id: str | None = None
+    oidc_client_secret: SecretStr | None = None
+    oidc_scopes: str = "profile email"
+    """What is asked of it beside `openid`, separated by spaces."""
+    oidc_name_claim: str = "email"
+    """The claim that names a user here. An `email` has to be verified; of others, take none that people choose themselves."""
+    oidc_roles_claim: str = "groups"
+    """The claim, or the path to it (`realm_access.roles`), whose values `oidc_roles` maps."""
+    oidc_roles: dict[str, str] = Field(default_factory=dict)
+    """Roles by value of that claim, as JSON: {"ops": "operator", "acme-dev": "viewer, developer:acme"}. What follows the colon is
+    a tenant; without one it is all of them. Who has nothing that is mapped is not let in."""
 
     secrets_key: SecretStr | None = None
     """Master keys of the secrets store, separated by commas, the newest first: 32 random bytes each, in base64."""
@@ -148,6 +170,7 @@ class Settings(BaseSettings):
 
     @field_validator(
         *("database_url", "broker_url", "export_folder", "schedule_to_start", "wait"),
+        *("oidc_issuer", "oidc_client_id", "oidc_client_secret"),
         *("trace_url", "api_address", "secrets_key", "secrets_key_file", "secrets_kms"),
         mode="before",
     )
@@ -182,6 +205,16 @@ class Settings(BaseSettings):
                 f"api_access is open, and api_host ({self.api_host}) is no loopback address: anybody who reaches it could "
                 "do anything. Leave api_access out, and make tokens with `penstock tokens create`"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _knows_its_provider(self) -> Self:
+        if self.oidc_issuer is not None:
+            if not is_tls_or_local(self.oidc_issuer):
+                raise ValueError("oidc_issuer should be an https address: what it says is believed")
+            for name in ("oidc_client_id", "oidc_client_secret", "api_address"):
+                if getattr(self, name) is None:
+                    raise ValueError(f"oidc_issuer is set, and {name} is not: the provider asks for it")
         return self
 
     @model_validator(mode="after")

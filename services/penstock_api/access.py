@@ -183,10 +183,11 @@ Tenants = Annotated[frozenset[str] | None, Depends(_tenants)]
 async def _seen(id: Annotated[UUID, Path(description="An execution.")], caller: Asked, session: Db) -> UUID:
     if caller.tenants is not None:
         tenant = await executions.tenant(session, id)
-        if tenant is None or not caller.sees(tenant):
+        if tenant is None or not caller.within(access.READ).sees(tenant):
             raise NotFound(
                 f"no execution {id}", hint="It may be another tenant's, or older than the archive."
             )
+        own(caller, tenant)  # who may look at it is told that this is not theirs to do
     return id
 
 

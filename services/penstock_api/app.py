@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from penstock import tracing
 from penstock_api import log_in, pages, quick_submit, webhook_calls
+from penstock_api.allowed import table
 from penstock_api.backend import Backend
 from penstock_api.description import describe
 from penstock_api.problems import ANSWERS, handle_errors
@@ -53,6 +54,7 @@ def make_app(backend: Backend) -> FastAPI:
     )
     app.state.backend = backend
     app.quick = quick_submit.submits(ROUTERS, PREFIX, largest)
+    app.state.provider = _provider(backend)
     handle_errors(app)
     for router in ROUTERS:
         app.include_router(router, prefix=PREFIX, responses=ANSWERS)
@@ -61,7 +63,16 @@ def make_app(backend: Backend) -> FastAPI:
     for router in pages.ROUTERS:
         app.include_router(router)
     describe(app)
+    app.state.routes = table(app)
     if tracing.is_on():
         app.add_middleware(TracedRequests)
     app.add_middleware(SameOrigin, loopback=backend.settings.api_access == "open")
     return app
+
+
+def _provider(backend: Backend) -> object:
+    if backend.settings.oidc_issuer is None:
+        return None
+    from penstock_api.identity_provider import IdentityProvider  # Authlib takes most of a second
+
+    return IdentityProvider.of(backend.settings)

@@ -13,7 +13,7 @@ from penstock.settings import LOOPBACK, Settings
 from penstock_api.backend import backend_of
 from penstock_api.same_origin import SAFE, says_same_origin
 
-SESSION, TOKEN = "penstock_session", "penstock_token"
+SESSION, TOKEN, ASKED = "penstock_session", "penstock_token", "penstock_sign_in"
 SECURE = "__Host-"
 """Browsers take a cookie whose name begins so only over TLS, for this host, from this host (RFC 6265bis)."""
 

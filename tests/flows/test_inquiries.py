@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from penstock import AskInquiry, Limit, action, current
-from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
+from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotAllowed, NotFound
 from penstock.ids import new_id
 from penstock.messaging import envelope
 from penstock.run import steering
@@ -64,7 +64,7 @@ async def test_only_the_assignee_may_answer_and_only_what_fits(house: Installati
     await house.start(deploy)
     id = await house.client.start("ops.deploy")
     await house.until(WAITING, id)
-    with pytest.raises(InvalidInput, match="ada"):
+    with pytest.raises(NotAllowed, match="ada"):
         await house.client.answer(id, True, by="bob")
     with pytest.raises(InvalidInput, match="boolean"):
         await house.client.answer(id, "yes", by="ada")

@@ -20,14 +20,23 @@ from penstock_api.access import Guard
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from penstock_api.routes.router import Router
-from tests.penstock_api.conftest import THEIRS, Api
+from tests.penstock_api.conftest import Api
 
 OPEN = {
     *("/api/v1/openapi.json", "/docs", "/docs/description.css", "/hooks/{name}", "/api/v1/session"),
-    *("/sign-in", "/sign-out", "/static/{version}/{name}", "/schemas/{name}"),
+    *(
+        "/sign-in",
+        "/sign-in/provider",
+        "/sign-in/provider/back",
+        "/sign-out",
+        "/static/{version}/{name}",
+        "/schemas/{name}",
+    ),
 }
 """What needs no token: the descriptions, what its caller signs, logging in and out, and what pages look like."""
 V1 = "/api/v1"
+ELSEWHERE = "elsewhere"
+"""A tenant of which no other test makes anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,7 @@ async def test_each_route_refuses_who_has_no_token_or_lacks_its_scope(api: Api) 
 
 
 async def test_a_caller_of_one_tenant_meets_nothing_of_another(api: Api, call: httpx.AsyncClient) -> None:
-    await api.token("theirs", "administrator", tenants=(THEIRS,))
+    await api.token("theirs", "administrator", tenants=(ELSEWHERE,))
     ours = await api.house.client.start("shop.count", {"words": "ours"})
     event = await api.house.client.publish("shop.order_placed", {"id": 1})
     async with api.caller("theirs") as theirs:
@@ -111,7 +120,7 @@ async def test_a_caller_of_one_tenant_meets_nothing_of_another(api: Api, call: h
         assert (await theirs.get(f"{V1}/inquiries", params={"answered": True})).json() == []
         mine = await theirs.post(
             f"{V1}/executions",
-            json={"action": "shop.count", "parameters": {"words": "x"}, "tenant": THEIRS},
+            json={"action": "shop.count", "parameters": {"words": "x"}, "tenant": ELSEWHERE},
         )
         listed = (await theirs.get(f"{V1}/executions")).json()["items"]
         assert [row["id"] for row in listed] == [mine.json()["id"]]

@@ -131,7 +131,7 @@ async def test_roles_hold_for_their_tenants_and_for_no_others(api: Api, call: ht
         assert mine.status_code == 201
         theirs = await api.house.client.start("shop.charge", {"order": 1}, delay=3600)
         assert (await browser.get(f"{V1}/executions/{theirs}")).status_code == 200
-        assert (await browser.post(f"{V1}/executions/{theirs}/cancel", headers=PAGE)).status_code == 404
+        assert (await browser.post(f"{V1}/executions/{theirs}/cancel", headers=PAGE)).status_code == 403
         secret = {"action": "shop.count", "secrets": {"words": "pin"}, "tenant": "acme"}
         assert (await browser.post(f"{V1}/executions", json=secret, headers=PAGE)).status_code == 403
         assert (await browser.get(f"{V1}/users")).status_code == 403

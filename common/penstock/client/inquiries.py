@@ -8,7 +8,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from penstock.language.schemas import Schema, mask
 from penstock.store import inquiries
 from penstock.store.database import Session, Transaction, backoff
@@ -27,6 +27,11 @@ async def listed(
     """Open inquiries, newest first; with `answered` the others too, secrets of their answers masked."""
     rows = await inquiries.newest(session, answered=answered, assignee=assignee, limit=limit, tenants=tenants)
     return [replace(row, response=_masked(row)) for row in rows]
+
+
+def may_answer(assignee: str | None, by: str) -> bool:
+    """Whether this one may answer what `assignee` is asked; a person who has logged in as `ada` is `user:ada`."""
+    return assignee is None or by in (assignee, f"user:{assignee}")
 
 
 def _masked(row: Inquiry) -> str | None:
@@ -61,8 +66,8 @@ async def _answer(tx: Transaction, execution: UUID, response: object, by: str) -
         raise NotFound(
             f"execution {execution} has not asked anything", hint="`penstock inquiries` lists open inquiries."
         )
-    if inquiry.assignee is not None and inquiry.assignee != by:
-        raise InvalidInput(
+    if not may_answer(inquiry.assignee, by):
+        raise NotAllowed(
             f"only {inquiry.assignee} may answer this", hint=f"Answer as {inquiry.assignee} (--by)."
         )
     if by == f"execution:{execution}":

@@ -53,10 +53,10 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
 
 
 async def tried_on(
-    session: Session, trigger: str, payload: Any, *, tenant: str = "public"
+    session: Session, trigger: str, payload: Any, *, tenant: str = "public", rule: str | None = None
 ) -> list[dict[str, Any]]:
-    """The same for an event that has not happened. Raises NotFound for an unknown trigger, InvalidInput for a payload that
-    does not fit it."""
+    """The same for an event that has not happened; of one `rule` alone if it is named. Raises NotFound for an unknown trigger,
+    InvalidInput for a payload that does not fit it."""
     check_tenant(tenant)
     rows = await catalog.current(session, ["trigger"], [trigger])
     if not rows:
@@ -68,14 +68,21 @@ async def tried_on(
     body = schema.check(payload, what="payload", cap=session.settings.payload_cap)
     at = await clock.now(session)
     event = Event(new_id(), trigger, tenant, body.decode(), "try", at, False)
-    return await _verdicts(session, event, orjson.loads(body), {})
+    return await _verdicts(session, event, orjson.loads(body), {}, rule)
 
 
 async def _verdicts(
-    session: Session, event: Event, payload: Any, enforced: Mapping[str, Enforcement]
+    session: Session,
+    event: Event,
+    payload: Any,
+    enforced: Mapping[str, Enforcement],
+    only: str | None = None,
 ) -> list[dict[str, Any]]:
     verdicts = []
+    masking = await Masking.load(session)
     for rule in await events.rules(session, [event.trigger], disabled=True, bodies=True):
+        if only is not None and rule.ref != only:
+            continue
         body = orjson.loads(rule.body or "{}")
         verdict = evaluate(compile_rule(body), event, payload)
         if verdict.error:
@@ -84,6 +91,11 @@ async def _verdicts(
             said, why = "disabled", "the rule is disabled"
         elif verdict.matched:
             said, why = "matched", "its condition holds" if body.get("when") else "it has no condition"
+        elif body.get("tenant") not in (None, event.tenant):
+            said, why = (
+                "no match",
+                f"it is for events of tenant {body['tenant']}, and this is one of {event.tenant}",
+            )
         else:
             said, why = "no match", f"its condition does not hold: {body.get('when')}"
         past = enforced.get(rule.ref)
@@ -93,6 +105,7 @@ async def _verdicts(
                 "verdict": said,
                 "why": why,
                 "action": rule.action,
+                "params": masking.parameters(rule.action, verdict.params) if said == "matched" else None,
                 "execution": past.execution_id if past and past.status == "executed" else None,
                 "enforcement": past.status if past else None,
                 "error": past.error if past else None,

@@ -23,7 +23,7 @@ from penstock.language.options import did_you_mean
 from penstock.language.outside_names import check_tenant
 from penstock.operate.access import ROLES, Caller, Grant
 from penstock.store import people
-from penstock.store.database import Session
+from penstock.store.database import Session, Transaction
 from penstock.store.people import Person
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ MOST_OF_BOTH, MOST_OF_NAME, MOST_OF_ADDRESS = 10, 100, 500
 HASHED_AT_ONCE = 2
 """A hash takes 64 MB and a core: more at a time would let anybody use up the machine."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ async def create(
     session: Session, name: str, password: str, roles: Sequence[str], tenants: Sequence[str] = (), *, by: str
 ) -> Person:
     """Somebody with these roles for these tenants; none: for all. Raises InvalidInput, Conflict."""
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} is no name of a user", hint="Use letters, digits, . _ @ + and -.")
     pairs = _pairs(roles, tenants)
     hashed = await _hash(_checked(password))
@@ -117,7 +117,7 @@ async def log_in(
     """A new session, and the end of the one whose secret came `before`. Raises NotAuthenticated, TooManyAttempts."""
     name, password = name[:LONGEST].replace("\0", ""), password[: LONGEST + 1]
     attempt = new_id()
-    await _wait_in_line(session, attempt, name, address)
+    await wait_in_line(session, attempt, name, address)
     hashed = await people.password_of(session, name)
     # Somebody who is not there takes as long as somebody with another password.
     if not await _in_thread(_matches, hashed, password) or hashed is None:
@@ -127,17 +127,23 @@ async def log_in(
     await people.forget_failure(session, attempt)
     if _hasher().check_needs_rehash(hashed):
         await people.improve_password(session, name, hashed, await _hash(password))
-    secret = secrets.token_urlsafe(32)
     async with session.transaction() as tx:
-        if before is not None:
-            await people.end_session(tx, _digest(before))
-        expires_at = await people.begin_session(tx, name, _digest(secret), SESSION, IDLE)
+        return await begin_session(tx, name, before=before, seconds=SESSION)
+
+
+async def begin_session(tx: Transaction, name: str, *, before: str | None, seconds: float) -> Begun:
+    """A new session of somebody who has shown who they are, and the end of the one whose secret came `before`. Raises
+    NotAuthenticated where they are gone."""
+    secret = secrets.token_urlsafe(32)
+    if before is not None:
+        await people.end_session(tx, _digest(before))
+    expires_at = await people.begin_session(tx, name, _digest(secret), seconds, IDLE)
     if expires_at is None:
         raise NotAuthenticated("this user was deleted a moment ago", hint="Ask who did it.")
     return Begun(secret, name, expires_at)
 
 
-async def _wait_in_line(session: Session, attempt: UUID, name: str, address: str) -> None:
+async def wait_in_line(session: Session, attempt: UUID, name: str, address: str) -> None:
     """Count it as one that failed, until it is known that it has not. Raises TooManyAttempts."""
     failed = await people.note_failure(session, attempt, name, address, WINDOW)
     if failed.both > MOST_OF_BOTH or failed.name > MOST_OF_NAME or failed.address > MOST_OF_ADDRESS:

@@ -8,7 +8,7 @@ from penstock.errors import MissingExtra
 
 EXTRAS = {
     "embedded": ("psutil", "watchfiles"),
-    "api": ("argon2", "fastapi", "httptools", "uvicorn"),
+    "api": ("argon2", "authlib", "fastapi", "httptools", "joserfc", "uvicorn"),
     "parquet": ("pyarrow",),
 }
 """Of each extra of pyproject.toml, the modules that are imported of what it installs. PostgreSQL itself is not among them: the

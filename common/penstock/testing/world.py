@@ -11,7 +11,8 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from penstock.errors import InvalidInput
+from penstock.client.inquiries import may_answer
+from penstock.errors import NotAllowed
 from penstock.language.moves import CANCELLED, FINAL, REQUESTED, TIMEOUT
 from penstock.language.schemas import Schema
 from penstock.testing.clock import Clock, Timer
@@ -126,10 +127,10 @@ class Question:
     answered: Callable[[Any], None]
 
     def answer(self, value: Any, by: str | None = None) -> None:
-        """Raises InvalidInput for an answer that does not fit, or from somebody who was not asked."""
+        """Raises InvalidInput for an answer that does not fit, NotAllowed for one of somebody who was not asked."""
         assignee = self.asked.get("assignee")
-        if by is not None and assignee is not None and by != assignee:
-            raise InvalidInput(f"only {assignee} may answer this", hint=f"Answer as {assignee}.")
+        if by is not None and not may_answer(assignee, by):
+            raise NotAllowed(f"only {assignee} may answer this", hint=f"Answer as {assignee}.")
         Schema(self.asked.get("schema")).check(value, what="response")
         self.answered(value)
 

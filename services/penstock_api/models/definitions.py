@@ -72,6 +72,7 @@ class Verdict(Answer):
     verdict: str = Field(description="matched, no match, disabled, failed")
     why: str
     action: str
+    params: Any = Field(description="What the action would be given, if it matched; secrets are `***`.")
     execution: UUID | None
     enforcement: str | None
     error: str | None

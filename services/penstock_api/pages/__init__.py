@@ -17,6 +17,7 @@ from penstock_api.pages import (
     inquiries,
     limits,
     overview,
+    provider_sign_in,
     rules,
     schedules,
     sign_in,
@@ -38,4 +39,5 @@ ROUTERS: tuple[APIRouter, ...] = (
     workers.router,
     static_files.router,
     sign_in.router,
+    provider_sign_in.router,
 )

@@ -15,7 +15,7 @@ from penstock.store.execution_list import ExecutionFilter
 from penstock_api.access import READ, Asked
 from penstock_api.backend import Db
 from penstock_api.pages.drawings.layout import layout
-from penstock_api.pages.page import PageRouter, page
+from penstock_api.pages.page import PageRouter, first_tenant, page
 from penstock_api.pages.schema_form import fields
 
 router: APIRouter = PageRouter("definitions")
@@ -52,7 +52,7 @@ async def show(
         one=found,
         runs=runs,
         fields=fields(found["definition"].get("parameters"), "parameters"),
-        tenants=None if caller.tenants is None else sorted(caller.tenants),
+        tenant=first_tenant(caller),
         old=old,
         version=version,
         statuses={},

@@ -12,7 +12,7 @@ from penstock.operate import definitions, event_rules
 from penstock.store.event_list import EventFilter
 from penstock_api.access import READ, Asked, Tenants
 from penstock_api.backend import Db
-from penstock_api.pages.page import PageRouter, page
+from penstock_api.pages.page import PageRouter, first_tenant, page
 from penstock_api.pages.schema_form import fields
 
 router: APIRouter = PageRouter("events")
@@ -46,7 +46,7 @@ async def show_all(
         triggers=triggers,
         picked=picked,
         fields=[] if picked is None else fields(picked["definition"].get("schema"), "payload"),
-        tenants=None if caller.tenants is None else sorted(caller.tenants),
+        tenant=first_tenant(caller),
         every=None if before else 3,
     )
 

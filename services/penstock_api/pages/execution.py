@@ -9,14 +9,16 @@ from uuid import UUID
 import orjson
 from fastapi import APIRouter, Body, Request, Response
 
+from penstock.client.inquiries import may_answer
 from penstock.errors import NotFound
 from penstock.language.moves import FINAL
 from penstock.language.workflows.progress import TaskProgress
+from penstock.operate.access import Caller
 from penstock.operate.durable_steps import Step
 from penstock.operate.executions import described, one
 from penstock.operate.why import why
 from penstock.operate.workflow_tree import names_inside
-from penstock.store import executions, inquiries, log_lines, timelines
+from penstock.store import executions, inquiries, log_lines, timelines, workflow_runs
 from penstock.store.database import Session
 from penstock.store.executions import Execution
 from penstock.store.timelines import TaskStay
@@ -46,6 +48,7 @@ async def show(id: ExecutionId, request: Request, here: Here, session: Db, calle
     found = await described(session, id)
     if found is None:
         raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
+    inquiry = await _inquiry(session, id, caller) if found["status"] == "waiting" else None
     answer = await why(session, id, here.settings)
     if caller.tenants is not None:
         answer = answer.of_one_tenant()
@@ -70,8 +73,8 @@ async def show(id: ExecutionId, request: Request, here: Here, session: Db, calle
         earlier_steps=max(0, len(steps) - STEPS),
         steps_timeline=step_timeline(steps, row.created_at, row.finished_at or datetime.now(UTC)),
         steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
-        paused=any(task.status == "paused" for task in tasks),
-        inquiry=await _inquiry(session, id) if found["status"] == "waiting" else None,
+        paused=await workflow_runs.is_paused(session, id),
+        inquiry=inquiry,
         left=[task.name for task in tasks if task.status not in FINAL],
         stream=f"execution={id}",
         every=2 if open_ else None,
@@ -100,13 +103,14 @@ async def _timeline(session: Session, row: Execution, tasks: list[TaskProgress])
     return timeline(tasks, stays, row.id, begun, row.finished_at or datetime.now(UTC))
 
 
-async def _inquiry(session: Session, id: UUID) -> dict[str, Any] | None:
-    """The question that it asks, and the fields of an answer."""
+async def _inquiry(session: Session, id: UUID, caller: Caller) -> dict[str, Any] | None:
+    """The question that it asks, the fields of an answer, and whether the caller is asked."""
     found = await inquiries.find(session, id)
     if found is None or found.answered_at is not None:
         return None
     schema = None if found.schema is None else orjson.loads(found.schema)
-    return {"row": found, "fields": fields(schema, "response")}
+    mine = may_answer(found.assignee, caller.name)
+    return {"row": found, "fields": fields(schema, "response"), "mine": mine}
 
 
 @router.post("/executions/{id}/lines", dependencies=[READ])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,9 +14,10 @@ from fastapi.security import SecurityScopes
 
 from penstock.errors import NotAuthenticated, PenstockError
 from penstock.language.options import dotted
-from penstock.operate.access import Caller
+from penstock.operate.access import OPERATE, Caller
 from penstock_api import shared_looks
 from penstock_api.access import GuardedRoute
+from penstock_api.allowed import allowed_to
 from penstock_api.backend import backend_of
 from penstock_api.pages.templating import TEMPLATES
 from penstock_api.problems import STATUSES
@@ -25,12 +26,11 @@ from penstock_api.routes.router import operation_id
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A page of the menu. `shared`: what belongs to all tenants together, so that callers of some do not see it."""
+    """A page of the menu. Who may not look at it is not led there."""
 
     path: str
     name: str
     key: str
-    shared: bool = False
 
 
 MENU = (
@@ -39,11 +39,11 @@ MENU = (
     Place("/actions", "Actions", "a"),
     Place("/events", "Events", "v"),
     Place("/rules", "Rules", "r"),
-    Place("/schedules", "Schedules", "s", shared=True),
-    Place("/limits", "Limits", "l", shared=True),
+    Place("/schedules", "Schedules", "s"),
+    Place("/limits", "Limits", "l"),
     Place("/inquiries", "Inquiries", "i"),
-    Place("/dead-letters", "Dead letters", "d", shared=True),
-    Place("/workers", "Workers", "w", shared=True),
+    Place("/dead-letters", "Dead letters", "d"),
+    Place("/workers", "Workers", "w"),
 )
 """`key`: what goes there after `g`."""
 
@@ -90,11 +90,13 @@ def page(request: Request, template: str, /, status: int = 200, **given: Any) ->
     """A page in its frame. `stream` among what is given: what to watch (a query of `/api/v1/stream`); `every`: seconds after
     which to look again, however quiet it is."""
     caller: Caller | None = getattr(request.state, "caller", None)
-    menu = [] if caller is None else [p for p in MENU if caller.tenants is None or not p.shared]
+    allowed = allowed_to(request)
+    menu = [place for place in MENU if caller is not None and allowed(f"GET {place.path}")]
     whole = {
         "caller": caller,
-        "may": frozenset() if caller is None else caller.scopes,
-        "everywhere": caller is not None and caller.tenants is None,
+        "allowed": allowed,
+        "parts": TEMPLATES.get_template("parts.html").make_module({"allowed": allowed}),
+        "provider": provider_of(request),
         "unlocked": backend_of(request).settings.api_access == "open",
         "menu": menu,
         "here": request.url.path,
@@ -102,6 +104,11 @@ def page(request: Request, template: str, /, status: int = 200, **given: Any) ->
         "every": None,
     }
     return HTMLResponse(TEMPLATES.get_template(template).render(whole | given), status)
+
+
+def provider_of(request: Request) -> str | None:
+    """The host of the provider that people can sign in with."""
+    return urlsplit(backend_of(request).settings.oidc_issuer or "").hostname
 
 
 def refused(request: Request, error: PenstockError | RequestValidationError) -> Response:
@@ -116,6 +123,12 @@ def refused(request: Request, error: PenstockError | RequestValidationError) -> 
     if status is None:
         raise error
     return page(request, "error.html", status, says=error.message, hint=error.hint)
+
+
+def first_tenant(caller: Caller) -> str:
+    """For which tenant a form begins that starts something: `public`, or the first for which the caller may."""
+    tenants = caller.within(OPERATE).tenants
+    return "public" if not tenants or "public" in tenants else min(tenants)
 
 
 async def form_of(request: Request) -> dict[str, str]:

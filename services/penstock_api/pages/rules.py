@@ -1,14 +1,23 @@
-"""Rules: which there are, and the events on which they have failed."""
+"""Rules: which there are, the events on which they have failed; and one of them, to be tried on a payload."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
 from fastapi import APIRouter, Request, Response
 
 from penstock.client import rule_errors
-from penstock.operate import definitions
-from penstock_api.access import READ, Asked
+from penstock.errors import InvalidInput
+from penstock.operate import definitions, event_rules
+from penstock.operate.access import Caller
+from penstock.store.database import Session
+from penstock.store.event_list import EventFilter
+from penstock_api.access import READ, Asked, own
 from penstock_api.backend import Db
-from penstock_api.pages.page import PageRouter, page
+from penstock_api.pages.page import PageRouter, first_tenant, form_of, page
+from penstock_api.pages.schema_example import example
 
 router: APIRouter = PageRouter("rules")
 
@@ -17,10 +26,69 @@ ERRORS = 50
 
 
 @router.get("/rules", dependencies=[READ])
-async def show(request: Request, session: Db, caller: Asked, rule: str = "") -> Response:
+async def show_all(request: Request, session: Db, caller: Asked, rule: str = "") -> Response:
     """All of them; who sees all tenants sees the errors, too, of one `rule` if it is named."""
     rows = await definitions.rules(session)
     errors = []
     if caller.tenants is None:
         errors = await rule_errors.newest(session, rule=rule or None, limit=ERRORS)
     return page(request, "rules.html", rows=rows, errors=errors, rule=rule, every=10)
+
+
+@router.get("/rules/{ref}", dependencies=[READ])
+async def show(ref: str, request: Request, session: Db, caller: Asked) -> Response:
+    """One of them, and a form that tries it, begun with the newest event of its trigger that the caller may see."""
+    one = await definitions.one(session, ["rule"], ref)
+    trigger = one["definition"]["trigger"]
+    chosen = EventFilter(trigger=trigger, tenants=caller.tenants)
+    newest = next(iter(await event_rules.listed(session, chosen, before=None, limit=1)), None)
+    if newest is None:
+        tenant = one["definition"].get("tenant") or first_tenant(caller)
+        payload = await _example(session, trigger)
+    else:
+        tenant, payload = newest["tenant"], newest["payload"]
+    text = orjson.dumps(payload, option=orjson.OPT_INDENT_2).decode()
+    given = {"payload": text, "tenant": tenant}
+    return page(request, "rule.html", one=one, given=given, newest=newest, verdict=None, refused=None)
+
+
+async def _example(session: Session, trigger: str) -> Any:
+    known = await definitions.listed(session, ["trigger"], [trigger])
+    return example(known[0]["definition"].get("schema")) if known else {}
+
+
+@router.post("/rules/{ref}", dependencies=[READ])
+async def try_one(ref: str, request: Request, session: Db, caller: Asked) -> Response:
+    """What it would make of an event. Nothing is stored or started."""
+    one = await definitions.one(session, ["rule"], ref)
+    given = {"payload": "", "tenant": first_tenant(caller), **await form_of(request)}
+    verdict, refused = None, None
+    try:
+        verdict = await _verdict(session, one, given, caller)
+    except InvalidInput as error:
+        refused = error
+    return page(
+        request,
+        "rule.html",
+        422 if refused else 200,
+        one=one,
+        given=given,
+        newest=None,
+        verdict=verdict,
+        refused=refused,
+    )
+
+
+async def _verdict(
+    session: Session, one: Mapping[str, Any], given: Mapping[str, str], caller: Caller
+) -> dict[str, Any] | None:
+    try:
+        payload = orjson.loads(given["payload"])
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(
+            f"the payload is no JSON: {error}", hint='Texts are in double quotes: "like this".'
+        ) from None
+    tenant = own(caller, given["tenant"])
+    trigger = one["definition"]["trigger"]
+    found = await event_rules.tried_on(session, trigger, payload, tenant=tenant, rule=one["ref"])
+    return next(iter(found), None)

@@ -26,14 +26,14 @@ KEPT_FOR = timedelta(hours=12)
 @router.get("/sign-in")
 async def show(request: Request, then: str = "/") -> Response:
     """A form for either."""
-    return page(request, "sign_in.html", then=_inside(then), refused=None)
+    return page(request, "sign_in.html", then=inside(then), refused=None)
 
 
 @router.post("/sign-in")
 async def enter(request: Request, here: Here) -> Response:
     """Let in who is known. All that others are told is that they are not."""
     given = await form_of(request)
-    then = _inside(given.get("then", "/"))
+    then = inside(given.get("then", "/"))
     answer = RedirectResponse(then, 303)
     try:
         if "token" in given:
@@ -64,6 +64,6 @@ async def leave(request: Request, here: Here) -> Response:
     return answer
 
 
-def _inside(then: str) -> str:
+def inside(then: str) -> str:
     """A path of this host: anything else would lead somebody who has just signed in to somewhere else."""
     return then if then.startswith("/") and then[1:2] not in ("/", "\\") and then.isprintable() else "/"

@@ -113,7 +113,4 @@ TEMPLATES.filters.update(
     linked=linked,
 )
 TEMPLATES.globals.update(address=address, static=static_files.address, FINAL=FINAL, count=count)
-TEMPLATES.globals.update(
-    parts=TEMPLATES.get_template("parts.html").module,
-    drawings=TEMPLATES.get_template("drawings.html").module,
-)
+TEMPLATES.globals.update(drawings=TEMPLATES.get_template("drawings.html").module)

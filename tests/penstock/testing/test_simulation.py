@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
+from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotAllowed, NotFound
 from penstock.run.steering import NonRetryable, Retry
 from penstock.testing import Simulation
 from tests.penstock.testing import shop
@@ -92,7 +92,7 @@ def test_questions_are_answered_by_who_may_or_by_their_default(simulation: Simul
     run = simulation.start(shop.approve, order=7)
     with pytest.raises(Conflict, match="`approve` waits"):
         _ = run.result
-    with pytest.raises(InvalidInput, match="only ops"):
+    with pytest.raises(NotAllowed, match="only ops"):
         run.answer("approve", True, by="me")
     with pytest.raises(InvalidInput, match="response"):
         run.answer("approve", "perhaps")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
+import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
@@ -19,7 +20,9 @@ from playwright.async_api import Browser, async_playwright
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows.installation import Installation
+from tests.penstock_api.conftest import Api
 from tests.penstock_api.pages import depot
+from tests.penstock_api.pages.provider import Provider, app_of, browser_of
 from tests.servers import apt, databases
 from tests.servers.errors import NoServer
 from tests.servers.postgres import Postgres
@@ -108,3 +111,19 @@ def pictures() -> Path | None:
     folder = Path(given)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@pytest.fixture
+async def provider(api: Api) -> AsyncIterator[Provider]:
+    found = Provider()
+    async with serving(found.app()) as address:
+        found.issuer = address
+        yield found
+    await api.house.rows("delete from person")
+    await api.house.rows("delete from login_failure")
+
+
+@pytest.fixture
+async def person(api: Api, provider: Provider) -> AsyncIterator[httpx.AsyncClient]:
+    async with browser_of(app_of(api, provider)) as client:
+        yield client

@@ -155,11 +155,36 @@ RULES = (
         params={"order": "{{ payload.missing }}"},
     ),
 )
+EMPTY = Trigger("depot.empty", schema={"type": "object", "properties": {"pin": {"type": "string"}}})
+UNMET = Rule(
+    "depot.empty",
+    trigger=EMPTY,
+    action=check,
+    tenant="theirs",
+    params={"order": 1, "pin": "{{ payload.pin }}"},
+)
 NIGHTLY = Schedule("depot.nightly", action=check, cron="0 2 * * *", params={"order": 7, "words": EVIL})
 HOURLY = Schedule("depot.hourly", action=check, cron="0 * * * *", params={"order": 8})
 GATE = Limit(2, ref="depot.gate", scope="depot.load")
 
-ALL = (check, load, weigh, drive, ask, confirm, pack_up, placed, TRUCK, TOUR, *RULES, NIGHTLY, HOURLY, GATE)
+ALL = (
+    check,
+    load,
+    weigh,
+    drive,
+    ask,
+    confirm,
+    pack_up,
+    placed,
+    EMPTY,
+    TRUCK,
+    TOUR,
+    *RULES,
+    UNMET,
+    NIGHTLY,
+    HOURLY,
+    GATE,
+)
 
 
 def wide(tasks: int) -> Any:

@@ -34,6 +34,8 @@ PAGES = {
     "events": "/events?publish=depot.placed",
     "event": "/events/{event}",
     "rules": "/rules?rule=depot.broken",
+    "rule": "/rules/depot.large",
+    "rule-unmet": "/rules/depot.empty",
     "schedules": "/schedules",
     "schedule": "/schedules/depot.nightly",
     "limits": "/limits",

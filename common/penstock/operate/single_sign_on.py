@@ -1,0 +1,82 @@
+"""People whom an identity provider has named: their roles are what its claims are mapped to, at each log-in anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.errors import ConfigurationError, Conflict, InvalidInput, NotAllowed
+from penstock.ids import new_id
+from penstock.language.options import did_you_mean
+from penstock.language.outside_names import check_tenant
+from penstock.operate.access import ROLES
+from penstock.operate.people import NAME, Begun, begin_session
+from penstock.store import people
+from penstock.store.database import Session
+
+Roles = tuple[tuple[str, str], ...]
+"""Each with its tenant; an empty one: all of them."""
+SESSION = 12 * 3600.0
+"""Seconds until a session ends: whoever has lost a role at the provider loses it here by then."""
+NO_PASSWORD = ""
+"""Fits none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who it is: `subject` names somebody of the provider for good; `name` is how people call them."""
+
+    issuer: str
+    subject: str
+    name: str
+    roles: Roles
+
+
+def roles_mapped(given: Mapping[str, str]) -> dict[str, Roles]:
+    """What each value of a claim gives: `viewer, operator:acme`. Raises ConfigurationError."""
+    return {value: tuple(_pair(one.strip()) for one in says.split(",")) for value, says in given.items()}
+
+
+def _pair(said: str) -> tuple[str, str]:
+    role, _, tenant = said.partition(":")
+    if role not in ROLES:
+        raise ConfigurationError(
+            f"PENSTOCK_OIDC_ROLES: there is no role {role!r}", hint=did_you_mean(role, ROLES)
+        )
+    if ":" in said:
+        try:
+            check_tenant(tenant)
+        except InvalidInput as error:
+            raise ConfigurationError(f"PENSTOCK_OIDC_ROLES: {error.message}", hint=error.hint) from error
+    return role, tenant
+
+
+async def enter(session: Session, identity: Identity, *, before: str | None = None) -> Begun:
+    """A new session of theirs, who is made a user at the first, and the end of the one whose secret came `before`. Somebody
+    without any role is let in no more: their sessions end. Raises NotAllowed, Conflict."""
+    made_by = f"{identity.issuer} {identity.subject}"
+    if not NAME.fullmatch(identity.name):
+        raise NotAllowed(
+            f"{identity.name[:100]!r} is no name of a user here",
+            hint="An administrator can name another claim: PENSTOCK_OIDC_NAME_CLAIM.",
+        )
+    async with session.transaction() as tx:
+        found = await people.named(tx, identity.name)
+        if found is None and identity.roles:
+            await people.create(tx, new_id(), identity.name, NO_PASSWORD, made_by)
+            found = await people.named(tx, identity.name)
+        if found is not None and found.created_by != made_by:
+            raise Conflict(
+                f"there is another user {identity.name!r}, whom this provider has not named so, or for somebody else",
+                hint=f"An administrator can remove that one: penstock users delete {identity.name}",
+            )
+        if identity.roles:
+            await people.set_roles(tx, identity.name, *zip(*identity.roles, strict=True))
+            return await begin_session(tx, identity.name, before=before, seconds=SESSION)
+        if found is not None:
+            await people.set_roles(tx, identity.name, [], [])
+            await people.end_sessions(tx, identity.name)
+    raise NotAllowed(
+        f"the provider knows {identity.name}, and nothing that it says of them is mapped to a role here",
+        hint="An administrator can map a group of yours to a role: PENSTOCK_OIDC_ROLES.",
+    )

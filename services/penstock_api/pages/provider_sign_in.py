@@ -1,0 +1,116 @@
+"""Signing in with an identity provider: somebody is sent there, and comes back with a code. What was sent along waits in a cookie
+of their browser, so that any replica can take the answer, and no other browser."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import orjson
+import structlog
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from penstock.errors import NotAuthenticated, NotFound, PenstockError
+from penstock.ids import new_id
+from penstock.operate import people, single_sign_on
+from penstock.store import audit
+from penstock.store.people import forget_failure
+from penstock_api import session_cookie
+from penstock_api.backend import Backend, Here
+from penstock_api.pages.page import page
+from penstock_api.pages.sign_in import inside
+from penstock_api.problems import STATUSES
+
+if TYPE_CHECKING:  # Authlib is imported where there is a provider: it takes most of a second
+    from penstock_api.identity_provider import Asked, IdentityProvider
+
+log = structlog.get_logger()
+
+router = APIRouter(include_in_schema=False)
+
+AWAY = timedelta(minutes=10)
+"""For which somebody may be at the provider."""
+
+
+@router.get("/sign-in/provider")
+async def leave(request: Request, then: str = "/") -> Response:
+    """Send somebody to the provider."""
+    from penstock_api.identity_provider import Asked
+
+    try:
+        provider = _provider(request)
+        asked = Asked(*(secrets.token_urlsafe(32) for _ in range(3)))
+        answer = RedirectResponse(await provider.address(asked), 303)
+    except PenstockError as error:
+        return _said(request, error, inside(then))
+    kept = base64.urlsafe_b64encode(orjson.dumps({**asdict(asked), "then": inside(then)})).decode()
+    session_cookie.put(request, answer, kept, datetime.now(UTC) + AWAY, session_cookie.ASKED)
+    return answer
+
+
+@router.get("/sign-in/provider/back")
+async def arrive(request: Request, here: Here) -> Response:
+    """Let in who comes back from there, if a claim of theirs is mapped to a role. The cookie is good for one answer."""
+    then, begun = "/", None
+    try:
+        provider = _provider(request)
+        asked, then = _asked(request)
+        begun = await _enter(request, here, provider, asked)
+    except PenstockError as error:
+        address = request.client.host if request.client else ""
+        log.warning("api.log_in_refused", address=address, reason=error.message, provider=True)
+        answer = _said(request, error, then)
+    else:
+        answer = RedirectResponse(then, 303)
+        session_cookie.put(request, answer, begun.secret, begun.expires_at)
+        session_cookie.take_back(request, answer, session_cookie.TOKEN)
+    session_cookie.take_back(request, answer, session_cookie.ASKED)
+    return answer
+
+
+async def _enter(request: Request, here: Backend, provider: IdentityProvider, asked: Asked) -> people.Begun:
+    """It counts as one that failed, of its address, until it is known that it has not."""
+    session, attempt = here.client.session, new_id()
+    address = request.client.host if request.client else ""
+    await people.wait_in_line(session, attempt, f"provider {attempt}", address)
+    identity = await provider.identify(asked, request.query_params)
+    begun = await single_sign_on.enter(session, identity, before=session_cookie.secret_of(request))
+    await forget_failure(session, attempt)
+    here.forget_callers()  # what a session had before holds no longer
+    await audit.note(session, f"user:{begun.name}", "users_log_in", request.url.path, provider.issuer)
+    return begun
+
+
+def _provider(request: Request) -> IdentityProvider:
+    found: IdentityProvider | None = request.app.state.provider
+    if found is None:
+        raise NotFound(
+            "there is no provider to sign in with", hint="An administrator can set PENSTOCK_OIDC_ISSUER."
+        )
+    return found
+
+
+def _asked(request: Request) -> tuple[Asked, str]:
+    from penstock_api.identity_provider import Asked
+
+    kept = session_cookie.secret_of(request, session_cookie.ASKED)
+    with suppress(ValueError, TypeError, AttributeError):
+        given = orjson.loads(base64.urlsafe_b64decode((kept or "").encode()))
+        then = inside(str(given.pop("then")))
+        asked = Asked(**given)
+        if all(isinstance(one, str) and len(one) > 40 for one in asdict(asked).values()):
+            return asked, then
+    raise NotAuthenticated(
+        "this browser has asked for nothing of late",
+        hint="Begin again, and be back from the provider within 10 minutes, in the same browser.",
+    )
+
+
+def _said(request: Request, error: PenstockError, then: str) -> Response:
+    status = next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 500)
+    return page(request, "sign_in.html", status, then=then, refused=error.message, hint=error.hint)

@@ -1,0 +1,113 @@
+"""Signing in with an identity provider that stands here: who is let in, as whom, and for what."""
+
+from __future__ import annotations
+
+import httpx
+
+from penstock.operate import people
+from tests.penstock_api.conftest import Api
+from tests.penstock_api.pages.provider import (
+    ADA,
+    NAME,
+    Provider,
+    app_of,
+    browser_of,
+    is_nobody,
+    says,
+    sign_in,
+)
+
+
+async def test_who_is_mapped_to_a_role_is_let_in_and_goes_on_where_they_wanted_to(
+    api: Api, provider: Provider, person: httpx.AsyncClient
+) -> None:
+    page = await person.get("/sign-in?then=/executions")
+    assert 'href="/sign-in/provider?then=%2Fexecutions"' in page.text
+    assert "form-action 'self'" in page.headers["content-security-policy"]
+    entered = await sign_in(person, provider)
+    assert (entered.status_code, entered.headers["location"]) == (303, "/executions")
+    assert "penstock_sign_in" not in person.cookies
+    for cookie in entered.headers.get_list("set-cookie"):
+        assert "HttpOnly" in cookie
+    assert (await person.get("/executions")).status_code == 200
+    who = (await person.get("/api/v1/session")).json()
+    assert who["name"] == f"user:{NAME}"
+    [kept] = [one for one in await api.house.rows("select * from person") if one["name"] == NAME]
+    assert kept["created_by"] == f"{provider.issuer} {ADA['sub']}"
+    assert {tuple(row) for row in await api.house.rows("select role, tenant from person_role")} == {
+        ("operator", "acme"),
+        ("viewer", ""),
+    }
+    noted = await api.house.rows(
+        "select operation, reason from audit where by = $1 order by id desc limit 1", f"user:{NAME}"
+    )
+    assert [tuple(row) for row in noted] == [("users_log_in", provider.issuer)]
+    before = dict(person.cookies)
+    assert (await sign_in(person, provider)).status_code == 303
+    async with browser_of(person._transport.app) as old:  # type: ignore[attr-defined]
+        old.cookies.update(before)
+        assert await is_nobody(old)
+    left = await person.post("/sign-out", headers={"sec-fetch-site": "same-origin"})
+    assert left.status_code == 303
+    assert await is_nobody(person)
+
+
+async def test_roles_are_what_the_provider_says_now_and_none_is_a_way_out(
+    api: Api, provider: Provider, person: httpx.AsyncClient
+) -> None:
+    await sign_in(person, provider)
+    provider.person["groups"] = ["admin", "administrator", "Ops", {"ops": 1}]
+    async with browser_of(person._transport.app) as other:  # type: ignore[attr-defined]
+        refused = await sign_in(other, provider)
+        assert refused.status_code == 403
+        assert "nothing that it says of them is mapped to a role" in says(refused)
+        assert "PENSTOCK_OIDC_ROLES" in says(refused)
+        assert await is_nobody(other)
+    person._transport.app.state.backend.forget_callers()  # type: ignore[attr-defined]
+    assert await is_nobody(person)
+    assert await api.house.rows("select 1 from person_role") == []
+    del provider.person["groups"]
+    provider.person |= {"sub": "new", "email": "bob@example.org"}
+    assert (await sign_in(person, provider)).status_code == 403
+    assert await api.house.rows("select 1 from person where name = 'bob@example.org'") == []
+
+
+async def test_a_claim_may_lie_deeper_and_another_may_be_the_name(api: Api, provider: Provider) -> None:
+    app = app_of(api, provider, oidc_roles_claim="realm.roles", oidc_name_claim="login")
+    provider.person["login"] = "ada"
+    async with browser_of(app) as person:
+        assert (await sign_in(person, provider)).status_code == 303
+        who = (await person.get("/api/v1/session")).json()
+        assert (who["name"], who["scopes"], who["tenants"]) == (
+            "user:ada",
+            ["define", "operate", "read"],
+            ["acme"],
+        )
+        provider.person["login"] = "a name/with more"
+        assert "is no name of a user here" in says(await sign_in(person, provider))
+        del provider.person["login"]
+        assert "PENSTOCK_OIDC_NAME_CLAIM" in says(await sign_in(person, provider))
+
+
+async def test_nobody_becomes_somebody_else_by_a_name(
+    api: Api, provider: Provider, person: httpx.AsyncClient
+) -> None:
+    await people.create(api.house.session, NAME, "a password of hers", ["administrator"], by="test")
+    refused = await sign_in(person, provider)
+    assert refused.status_code == 409
+    assert f"penstock users delete {NAME}" in says(refused)
+    await people.delete(api.house.session, NAME)
+    assert (await sign_in(person, provider)).status_code == 303
+    provider.person["sub"] = "somebody else with her old address"
+    async with browser_of(person._transport.app) as other:  # type: ignore[attr-defined]
+        assert (await sign_in(other, provider)).status_code == 409
+        assert await is_nobody(other)
+        for password in ("", "!", "a password of hers"):
+            tried = await other.post(
+                "/sign-in",
+                data={"name": NAME, "password": password},
+                headers={"sec-fetch-site": "same-origin"},
+            )
+            assert tried.status_code in (401, 422)
+    provider.person |= {"sub": "third", "email": "carl@example.org", "email_verified": False}
+    assert "not verified" in says(await sign_in(person, provider))
