@@ -78,11 +78,13 @@ def page(request: Request, template: str, /, status: int = 200, **given: Any) ->
     which to look again, however quiet it is."""
     caller: Caller | None = getattr(request.state, "caller", None)
     menu = [] if caller is None else [p for p in MENU if caller.tenants is None or not p.shared]
+    here = backend_of(request)
     whole = {
         "caller": caller,
         "may": frozenset() if caller is None else caller.scopes,
         "everywhere": caller is not None and caller.tenants is None,
-        "unlocked": backend_of(request).settings.api_access == "open",
+        "unlocked": here.settings.api_access == "open",
+        "behind": here.behind,
         "menu": menu,
         "here": request.url.path,
         "stream": None,
