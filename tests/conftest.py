@@ -26,6 +26,7 @@ from tests.servers import choose, databases
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
 from tests.servers.rabbitmq import RabbitMQ
+from tests.servers.replicated import ReplicatedPostgres
 
 # How fast a busy machine makes up examples says nothing about the code.
 settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -142,6 +143,14 @@ def private_postgres() -> Iterator[Callable[[], Postgres]]:
     yield make
     for server in servers:
         server.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[ReplicatedPostgres]:
+    """A PostgreSQL with a synchronous standby that belong to one test."""
+    server = ReplicatedPostgres()
+    yield server
+    server.close()
 
 
 @pytest.fixture

@@ -41,6 +41,8 @@ class Settings(BaseSettings):
 
     database_url: SecretStr | None = None
     """PostgreSQL, several hosts and TLS parameters allowed. Unset: the embedded server of this folder."""
+    database_read_url: SecretStr | None = None
+    """A standby, from which the API reads its lists, its overview and its live stream. Unset, or while it is away: as above."""
     database_schema: Identifier = "public"
     database_pooler: bool = False
     """True behind a transaction pooler such as PgBouncer: no session state, no named statements, no LISTEN."""
@@ -169,7 +171,7 @@ class Settings(BaseSettings):
     export_format: Literal["jsonl", "parquet"] = "jsonl"
 
     @field_validator(
-        *("database_url", "broker_url", "export_folder", "schedule_to_start", "wait"),
+        *("database_url", "database_read_url", "broker_url", "export_folder", "schedule_to_start", "wait"),
         *("oidc_issuer", "oidc_client_id", "oidc_client_secret"),
         *("trace_url", "api_address", "secrets_key", "secrets_key_file", "secrets_kms"),
         mode="before",

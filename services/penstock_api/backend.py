@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 
 from penstock.client.client import Client
 from penstock.client.limits import Limits
@@ -17,12 +17,15 @@ from penstock.operate.activity import Activity, ActivityWatch
 from penstock.operate.people import find_session_caller
 from penstock.settings import Settings
 from penstock.store.database import Session
+from penstock.store.standby import Standby, StandbySession
 from penstock_api.changes import Changes
 from penstock_api.session_pool import SessionPool
 from penstock_api.shared_looks import SharedLooks
 
 KNOWN_FOR = 5.0
 """Seconds for which a token or a session that was looked up is believed: after so long one that was revoked is refused."""
+BEHIND = "Penstock-Behind"
+"""The header of a list that was read from a standby: seconds that it is old at the most."""
 MOST_KNOWN = 10_000
 """Secrets that are remembered, real ones alone."""
 
@@ -32,14 +35,35 @@ class Backend:
     settings: Settings
     client: Client
     pool: SessionPool
+    reading: SessionPool
+    """For lists: from the standby, where there is one."""
     changes: Changes
+    standby: Standby | None
     looks: SharedLooks = field(default_factory=SharedLooks)
     _activity: ActivityWatch = field(default_factory=ActivityWatch)
     _known: dict[str, tuple[Caller, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, client: Client) -> Backend:
-        return cls(client.settings, client, SessionPool(client.database), Changes(client.database.session()))
+        database, settings = client.database, client.settings
+        pool = SessionPool(database)
+        if settings.database_read_url is None:
+            return cls(settings, client, pool, pool, Changes(database.session()), None)
+        standby = Standby(settings, role="api")
+        # What is told as changed is there for who then looks: both are read from the same server.
+        changes = Changes(StandbySession(standby, database.session()))
+        return cls(settings, client, pool, SessionPool(database, standby), changes, standby)
+
+    async def close(self) -> None:
+        """End every watch, and leave the standby."""
+        await self.changes.close()
+        if self.standby is not None:
+            await self.standby.close()
+
+    @property
+    def behind(self) -> float | None:
+        """Seconds that lists are old at the most; None where they are the primary's."""
+        return self.standby.behind if self.standby is not None else None
 
     async def caller(self, secret: str) -> Caller | None:
         """Who has this secret, of a token or of a session; None where nobody has."""
@@ -60,7 +84,7 @@ class Backend:
 
     async def look_at_activity(self) -> Activity:
         """How much ended lately, and what waits: one look for everybody who asks within a second."""
-        return await self._activity.look(self.pool.session, self.settings.stale_threshold)
+        return await self._activity.look(self.reading.session, self.settings.stale_threshold)
 
     def forget_callers(self) -> None:
         """Look every token up anew."""
@@ -88,6 +112,18 @@ async def _session(request: Request) -> AsyncIterator[Session]:
 
 Db = Annotated[Session, Depends(_session, scope="function")]
 """A session that nobody else uses until the route has returned."""
+
+
+async def _reading(request: Request, response: Response) -> AsyncIterator[Session]:
+    here = backend_of(request)
+    if here.standby is not None and await here.standby.is_near():
+        response.headers[BEHIND] = f"{here.behind:.3f}"
+    async with here.reading.session() as session:
+        yield session
+
+
+Lists = Annotated[Session, Depends(_reading, scope="function")]
+"""The same for what may be a moment old, as lists are: it may lead to a standby."""
 
 
 async def _limits(session: Db, request: Request) -> Limits:

@@ -51,6 +51,9 @@ async def work(parts: Parts, listener: socket.socket, stop: Stop) -> None:
     )
     serving = parts.supervisor.start("http", lambda: server.serve(sockets=[listener]))
     health = await serve_health(parts)
+    if backend.standby is not None:
+        parts.metrics.show(gauges={"standby_read": lambda: float(backend.behind is not None)})
+        parts.metrics.show(gauges={"standby_behind_seconds": lambda: backend.behind or 0.0})
     host, port = listener.getsockname()[:2]
     log.info("api.started", host=host, port=port, health=health.port, access=parts.settings.api_access)
     stop.began.set()
@@ -63,7 +66,7 @@ async def work(parts: Parts, listener: socket.socket, stop: Stop) -> None:
         await client.flush()
     finally:
         await parts.supervisor.stop(serving)
-        await backend.changes.close()
+        await backend.close()
         await health.close()
         await client.close()
     log.info("api.stopped")

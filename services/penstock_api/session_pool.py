@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from penstock.store.database import Database, Session
+from penstock.store.standby import Standby, StandbySession
 
 SESSIONS = 4
 MOST = 15.0
@@ -14,10 +15,13 @@ MOST = 15.0
 
 
 class SessionPool:
-    def __init__(self, database: Database) -> None:
+    """`standby`: read from it where that is possible."""
+
+    def __init__(self, database: Database, standby: Standby | None = None) -> None:
         self._free: asyncio.LifoQueue[Session] = asyncio.LifoQueue()
         for _ in range(SESSIONS):
-            self._free.put_nowait(database.session(most=MOST))
+            session = database.session(most=MOST)
+            self._free.put_nowait(StandbySession(standby, session) if standby else session)
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:

@@ -7,12 +7,11 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pydantic import SecretStr
 
 from penstock.settings import Settings
@@ -37,13 +36,6 @@ SETTINGS: dict[str, Any] = {
     "lease": 10.0,
 }
 BOUND: float = 2 * max(SETTINGS.values())
-
-
-@pytest.fixture
-def pair() -> Iterator[ReplicatedPostgres]:
-    server = ReplicatedPostgres()
-    yield server
-    server.close()
 
 
 async def test_everything_recovers_from_every_outage(

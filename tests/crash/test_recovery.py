@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from pydantic import SecretStr
 
 from penstock.settings import Settings
@@ -17,13 +16,6 @@ from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.servers.rabbitmq import RabbitMQ
 from tests.servers.replicated import ReplicatedPostgres
-
-
-@pytest.fixture
-def pair() -> Iterator[ReplicatedPostgres]:
-    server = ReplicatedPostgres()
-    yield server
-    server.close()
 
 
 async def test_both_servers_are_down_at_once_and_then_the_standby_takes_over(

@@ -22,6 +22,7 @@ from tests.servers.errors import NoServer
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import FAST, DockerPostgres, GivenPostgres, NativePostgres, Postgres
 from tests.servers.rabbitmq import DockerRabbitMQ, GivenRabbitMQ, NativeRabbitMQ, RabbitMQ
+from tests.servers.rabbitmq_cluster import RabbitMQCluster
 
 Server = TypeVar("Server")
 chosen: list[str] = []  # one line for each server of this run, for the summary at its end
@@ -60,6 +61,11 @@ def private_rabbitmq() -> RabbitMQ:
         return NativeRabbitMQ()
 
     return _first("RabbitMQ", DockerRabbitMQ, native)
+
+
+def rabbitmq_cluster() -> RabbitMQCluster:
+    _need("rabbitmq-server", rabbitmq.find_script)
+    return RabbitMQCluster()
 
 
 def private_pgbouncer(dsn: str) -> PgBouncer:

@@ -15,7 +15,8 @@ from tests.servers.process import Process, free_port, new_folder, remove
 
 # Sent by drivers when they connect; PgBouncer refuses what it neither tracks nor is told to ignore.
 IGNORED = (
-    "extra_float_digits, options, jit, statement_timeout, lock_timeout, idle_in_transaction_session_timeout"
+    "extra_float_digits, options, jit, search_path, statement_timeout, lock_timeout, "
+    "idle_in_transaction_session_timeout"
 )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.errors import Conflict
-from penstock.store.database import Row, in_our_words
+from penstock.store.database import Row
+from penstock.store.postgres_errors import in_our_words
 
 
 class CallerTransaction:

@@ -36,7 +36,10 @@ PATIENCE = 5.0
 
 class Heartbeat:
     """Beats from a thread. `holding` gives what is held (copied atomically); `answer` is called on the event loop.
-    `silent` is called there too, once, with the seconds for which no beat got through, when others will soon take over."""
+    `silent` is called there too, once, with the seconds for which no beat got through, when others will soon take over.
+
+    Its commits are relaxed: a beat that is lost in a crash of the server was one of many, and while commits wait for a standby
+    that is away, who lives can still say so."""
 
     def __init__(
         self,
@@ -103,7 +106,8 @@ class Heartbeat:
         self._beating = asyncio.get_running_loop()
         settings, me = self._settings, self._identity
         database = Database(settings, role=me.kind)
-        session = database.session_of_its_own(None if settings.database_pooler else self._hold_lock)
+        opened = None if settings.database_pooler else self._hold_lock
+        session = database.session_of_its_own(opened, relaxed=True)
         interval = settings.heartbeat_interval
         registered, reported, state = False, False, ACTIVE
         through = time.monotonic()

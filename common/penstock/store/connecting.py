@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from urllib.parse import unquote
 
 import asyncpg
@@ -14,6 +15,9 @@ from penstock.settings import Settings
 Row = asyncpg.Record
 LEAST_SILENCE = 10.0
 """Seconds that a transaction may be left alone, however short the stale threshold is."""
+KEPT_ALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
+"""Options of the socket, where the system has them (seconds, and milliseconds): a machine that is gone without a word is noticed
+after ten seconds. Else who waits for its answer waits for ever, and who sends to it for a quarter of an hour."""
 
 
 HINTS: tuple[tuple[type[Exception], str], ...] = (
@@ -29,6 +33,10 @@ HINTS: tuple[tuple[type[Exception], str], ...] = (
         asyncpg.TooManyConnectionsError,
         "Raise its limit (max_connections, or that of the role or the database), run fewer processes, lower "
         "PENSTOCK_DATABASE_CONNECTIONS, or put a pooler before it.",
+    ),
+    (
+        asyncpg.TargetServerAttributeNotMatched,
+        "Name all hosts in PENSTOCK_DATABASE_URL. If none of them takes writes, promote the standby.",
     ),
     (ConnectionRefusedError, "Start PostgreSQL, or correct host and port in PENSTOCK_DATABASE_URL."),
     (
@@ -50,7 +58,7 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
         silent = max(settings.stale_threshold, LEAST_SILENCE)
         server["idle_in_transaction_session_timeout"] = f"{silent * 1000:.0f}"
     try:
-        return await asyncpg.connect(
+        connection = await asyncpg.connect(
             url,
             server_settings=server,
             timeout=timeout,
@@ -73,6 +81,18 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
         said = f"{type(error).__name__}: {without_password(str(error), url)}".rstrip(": ")
         hint = next((hint for kind, hint in HINTS if isinstance(error, kind)), HINT)
         raise raised(f"PostgreSQL{_place(url)} does not answer: {said}", hint=hint) from None
+    _keep_alive(connection)
+    return connection
+
+
+def _keep_alive(connection: asyncpg.Connection[Row]) -> None:
+    found = connection._transport.get_extra_info("socket")  # type: ignore[attr-defined]  # no public way
+    if found is None or found.family == socket.AF_UNIX:
+        return
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEPT_ALIVE.items():
+        if hasattr(socket, name):
+            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _place(url: str) -> str:

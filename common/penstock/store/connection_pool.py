@@ -50,10 +50,11 @@ NO_OPTIONS = SessionOptions()
 
 @dataclass(slots=True, eq=False)
 class PooledConnection:
-    """A connection, the options that it has now, and when it came back last."""
+    """A connection, the options that it has now, when it was lent and when it came back last."""
 
     connection: asyncpg.Connection[Row]
     options: SessionOptions = NO_OPTIONS
+    lent_at: float = 0.0
     returned_at: float = 0.0
 
 
@@ -93,6 +94,7 @@ class ConnectionPool:
     async def lend(self, options: SessionOptions = NO_OPTIONS) -> AsyncIterator[asyncpg.Connection[Row]]:
         """A connection with these options, for the block. Raises ConnectionFailed if there is none and none can be opened."""
         pooled = await self._take(options)
+        pooled.lent_at = time.monotonic()
         try:
             if pooled.options != options:
                 self._changed_at.append(time.monotonic())
@@ -202,6 +204,11 @@ class ConnectionPool:
                 self._idle.remove(longest)
                 self._all.discard(longest)
                 longest.connection.terminate()
+
+    def lent_for(self, seconds: float) -> list[asyncpg.Connection[Row]]:
+        """Those that somebody has had for longer than this."""
+        since = time.monotonic() - seconds
+        return [one.connection for one in self._all if one not in self._idle and one.lent_at < since]
 
     async def close(self) -> None:
         """Close all, those that are lent too."""

@@ -12,64 +12,19 @@ from uuid import UUID
 import asyncpg
 import tenacity
 
-from penstock.errors import ConnectionFailed, IllegalMove, InvalidInput, PenstockError, WrongClock
+from penstock.errors import ConnectionFailed, WrongClock
 from penstock.ids import go_by
 from penstock.settings import Settings
 from penstock.store import crash_points
 from penstock.store.connecting import Row as Row
-from penstock.store.connecting import connect
 from penstock.store.connection_pool import NO_OPTIONS, ConnectionPool, PoolUsage, SessionOptions
+from penstock.store.hosts import READ_WRITE, Hosts, wanting
+from penstock.store.postgres_errors import in_our_words
+from penstock.store.postgres_errors import is_transient as is_transient
 from penstock.store.staged_messages import StagedMessage, staged_in
+from penstock.store.unanswered import UnansweredWatch
 
 T = TypeVar("T")
-
-
-_TRANSIENT = (
-    asyncpg.SerializationError,
-    asyncpg.DeadlockDetectedError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.IdleSessionTimeoutError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.ReadOnlySQLTransactionError,  # a failover's old primary
-    asyncpg.QueryCanceledError,
-    asyncpg.DiskFullError,
-    asyncpg.OutOfMemoryError,
-    asyncpg.ConfigurationLimitExceededError,
-    asyncpg.InternalClientError,
-    ConnectionFailed,
-    WrongClock,  # ids are made by the database's clock from then on
-    OSError,
-    TimeoutError,
-)
-
-
-def is_transient(error: BaseException) -> bool:
-    """True for an error that says nothing about the work itself: try it again, unchanged."""
-    if isinstance(error, asyncpg.InterfaceError):
-        return "closed" in str(error) or "released" in str(error)
-    return isinstance(error, _TRANSIENT)
-
-
-def in_our_words(error: BaseException) -> PenstockError | None:
-    """What PostgreSQL's error means, where it is about what somebody gave; else None."""
-    if isinstance(error, asyncpg.CharacterNotInRepertoireError | asyncpg.UntranslatableCharacterError):
-        return InvalidInput(
-            "a text holds a NUL character, which PostgreSQL refuses", hint="Remove it, or send it as base64."
-        )
-    match getattr(error, "sqlstate", None):
-        case "PN001":  # of the triggers execution_moved and row_moved
-            return IllegalMove(str(error))
-        case "PN002":  # of check_ids
-            return WrongClock(
-                "this machine's clock is more than an hour off the database's",
-                hint="Set it right (NTP), and try again.",
-            )
-    return None
 
 
 def backoff(deadline: float | None = None, first: float = 0.05, most: float = 5.0) -> tenacity.AsyncRetrying:
@@ -153,6 +108,8 @@ class Transaction:
         if self._begun is None:
             self._begun = self.connection.transaction()
             await self._begun.start()
+            if self.session.relaxed_here:
+                await self.connection.execute("set local synchronous_commit = off")
 
     async def commit(self) -> None:
         if self._begun is not None:
@@ -180,8 +137,11 @@ class Session:
         self.settings = settings
         self.cache = cache
         self.pooler = settings.database_pooler
-        self._pool = pool
-        self._options = NO_OPTIONS if self.pooler else options
+        self.relaxed_here = (
+            self.pooler and options.relaxed
+        )  # there a connection has no options: transactions say it
+        self.pool = pool
+        self.options = NO_OPTIONS if self.pooler else options
         self._turn = asyncio.Lock()
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
@@ -189,13 +149,14 @@ class Session:
         if self.pooler:
             async with self.transaction() as tx:
                 return await tx.fetch(sql, *args)
-        async with self._turn, self._pool.lend(self._options) as connection:
+        async with self._turn, self.pool.lend(self.options) as connection:
             try:
                 return await _alone(connection, sql, args)
             except asyncio.CancelledError:
                 connection.terminate()  # what it was doing is unknown: never reuse it
                 raise
             except asyncpg.PostgresError as error:
+                _leave_standby(connection, error)
                 if said := in_our_words(error):
                     raise said from error
                 raise
@@ -203,7 +164,7 @@ class Session:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         """Commits when the block ends, rolls back when it raises."""
-        async with self._turn, self._pool.lend(self._options) as connection:
+        async with self._turn, self.pool.lend(self.options) as connection:
             tx = Transaction(self, connection)
             try:
                 yield tx
@@ -216,17 +177,17 @@ class Session:
                     await tx.rollback()
                 except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                     connection.terminate()
+                _leave_standby(connection, error)
                 if said := in_our_words(error):
                     if isinstance(said, WrongClock) and not connection.is_closed():
-                        go_by(
-                            await connection.fetchval("select clock_timestamp()")
-                        )  # what is tried again has other ids
+                        # What is tried again has other ids.
+                        go_by(await connection.fetchval("select clock_timestamp()"))
                     raise said from error
                 raise
 
     async def close(self) -> None:
         """Close its connections; where it shares them, those of all who do."""
-        await self._pool.close()
+        await self.pool.close()
 
 
 class Database:
@@ -238,9 +199,10 @@ class Database:
                 "no database", hint="Set PENSTOCK_DATABASE_URL, or run `penstock dev` for an embedded one."
             )
         self.settings = settings
-        self._url = settings.database_url.get_secret_value()
+        self._hosts = Hosts(wanting(settings.database_url.get_secret_value(), READ_WRITE))
         self._role = role
-        self._pools = [ConnectionPool(self.connect, settings.database_connections)]
+        self._pools = [ConnectionPool(self._connect_for_pool, settings.database_connections)]
+        self._watch = UnansweredWatch(self._pools, self.connect)
         self.cache: dict[Any, Any] = {}
         """What was made of immutable rows (definitions), by their ids. Never anything that decides."""
 
@@ -250,12 +212,16 @@ class Database:
         return Session(self._pools[0], self.settings, self.cache, SessionOptions(relaxed, most))
 
     def session_of_its_own(
-        self, opened: Callable[[asyncpg.Connection[Row]], Awaitable[None]] | None = None
+        self,
+        opened: Callable[[asyncpg.Connection[Row]], Awaitable[None]] | None = None,
+        *,
+        relaxed: bool = False,
     ) -> Session:
-        """A session that keeps one connection for itself. `opened` is done first each time that it is opened anew."""
-        pool = ConnectionPool(self.connect, 1, opened)
+        """A session that keeps one connection for itself. `opened` is done first each time that it is opened anew. `relaxed` as
+        for a session."""
+        pool = ConnectionPool(self._connect_for_pool, 1, opened)
         self._pools.append(pool)
-        return Session(pool, self.settings, self.cache)
+        return Session(pool, self.settings, self.cache, SessionOptions(relaxed))
 
     @property
     def usage(self) -> PoolUsage:
@@ -264,10 +230,22 @@ class Database:
 
     async def connect(self, *, timeout: float = 10) -> asyncpg.Connection[Row]:
         """A connection. Raises ConnectionFailed, without the URL's password."""
-        return await connect(self._url, self.settings, role=self._role, timeout=timeout)
+        return await self._hosts.connect(self.settings, role=self._role, timeout=timeout)
 
     async def close(self) -> None:
+        self._watch.stop()
         await asyncio.gather(*(pool.close() for pool in self._pools))
+
+    async def _connect_for_pool(self) -> asyncpg.Connection[Row]:
+        if not self.settings.database_pooler:  # a pooler's connections are none of the server's
+            self._watch.start()
+        return await self.connect()
+
+
+def _leave_standby(connection: asyncpg.Connection[Row], error: BaseException) -> None:
+    """Where writes are refused they go on being refused; the next connection may lead to where they are taken."""
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        connection.terminate()
 
 
 async def _alone(connection: asyncpg.Connection[Row], sql: str, args: tuple[Any, ...]) -> list[Row]:

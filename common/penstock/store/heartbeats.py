@@ -66,7 +66,11 @@ async def register(session: Session, me: Identity, lock: int | None) -> None:
 
 BACKEND = "select pg_backend_pid() as pid"
 LOCK = "select pg_advisory_lock($1)"
-RELOCK = "update process set lock_key = $2, locked_at = clock_timestamp(), unlocked_at = null where id = $1"
+# Relaxed as the heartbeats are: a connection is opened anew while commits wait for a standby, too.
+RELOCK = """
+with relaxed as materialized (select set_config('synchronous_commit', 'off', true))
+update process set lock_key = $2, locked_at = clock_timestamp(), unlocked_at = null from relaxed where id = $1
+"""
 
 
 async def hold_lock(connection: asyncpg.Connection[Row], id: UUID) -> int | None:

@@ -14,7 +14,7 @@ from penstock.errors import InvalidInput
 from penstock.store.database import Session
 from penstock.store.dead_letters import LetterFilter
 from penstock_api.access import OPERATE_ALL, READ_ALL
-from penstock_api.backend import Db, Here
+from penstock_api.backend import Db, Here, Lists
 from penstock_api.pages.page import PageRouter, form_of, page
 
 router: APIRouter = PageRouter("dead letters")
@@ -27,7 +27,7 @@ DOES = {"replay": "Put back", "drop": "Forget"}
 @router.get("/dead-letters", dependencies=[READ_ALL])
 async def show_all(
     request: Request,
-    session: Db,
+    session: Lists,
     queue: str = "",
     reason: str = "",
     before: Annotated[UUID | None, Query()] = None,

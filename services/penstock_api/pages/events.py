@@ -11,7 +11,7 @@ from penstock.errors import NotFound
 from penstock.operate import definitions, event_rules
 from penstock.store.event_list import EventFilter
 from penstock_api.access import READ, Asked, Tenants
-from penstock_api.backend import Db
+from penstock_api.backend import Db, Lists
 from penstock_api.pages.page import PageRouter, first_tenant, page
 from penstock_api.pages.schema_form import fields
 
@@ -23,7 +23,7 @@ PAGE = 50
 @router.get("/events", dependencies=[READ])
 async def show_all(
     request: Request,
-    session: Db,
+    session: Lists,
     tenants: Tenants,
     caller: Asked,
     trigger: str = "",

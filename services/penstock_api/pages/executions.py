@@ -19,7 +19,7 @@ from penstock.operate.access import Caller
 from penstock.store import execution_list, executions
 from penstock.store.execution_list import ExecutionFilter
 from penstock_api.access import OPERATE, READ, Asked, own
-from penstock_api.backend import Db, Here
+from penstock_api.backend import Db, Here, Lists
 from penstock_api.pages.page import PageRouter, form_of, page
 
 router: APIRouter = PageRouter("executions")
@@ -35,7 +35,7 @@ DOES = {"cancel": "Cancel", "rerun": "Run again", "rerun_failed": "Run again fro
 @router.get("/executions", dependencies=[READ])
 async def show(
     request: Request,
-    session: Db,
+    session: Lists,
     caller: Asked,
     before: Annotated[UUID | None, Query()] = None,
     find: str = "",

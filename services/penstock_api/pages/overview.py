@@ -27,7 +27,7 @@ async def show(request: Request, here: Here, caller: Asked) -> Response:
     """How it all goes. Callers of some tenants see their own runs alone."""
     seen = None if caller.tenants is not None else await here.look_at_activity()
     tenants = caller.tenants
-    async with here.pool.session() as session:
+    async with here.reading.session() as session:
         newest = await execution_list.page(session, ExecutionFilter(tenants=tenants), limit=NEWEST)
         failures = await newest_failures(session, tenants)
     given = {"newest": newest, "failures": failures, "stream": "", "every": 5}

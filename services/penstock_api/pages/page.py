@@ -90,14 +90,15 @@ def page(request: Request, template: str, /, status: int = 200, **given: Any) ->
     """A page in its frame. `stream` among what is given: what to watch (a query of `/api/v1/stream`); `every`: seconds after
     which to look again, however quiet it is."""
     caller: Caller | None = getattr(request.state, "caller", None)
-    allowed = allowed_to(request)
+    allowed, here = allowed_to(request), backend_of(request)
     menu = [place for place in MENU if caller is not None and allowed(f"GET {place.path}")]
     whole = {
         "caller": caller,
         "allowed": allowed,
         "parts": TEMPLATES.get_template("parts.html").make_module({"allowed": allowed}),
         "provider": provider_of(request),
-        "unlocked": backend_of(request).settings.api_access == "open",
+        "unlocked": here.settings.api_access == "open",
+        "behind": here.behind,
         "menu": menu,
         "here": request.url.path,
         "stream": None,

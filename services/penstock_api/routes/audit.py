@@ -8,7 +8,7 @@ from fastapi import Query
 
 from penstock.store import audit
 from penstock_api.access import ADMIN_ALL
-from penstock_api.backend import Db
+from penstock_api.backend import Lists
 from penstock_api.models import operations as models
 from penstock_api.models.model import Page
 from penstock_api.routes.router import Router
@@ -18,7 +18,7 @@ router = Router("tokens")
 
 @router.get("/audit", dependencies=[ADMIN_ALL])
 async def list_changes(
-    session: Db,
+    session: Lists,
     by: Annotated[str | None, Query(description="Only those of this caller, such as token:ci.")] = None,
     before: Annotated[int | None, Query(ge=0, le=2**62, description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,

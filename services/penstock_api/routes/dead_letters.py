@@ -10,7 +10,7 @@ from fastapi import Query
 from penstock.client import dead_letters
 from penstock.store.dead_letters import LetterFilter
 from penstock_api.access import OPERATE_ALL, READ_ALL
-from penstock_api.backend import Db, Here
+from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import operations as models
 from penstock_api.models.model import Page
 from penstock_api.routes.router import Router
@@ -20,7 +20,7 @@ router = Router("dead letters")
 
 @router.get("/dead-letters", dependencies=[READ_ALL])
 async def list_dead_letters(
-    session: Db,
+    session: Lists,
     queue: Annotated[str | None, Query(description="Only those of this queue.")] = None,
     reason: Annotated[str | None, Query(description="Only those with this in their reason.")] = None,
     before: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,

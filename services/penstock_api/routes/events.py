@@ -11,7 +11,7 @@ from penstock.errors import NotFound
 from penstock.operate import event_rules
 from penstock.store.event_list import EventFilter
 from penstock_api.access import READ, SUBMIT, Asked, Tenants, own
-from penstock_api.backend import Db, Here
+from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import events as models
 from penstock_api.models.model import Instant, Page
 from penstock_api.quick_submit import quickly
@@ -41,7 +41,7 @@ async def publish(
 
 @router.get("/events", dependencies=[READ])
 async def list_events(
-    session: Db,
+    session: Lists,
     tenants: Tenants,
     trigger: Annotated[str | None, Query(description="Only those of this trigger.")] = None,
     source: Annotated[str | None, Query(description="Only those that came from there.")] = None,

@@ -18,7 +18,7 @@ from penstock.operate.why import why
 from penstock.store import execution_list, executions, log_lines, past_attempts
 from penstock.store.execution_list import ExecutionFilter
 from penstock_api.access import OPERATE, READ, SUBMIT, Asked, ExecutionId, Tenants, must_have, own
-from penstock_api.backend import Db, Here
+from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import executions as models
 from penstock_api.models.model import Instant, Page
 from penstock_api.quick_submit import quickly
@@ -63,7 +63,7 @@ async def start(
 
 @router.get("/executions", dependencies=[READ])
 async def list_executions(
-    session: Db,
+    session: Lists,
     tenants: Tenants,
     status: Annotated[list[str] | None, Query(description="Only those in one of these statuses.")] = None,
     action: Annotated[str | None, Query(description="Only those of this action.")] = None,

@@ -18,7 +18,7 @@ router = Router("operations")
 async def overview(here: Here) -> models.Overview:
     """How it all goes: what ended in the last minute, what waits for what, who works, what failed last."""
     seen = await here.look_at_activity()
-    async with here.pool.session() as session:
+    async with here.reading.session() as session:
         failures = await newest_failures(session)
     return models.Overview.model_validate(summed_up(seen, failures))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.operate.doctor import broker, installation, postgres, software
+from penstock.operate.doctor import broker, installation, postgres, software, standby
 from penstock.operate.doctor.finding import Finding
 from penstock.settings import Settings
 
@@ -23,4 +23,5 @@ async def examine(settings: Settings) -> list[Finding]:
             routes = await installation.served_queues(session, settings)
         finally:
             await database.close()
+    found += await standby.findings(settings)
     return found + await broker.findings(settings, routes)

@@ -1,0 +1,26 @@
+"""The standby that the API reads from."""
+
+from __future__ import annotations
+
+from penstock.operate.doctor.finding import Finding, ok, warning
+from penstock.settings import Settings
+from penstock.store.standby import Standby
+
+
+async def findings(settings: Settings) -> list[Finding]:
+    """None where the settings name no standby."""
+    if settings.database_read_url is None:
+        return []
+    standby = Standby(settings, role="doctor")
+    try:
+        if await standby.is_near():
+            return [ok("standby", f"lists are read from it, at most {standby.behind:.1f} s old")]
+    finally:
+        await standby.close()
+    return [
+        warning(
+            "standby",
+            f"not read from: {standby.why}",
+            "Lists are the primary's meanwhile. Start the standby, or correct PENSTOCK_DATABASE_READ_URL.",
+        )
+    ]

@@ -1,0 +1,54 @@
+"""Which errors of PostgreSQL say nothing about the work itself, and what others mean to who gave something."""
+
+from __future__ import annotations
+
+import asyncpg
+
+from penstock.errors import ConnectionFailed, IllegalMove, InvalidInput, PenstockError, WrongClock
+
+_TRANSIENT = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.IdleSessionTimeoutError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.ReadOnlySQLTransactionError,  # a failover's old primary
+    asyncpg.QueryCanceledError,
+    asyncpg.DiskFullError,
+    asyncpg.OutOfMemoryError,
+    asyncpg.ConfigurationLimitExceededError,
+    asyncpg.InternalClientError,
+    ConnectionFailed,
+    WrongClock,  # ids are made by the database's clock from then on
+    OSError,
+    TimeoutError,
+)
+
+
+def is_transient(error: BaseException) -> bool:
+    """True for an error that says nothing about the work itself: try it again, unchanged."""
+    if isinstance(error, asyncpg.InterfaceError):
+        return "closed" in str(error) or "released" in str(error)
+    return isinstance(error, _TRANSIENT)
+
+
+def in_our_words(error: BaseException) -> PenstockError | None:
+    """What PostgreSQL's error means, where it is about what somebody gave; else None."""
+    if isinstance(error, asyncpg.CharacterNotInRepertoireError | asyncpg.UntranslatableCharacterError):
+        return InvalidInput(
+            "a text holds a NUL character, which PostgreSQL refuses", hint="Remove it, or send it as base64."
+        )
+    match getattr(error, "sqlstate", None):
+        case "PN001":  # of the triggers execution_moved and row_moved
+            return IllegalMove(str(error))
+        case "PN002":  # of check_ids
+            return WrongClock(
+                "this machine's clock is more than an hour off the database's",
+                hint="Set it right (NTP), and try again.",
+            )
+    return None
