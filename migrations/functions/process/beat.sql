@@ -38,7 +38,7 @@ begin
         select d.id, coalesce((e.status = 'canceling' or e.ends_as is not null) and e.claim = p_process and e.attempt = d.attempt, false) as asked
         from unnest(p_ids, p_attempts) as d (id, attempt)
         left join execution e on e.id = d.id
-        where not known or e.id is null or e.claim is distinct from p_process or e.attempt <> d.attempt
+        where not known or e.claim is distinct from p_process or e.attempt <> d.attempt
             or e.status <> 'running' or e.ends_as is not null
     ) x;
     if missing <> '{}' then

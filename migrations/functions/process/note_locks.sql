@@ -13,7 +13,7 @@ begin
     update process set unlocked_at = case when unlocked_at is null then clock_timestamp() end
     where id in (
         select p.id from process p
-        where p.state <> 'dead' and p.lock_key is not null and (p.lock_key = any (held)) = (p.unlocked_at is not null)
+        where p.state <> 'dead' and (p.lock_key = any (held)) = (p.unlocked_at is not null)
         order by p.id for update skip locked);
     witness := least(
         (select backend_start from pg_stat_get_activity(pg_backend_pid())),

@@ -11,7 +11,7 @@ begin
     with asked as (
         update execution e set ends_as = p_status, reason = p_reason
         from definition d
-        where e.id = any (p_ids) and e.attempt > 0 and e.ends_as is null and e.finished_at is null
+        where e.id = any (p_ids) and e.attempt > 0 and e.ends_as is null
             and e.status in ('requested', 'queued', 'scheduled', 'running', 'waiting')
             and d.id = e.definition_id and d.body ? 'durable'
             and (e.status <> 'waiting' or exists (select from suspended s where s.execution_id = e.id))
@@ -25,7 +25,7 @@ begin
     messages := wake_functions(told, p_reason);
     with undelayed as (
         update execution set not_before = null
-        where id = any (told) and status = 'requested' and not_before is not null and not_before <> held_until()
+        where id = any (told) and status = 'requested' and not_before <> held_until()
         returning id
     )
     select array_agg(id order by id) into v_delayed from undelayed;

@@ -14,7 +14,7 @@ begin
     delete from delivery where id in (
         select id from unnest(p_ids, p_errors, p_delays) as u (id, error, delay) where error is null or delay is null);
     update delivery d set due_at = clock_timestamp() + make_interval(secs => u.delay)
-    from unnest(p_ids, p_delays) as u (id, delay) where d.id = u.id and u.delay is not null;
+    from unnest(p_ids, p_delays) as u (id, delay) where d.id = u.id;
     with told as (
         select subscription, bool_or(error is null) as reached, bool_or(gone) as gone, max(error) as error,
             count(*) filter (where error is not null and delay is null) as dropped

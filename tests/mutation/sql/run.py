@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from tests.mutation.postgres import Migrated, migrated
 from tests.mutation.sql import measure, trial
 from tests.mutation.sql.measure import Measured
 from tests.mutation.sql.operators import Mutant, mutants
-from tests.mutation.verdicts import KILLED, SURVIVED, Verdict, read, write
+from tests.mutation.verdicts import KILLED, REFUSED, SURVIVED, Verdict, read, write
 
 LANES = 2
 SECONDS = 15.0
@@ -176,20 +177,28 @@ def warm(tests: Sequence[Measured]) -> list[Measured]:
 
 def run(given: Sequence[str]) -> list[str]:
     """Judge the mutants of these subjects or functions, or of all, and write the verdicts as they come. `survivors`: only those
-    that lived, or were not judged yet; `seconds=60`: of tests for each; `lanes=1`: so many at a time. Returns the parts of which
-    there are verdicts now."""
+    that lived, or were not judged yet; `new`: only those that were not judged yet; `seconds=60`: of tests for each; `lanes=1`:
+    so many at a time. Returns the parts of which there are verdicts now."""
     options = dict(one.split("=") for one in given if "=" in one)
-    only = [one for one in given if one != "survivors" and "=" not in one]
+    only = [one for one in given if one not in ("survivors", "new") and "=" not in one]
     paths = [
         path
         for path in sorted((functions.folder() / "functions").rglob("*.sql"))
         if not only or path.stem in only or path.parent.name in only
     ]
     tests = warm(measure.read())
+    gc.freeze()  # What was imported is for no fork to look through, and to copy.
     seconds, lanes = float(options.get("seconds", SECONDS)), int(options.get("lanes", LANES))
     with migrated() as home:
         for path in paths:
-            one_function(path, Killers(tests, seconds, lanes), home, again="survivors" not in given)
+            keep = (
+                {KILLED, REFUSED}
+                if "survivors" in given
+                else {KILLED, REFUSED, SURVIVED}
+                if "new" in given
+                else set[str]()
+            )
+            one_function(path, Killers(tests, seconds, lanes), home, keep)
     return sorted({part_of(path) for path in paths})
 
 
@@ -197,7 +206,7 @@ def part_of(path: Path) -> str:
     return f"sql.{path.parent.name}"
 
 
-def one_function(path: Path, killers: Killers, home: Migrated, *, again: bool) -> None:
+def one_function(path: Path, killers: Killers, home: Migrated, keep: Set[str]) -> None:
     source, before = path.read_text(), read(part_of(path))
     made = mutants(path.stem, source)
     others = {name: one for name, one in before.items() if not name.startswith(f"{path.stem}: ")}
@@ -206,7 +215,9 @@ def one_function(path: Path, killers: Killers, home: Migrated, *, again: bool) -
         for one in made
         if one.name in before and before[one.name].verdict != SURVIVED
     }
-    verdicts = {} if again else dead
+    verdicts = {
+        one.name: before[one.name] for one in made if one.name in before and before[one.name].verdict in keep
+    }
     todo = [(one, source) for one in made if one.name not in verdicts]
     for verdict in dead.values():
         killers.note(verdict)

@@ -147,6 +147,13 @@ async def test_those_that_sleep_are_passed_over(stand: Stand) -> None:
     )
 
 
+async def test_the_last_one_may_sleep_too(stand: Stand) -> None:
+    for name in "ab":
+        await stand.add(name, "requested")
+    await stand.sql("insert into suspended (execution_id) values ($1)", stand.ids["b"])
+    assert await restaged(stand) == ({"execution.requested": {"a"}}, stand.ids["b"])
+
+
 async def test_a_step_past_sleepers_is_bounded_and_goes_on_after_them(stand: Stand) -> None:
     await stand.sql(
         "with made as (insert into live select gen_random_uuid() from generate_series(1, 15000) returning execution_id)"

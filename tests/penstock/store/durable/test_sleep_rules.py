@@ -1,0 +1,144 @@
+"""Which durable functions go to sleep, and who is woken: each is there once as it should be, and once for every reason not to."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+
+from tests.penstock.store.durable.functions import SOON, Functions
+
+
+async def suspend(stand: Functions, **awaits: dict[str, Any]) -> set[str]:
+    """Who is requested at once, for what it waits for is there."""
+    names = [name.replace("_", " ") for name in awaits]
+    plain: dict[str, Any] = {"children": [], "signals": []}
+    [row] = await stand.sql(
+        "select begin_waiting($1, $2::text[]::jsonb[]) as messages",
+        [stand.ids[name] for name in names],
+        [orjson.dumps({"awaits": plain | one}).decode() for one in awaits.values()],
+    )
+    return stand.requested(row["messages"])
+
+
+async def test_a_function_goes_to_sleep_unless_what_it_waits_for_is_there(stand: Functions) -> None:
+    for name in (
+        "open child",
+        "told",
+        "told otherwise",
+        "told before",
+        "asleep",
+        "ending",
+        "with ended child",
+        "by time",
+        "by time that is set",
+    ):
+        await stand.add(name, "waiting")
+    await stand.sql("update execution set ends_as = 'canceled' where id = $1", stand.ids["ending"])
+    await stand.add("open", "running")
+    await stand.add("ended", "completed")
+    await stand.suspended("asleep")
+    await stand.step("told", "go", ordinal=2)
+    await stand.step("told otherwise", "go", ordinal=1)
+    await stand.step("told otherwise", "halt", ordinal=2)
+    until = "2100-01-01T00:00:00+00:00"
+    [[instant]] = await stand.sql("select $1::text::timestamptz", until)
+    await stand.sql("insert into timer values ($1, 'wake', $2)", instant, stand.ids["by time that is set"])
+    await stand.sql("update suspended set children = array[$1::uuid]", stand.ids["ended"])
+    there = await suspend(
+        stand,
+        open_child={"children": [str(stand.ids["open"])]},
+        told={"signals": [["go", 2]]},
+        told_otherwise={"signals": [["go", 2]]},
+        told_before={"signals": [["stop", 1]]},
+        ending={},
+        with_ended_child={"children": [str(stand.ids["open"]), str(stand.ids["ended"])]},
+        by_time={"until": until},
+        by_time_that_is_set={"until": until},
+    )
+    assert there == {"told", "ending", "with ended child"}
+    assert await stand.asleep() == {
+        "open child",
+        "told otherwise",
+        "told before",
+        "asleep",
+        "by time",
+        "by time that is set",
+    }
+    assert await stand.timers() == {("by time", "wake"), ("by time that is set", "wake")}
+
+
+async def test_who_asks_a_human_and_who_sleeps_begin_to_wait_together(stand: Functions) -> None:
+    for name in ("asks", "sleeps"):
+        await stand.add(name, "waiting")
+    asked: list[dict[str, Any]] = [{"prompt": "?"}, {"awaits": {"children": [], "signals": []}}]
+    [row] = await stand.sql(
+        "select begin_waiting($1, $2::text[]::jsonb[]) as messages",
+        [stand.ids["asks"], stand.ids["sleeps"]],
+        [orjson.dumps(one).decode() for one in asked],
+    )
+    rows = await stand.sql("select execution_id from inquiry")
+    assert stand.names([one[0] for one in rows]) == {"asks"}
+    assert await stand.asleep() == {"sleeps"}
+    assert {name for one in row["messages"] for name in stand.names(one["ids"])} == {"asks"}
+
+
+async def wake(stand: Functions, *names: str) -> set[str]:
+    [row] = await stand.sql(
+        "select wake_functions($1, 'so') as messages", [stand.ids[name] for name in names]
+    )
+    return stand.requested(row["messages"])
+
+
+async def test_who_is_suspended_is_woken_and_nobody_else(stand: Functions) -> None:
+    for name in ("asleep", "not asked for"):
+        await stand.add(name, "waiting", live=False)
+        for kind in ("wake", "total"):
+            await stand.timer(name, kind)
+    await stand.add("woken before", "waiting")
+    await stand.add("has begun", "running")
+    await stand.suspended("asleep", "not asked for", "has begun")
+    assert await wake(stand) == set()
+    assert await wake(stand, "asleep", "woken before", "has begun") == {"asleep"}
+    assert await stand.with_status("requested") == {"asleep"}
+    assert await stand.with_status("running") == {"has begun"}
+    assert await stand.asleep() == {"not asked for"}
+    assert await stand.timers() == {
+        ("asleep", "total"),
+        ("not asked for", "wake"),
+        ("not asked for", "total"),
+    }
+
+
+async def test_who_is_about_to_sleep_is_waited_for_and_woken(stand: Functions) -> None:
+    await stand.add("run", "running")
+    await stand.add("other", "running")
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("update execution set status = 'waiting' where id = $1", stand.ids["run"])
+        await tx.fetch("insert into suspended (execution_id) values ($1)", stand.ids["run"])
+        async with asyncio.timeout(SOON):
+            assert await wake(stand, "other") == set()
+        task = asyncio.create_task(wake(stand, "run"))
+        async with asyncio.timeout(SOON):
+            while not await tx.fetch("select from pg_locks where not granted"):
+                await asyncio.sleep(0.01)
+    assert await task == {"run"}
+
+
+async def test_what_slots_a_sleeper_held_are_given_back_as_it_is_woken(stand: Functions) -> None:
+    [[limit]] = await stand.sql(
+        "insert into concurrency_limit (ref, definition_id, scope, max) values ('l', $1, 'a.d', 1) returning id",
+        stand.definition,
+    )
+    for name in ("limited", "free"):
+        await stand.add(name, "waiting", keys=[(limit, "")] if name == "limited" else None)
+        await stand.sql(
+            "insert into slot (limit_id, group_value, execution_id, attempt) values ($1, '', $2, 0)",
+            limit,
+            stand.ids[name],
+        )
+    await stand.suspended("limited", "free")
+    assert await wake(stand, "limited", "free") == {"limited", "free"}
+    rows = await stand.sql("select execution_id from slot")
+    assert stand.names([row[0] for row in rows]) == {"free"}

@@ -1,0 +1,171 @@
+"""Workers, slots and gates as a repair leaves them, and whom it locks: each once as it should be mended, and once for every
+reason not to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+from pydantic import SecretStr
+
+from penstock.ids import new_id
+from penstock.settings import Settings
+from penstock.store.database import Database
+from tests.penstock.store.members import DEAD, ME, OTHER, SOON, STRANGER, claim, process, runs
+from tests.penstock.store.mending import limit, mend, slot, there
+from tests.penstock.store.stand import Stand
+
+
+@pytest.fixture
+async def stand(database: str) -> AsyncIterator[Stand]:
+    home = Database(Settings(database_url=SecretStr(database)), role="test")
+    yield await Stand(home).prepare()
+    await home.close()
+
+
+LOCKING = ("forgotten", "lines", "live", "orphans", "slots", "suspended")
+
+
+@pytest.mark.parametrize("what", LOCKING)
+async def test_whose_row_is_looked_at_is_locked_and_no_other(stand: Stand, what: str) -> None:
+    await stand.add("one", "completed", live=False)
+    await stand.add("other", "completed", live=False)
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch(f"select mend_{what}($1)", [stand.ids["one"]])
+        await stand.sql("select from execution where id = $1 for no key update nowait", stand.ids["other"])
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await stand.sql("select from execution where id = $1 for no key update nowait", stand.ids["one"])
+
+
+@pytest.mark.parametrize(("what", "before", "after"), [
+    ("live", "queued", "requested"), ("slots", "requested", "scheduled"), ("suspended", "running", "waiting"),
+    ("forgotten", "requested", "cancelled"),
+])  # fmt: skip
+async def test_what_is_being_moved_is_waited_for_and_then_looked_at(
+    stand: Stand, what: str, before: str, after: str
+) -> None:
+    key = await limit(stand)
+    await stand.add("one", before, keys=[(key, "")], live=what == "live")
+    if what == "slots":
+        await slot(stand, key, "one")
+    if what == "suspended":
+        await stand.sql("insert into suspended (execution_id) values ($1)", stand.ids["one"])
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch(
+            "update execution set status = $2, finished_at = case $2 when 'cancelled' then now() end where id = $1",
+            *(stand.ids["one"], after),
+        )
+        task = asyncio.create_task(mend(stand, f"mend_{what}"))
+        async with asyncio.timeout(SOON):
+            while not await tx.fetch("select from pg_locks where not granted"):
+                await asyncio.sleep(0.01)
+    assert await task == ({"one"} if what == "suspended" else set())
+    assert await there(stand, "live") == ({"one"} if what in ("live", "suspended") else set())
+    assert len(await there(stand, "slot")) == (what == "slots")
+
+
+async def test_gates_are_looked_at_once_and_others_are_not(stand: Stand) -> None:
+    names = (
+        "limit",
+        "limit too",
+        "known limit",
+        "worker",
+        "known worker",
+        "regroup",
+        "not asked for",
+        "none",
+    )
+    for n, name in enumerate(names):
+        stand.ids[name] = new_id()
+        kind = "limit" if "limit" in name or name == "not asked for" else name.split()[-1]
+        if name == "none":
+            continue
+        gate = {"limit too": 0}.get(name, n)
+        await stand.sql(
+            "insert into lane (id, namespace_id, keys, gate_kind, gate_limit, gate_group, rank, turn, ready_at, execution_id)"
+            " values ($1, $2, '{}', $3, $4, $5, 0, 0, now(), $1)",
+            *(
+                stand.ids[name],
+                100 + n,
+                kind,
+                gate if kind == "limit" else None,
+                "g" if kind == "limit" else None,
+            ),
+        )
+    await stand.sql("insert into wake (limit_id, group_value) values (2, 'g'), (0, 'another'), (7, 'g')")
+    await stand.sql("insert into wake (namespace_id) values (104)")
+    before = len(await stand.sql("select from wake"))
+    for _ in ("mended", "mended again"):
+        await mend(stand, "mend_gates", *(set(names) - {"not asked for"}))
+        rows = await stand.sql("select limit_id, group_value, namespace_id from wake offset $1", before)
+        assert [tuple(row) for row in rows] == [(0, "g", None), (None, None, 103)]
+
+
+async def test_attempts_that_nobody_who_lives_holds_are_taken_back(stand: Stand) -> None:
+    await process(stand, ME, "me")
+    await process(stand, DEAD, "dead", state="dead")
+    await runs(stand, "of nobody")
+    await runs(stand, "of a stranger", claim=STRANGER)
+    await runs(stand, "of the dead", claim=DEAD)
+    await runs(stand, "canceled", status="canceling", ends_as="cancelled")
+    await runs(stand, "held by another")
+    await runs(stand, "claimed by another")
+    lost = set(stand.ids) - {"canceled"}
+    await runs(stand, "claimed", "held")
+    await runs(stand, "not running", status="waiting")
+    await runs(stand, "not asked for", claim=STRANGER)
+    await process(stand, OTHER, "other", holding=[stand.ids["held by another"]])
+    await stand.sql("update process set holding = array[$1::uuid] where id = $2", stand.ids["held"], ME)
+    await stand.sql(
+        "update process set holding = array[$1::uuid] where id = $2", stand.ids["of the dead"], DEAD
+    )
+    await claim(stand, 1, ME, "claimed")
+    await claim(stand, 2, OTHER, "claimed by another")
+    await claim(stand, 3, STRANGER, "of a stranger")
+    assert await mend(stand, "mend_orphans", *(set(stand.ids) - {"not asked for"})) >= lost
+    assert await stand.with_status("requested") == lost
+    assert await stand.with_status("running") == {"claimed", "held", "not asked for"}
+    assert await stand.with_status("cancelled") == {"canceled"}
+
+
+async def test_who_runs_has_a_worker_and_nobody_else_has_one(stand: Stand) -> None:
+    await stand.add("of nobody", "running", attempt=1)
+    await stand.add("canceled", "canceling", attempt=1, ends_as="cancelled")
+    await runs(stand, "runs")
+    await runs(stand, "is canceled", status="canceling")
+    await runs(stand, "requested", status="requested")
+    await runs(stand, "ended", status="completed")
+    await stand.add("workflow", "running", kind="workflow", attempt=1)
+    await stand.add("not asked for", "running", attempt=1)
+    await runs(stand, "not asked for too", status="requested")
+    asked = {name for name in stand.ids if not name.startswith("not")}
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select mend_owners($1)", [stand.ids[name] for name in asked])
+        free = await stand.sql("select id from execution for no key update skip locked")
+        assert stand.names([row[0] for row in free]) == {"ended", "not asked for", "not asked for too"}
+    assert await stand.with_status("requested") == {"of nobody", "requested", "not asked for too"}
+    assert await stand.with_status("cancelled") == {"canceled"}
+    rows = await stand.sql("select id from execution where claim is not null")
+    assert stand.names([row[0] for row in rows]) == {"runs", "is canceled", "ended", "not asked for too"}
+
+
+async def test_slots_of_those_that_need_none_are_freed(stand: Stand) -> None:
+    key, another = await limit(stand), await limit(stand, "another")
+    need = ("scheduled", "running", "canceling", "waiting")
+    for status in (*need, "requested", "queued", "completed"):
+        await stand.add(status, status, keys=[(key, "")])
+        await slot(stand, key, status)
+    await slot(stand, another, "running")
+    await slot(stand, key, "running", "group")
+    await stand.add("not asked for", "requested", keys=[(key, "")])
+    await slot(stand, key, "not asked for")
+    stand.ids["gone"] = new_id()
+    await slot(stand, key, "gone")
+    assert await mend(stand, "mend_slots", *need) == set()
+    await mend(stand, "mend_slots", *(set(stand.ids) - {"not asked for"}))
+    rows = await stand.sql("select execution_id, limit_id, group_value from slot")
+    assert {(*stand.names([row[0]]), *row[1:]) for row in rows} == {
+        (name, key, "") for name in (*need, "not asked for")
+    }

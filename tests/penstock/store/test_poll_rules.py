@@ -1,0 +1,57 @@
+"""Which calls of polls begin, and who is told of an end that is awaited: each once as it should be, and once for every reason not
+to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from pydantic import SecretStr
+
+from penstock.ids import new_id
+from penstock.settings import Settings
+from penstock.store.database import Database
+from tests.penstock.store.stand import Stand
+
+
+@pytest.fixture
+async def stand(database: str) -> AsyncIterator[Stand]:
+    home = Database(Settings(database_url=SecretStr(database)), role="test")
+    yield await Stand(home).prepare()
+    await home.close()
+
+
+async def test_a_poll_that_runs_is_not_called_beside_itself(stand: Stand) -> None:
+    names = ("idle", "running", "not asked for")
+    for name in names:
+        stand.ids[name] = new_id()
+        await stand.sql(
+            "insert into poll (trigger, definition_id, namespace_id, every, running) values ($1, $2, $3, 60, $4)",
+            *(name, stand.definition, stand.namespaces["action", "work.default"]),
+            stand.ids[name] if name == "running" else None,
+        )
+    stand.ids["another call"] = new_id()
+    begin = "select start_polls($1, $2) as messages"
+    [row] = await stand.sql(begin, ["running"], [stand.ids["another call"]])
+    assert row["messages"] == []
+    [row] = await stand.sql(begin, ["idle", "running"], [stand.ids["idle"], stand.ids["another call"]])
+    assert {one["queue"] for one in row["messages"]} == {"work.default"}, "it starts at once"
+    rows = await stand.sql("select id from execution")
+    assert stand.names([row[0] for row in rows]) == {"idle"}
+    rows = await stand.sql("select trigger, running from poll where running is not null")
+    assert {(row["trigger"], *stand.names([row["running"]])) for row in rows} == {(n, n) for n in names[:2]}
+
+
+async def test_those_who_wait_for_an_end_are_told_of_it_alone(stand: Stand) -> None:
+    watcher = new_id()
+    for name in ("one", "other"):
+        stand.ids[name] = new_id()
+        await stand.sql(
+            "insert into awaited (execution_id, watcher) values ($1, $2)", stand.ids[name], watcher
+        )
+    [row] = await stand.sql("select tell_awaited($1) as messages", [stand.ids["one"]])
+    assert [(one["queue"], stand.names(one["ids"])) for one in row["messages"]] == [
+        (f"awaited.{watcher}", {"one"})
+    ]
+    [row] = await stand.sql("select tell_awaited($1) as messages", [new_id()])
+    assert row["messages"] == []

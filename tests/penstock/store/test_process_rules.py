@@ -1,0 +1,227 @@
+"""Who is taken for dead, what a heartbeat finds and what becomes of claims: each is there once as it should be acted on, and once
+for every reason not to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import SecretStr
+
+from penstock.settings import Settings
+from penstock.store.database import Database
+from tests.penstock.store.members import DEAD, ME, OTHER, SOON, STRANGER, claim, claims, process, runs
+from tests.penstock.store.stand import AGO, Stand
+
+NOW = timedelta(0)
+
+
+@pytest.fixture
+async def stand(database: str) -> AsyncIterator[Stand]:
+    home = Database(Settings(database_url=SecretStr(database)), role="test")
+    yield await Stand(home).prepare()
+    await home.close()
+
+
+async def beat(stand: Stand, *names: str, silence: str = "1 day") -> dict[str, Any]:
+    [row] = await stand.sql(
+        "select * from beat($1, $2, $3, $4::text::interval)",
+        *(ME, [stand.ids[name] for name in names], [1] * len(names), silence),
+    )
+    return {name: stand.names(value) if isinstance(value, list) else value for name, value in row.items()}
+
+
+async def test_what_a_worker_holds_and_twice_does_not_name_is_recovered_and_nothing_else(
+    stand: Stand,
+) -> None:
+    await runs(
+        stand, *(f"lost {n}" for n in range(1, 6)), "named", "named beside one", "new", "named since", "fresh"
+    )
+    await runs(stand, "lost and canceled", "canceled beside one", status="canceling", ends_as="cancelled")
+    await runs(stand, "of another", claim=OTHER)
+    await runs(stand, "over", status="completed")
+    await runs(stand, "asleep", status="waiting")
+    for number, names in enumerate(
+        (
+            ("lost 1", "lost and canceled"),
+            ("lost 2", "named beside one"),
+            ("lost 3", "canceled beside one"),
+            ("lost 4", "of another"),
+            ("lost 5", "over", "asleep"),
+            ("named", "named since"),
+            ("new",),
+            ("over",),
+        )
+    ):
+        await claim(stand, number, ME, *names)
+    await claim(stand, 8, ME, "fresh", ago=NOW)
+    await claim(stand, 9, OTHER, "of another", "lost 1")
+    lost = {name for name in stand.ids if name.startswith("lost")}
+    missing = [stand.ids[name] for name in (*lost, "named since", "over", "of another", "fresh")]
+    await process(stand, ME, "me", missing=missing)
+    await process(stand, OTHER, "other", missing=[stand.ids["new"]], holding=[stand.ids["of another"]])
+    found = await beat(stand, "named", "named beside one", "canceled beside one", "named since")
+    assert found["missing"] == lost
+    assert await stand.with_status("requested") == {f"lost {n}" for n in range(1, 6)}
+    assert await stand.with_status("canceling") == {"canceled beside one"}
+    assert await claims(stand) == {1, 2, 5, 6, 7, 8, 9}
+    rows = {row["id"]: row for row in await stand.sql("select * from process")}
+    assert stand.names(rows[ME]["missing"]) == {*lost, "new"}
+    assert stand.names(rows[ME]["holding"]) == {
+        "named",
+        "named beside one",
+        "canceled beside one",
+        "named since",
+    }
+    assert stand.names(rows[OTHER]["missing"]) == {"new"}
+    assert (await beat(stand))["missing"] == {"new"}
+
+
+async def test_a_worker_is_told_what_is_not_its_own_and_what_it_is_to_end(stand: Stand) -> None:
+    await process(stand, ME, "me", state="cordoned", executors='{"kept": {}}', beat="1 hour")
+    await runs(stand, "fine")
+    await runs(stand, "canceled", status="canceling")
+    await runs(stand, "asked to end", ends_as="canceled")
+    await runs(stand, "of another", claim=OTHER)
+    await runs(stand, "of another and canceled", status="canceling", claim=OTHER)
+    await runs(stand, "another attempt", attempt=2)
+    await runs(stand, "another attempt, canceled", status="canceling", attempt=2)
+    await runs(stand, "over", status="completed")
+    stand.ids["gone"] = UUID(int=99)
+    canceling = {"canceled", "asked to end"}
+    lost = set(stand.ids) - canceling - {"fine"}
+    assert await beat(stand, *stand.ids) == {
+        "known": True,
+        "cordoned": True,
+        "lost": lost,
+        "canceling": canceling,
+        "missing": set(),
+    }
+    [row] = await stand.sql(
+        "select executors::text, beat_at > now() - interval '1 minute' as now from process"
+    )
+    assert (row["executors"], row["now"]) == ('{"kept": {}}', True)
+
+
+async def test_who_was_taken_for_dead_has_lost_everything(stand: Stand) -> None:
+    await runs(stand, "fine")
+    for state, dead in (("dead", True), ("active", False)):
+        await stand.sql("delete from process")
+        await process(stand, ME, "me", state=state)
+        found = await beat(stand, "fine")
+        assert found == {
+            "known": not dead,
+            "cordoned": False,
+            "lost": {"fine"} if dead else set(),
+            "canceling": set(),
+            "missing": set(),
+        }
+
+
+@pytest.mark.parametrize(
+    "say", ["beat($1, '{}', '{}', '1 minute')", "reap_process('1 hour', '1 minute', '3 s')"]
+)
+async def test_a_silence_of_all_is_noted_before_anybody_ends_it(stand: Stand, say: str) -> None:
+    await stand.sql("update cluster set resumed_at = now() - interval '1 day'")
+    await process(stand, ME, "me", beat="30 s")
+    await process(stand, OTHER, "other", beat="10 minutes")
+    await process(stand, DEAD, "dead", state="dead")
+    await process(stand, STRANGER, "left", beat="-infinity", state="draining")
+    values = [ME] if "$1" in say else []
+    noted = "select resumed_at > now() - interval '1 hour' as noted from cluster"
+    await stand.sql("select note_silence('1 minute')")
+    assert not (await stand.sql(noted))[0]["noted"], "one has beaten"
+    await stand.sql("update process set beat_at = now() - interval '2 minutes' where id = $1", ME)
+    await stand.sql(f"select * from {say}", *values)
+    assert (await stand.sql(noted))[0]["noted"]
+    await stand.sql("update cluster set resumed_at = now() - interval '1 day'")
+    await stand.sql("update process set state = 'dead' where beat_at <> '-infinity'")
+    await stand.sql("select note_silence('1 minute')")
+    assert not (await stand.sql(noted))[0]["noted"], "who left is no silence"
+
+
+async def reap(stand: Stand) -> tuple[str, str, set[str]] | None:
+    """The name, the reason, and what was taken back."""
+    async with asyncio.timeout(SOON):
+        rows = await stand.sql("select * from reap_process('10 minutes', '1 day', '3 s')")
+    return (rows[0]["name"], rows[0]["reason"], stand.names(rows[0]["moved"])) if rows else None
+
+
+async def test_who_left_is_silent_or_has_ended_is_taken_for_dead_and_nobody_else(stand: Stand) -> None:
+    await stand.sql("update cluster set resumed_at = now() - interval '1 day'")
+    await process(stand, UUID(int=11), "ended", lock_key=1, unlocked="10 s")
+    await process(stand, UUID(int=12), "silent", beat="1 hour")
+    await process(stand, UUID(int=13), "left", beat="-infinity")
+    await process(stand, UUID(int=14), "ended just now", lock_key=2, unlocked="0 s")
+    await process(
+        stand, UUID(int=15), "not heard since a restart", lock_key=3, unlocked="10 s", beat="5 minutes"
+    )
+    await stand.sql("update process set locked_at = now() - interval '1 day' where lock_key = 3")
+    await process(stand, UUID(int=16), "without a lock", unlocked="10 s")
+    await process(stand, UUID(int=17), "dead", beat="-infinity", state="dead")
+    await process(stand, UUID(int=18), "healthy")
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select from process where name = 'left' for update")
+        assert await reap(stand) == ("silent", "was lost (no heartbeat for 3600 s)", set())
+    assert await reap(stand) == ("left", "left with work in hand", set())
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select pg_advisory_xact_lock(1)")
+        assert await reap(stand) is None, "it has its lock"
+    await stand.sql("update process set unlocked_at = now() - interval '10 s' where name = 'ended'")
+    assert await reap(stand) == ("ended", "was lost (its session ended)", set())
+    assert await reap(stand) is None
+    rows = await stand.sql("select name from process where state = 'dead'")
+    assert {row["name"] for row in rows} == {"ended", "silent", "left", "dead"}
+
+
+async def test_nobody_is_silent_soon_after_all_were(stand: Stand) -> None:
+    await stand.sql("update cluster set resumed_at = now() - interval '1 minute'")
+    await process(stand, ME, "silent", beat="1 hour")
+    assert await reap(stand) is None
+
+
+async def test_all_that_the_dead_had_is_taken_back_and_nothing_of_others(stand: Stand) -> None:
+    await process(stand, OTHER, "other")
+    await runs(stand, "claimed", "held", "claimed too")
+    await runs(stand, "of another", claim=OTHER)
+    await runs(stand, "unknown")
+    held = [stand.ids[name] for name in ("held", "of another")]
+    await process(stand, ME, "me", beat="-infinity", holding=held, missing=held)
+    await claim(stand, 1, ME, "claimed")
+    await claim(stand, 2, ME, "claimed too", "of another")
+    await claim(stand, 3, OTHER, "of another", "unknown")
+    await stand.sql(
+        "insert into outbox (queue, ids, holder, due_at) "
+        " values ('execution.requested', array[$1::uuid], $2, now() + interval '1 h')",
+        *(stand.ids["unknown"], ME),
+    )
+    [row] = await stand.sql("select * from reap_process('10 minutes', '1 day', '3 s')")
+    taken = {"claimed", "claimed too", "held"}
+    assert stand.names(row["moved"]) == await stand.with_status("requested") == taken
+    assert stand.names([id for one in row["messages"] for id in one["ids"]]) == {*taken, "unknown"}
+    assert row["age"] == NOW
+    assert await claims(stand) == {3}
+    [me] = await stand.sql("select holding, missing from process where id = $1", ME)
+    assert (me["holding"], me["missing"]) == ([], [])
+    [reason] = await stand.sql("select reason from execution where id = $1", stand.ids["claimed"])
+    assert reason["reason"] == "worker me left with work in hand"
+
+
+async def test_claims_of_who_is_gone_are_taken_back_once_no_more_come(stand: Stand) -> None:
+    await process(stand, ME, "me")
+    await process(stand, DEAD, "dead", state="dead")
+    for n, who in enumerate((ME, DEAD, STRANGER, OTHER)):
+        await runs(stand, f"first {n}", f"second {n}", claim=who)
+        await claim(stand, 2 * n, who, f"first {n}")
+        await claim(stand, 2 * n + 1, who, f"second {n}", ago=NOW if who == OTHER else AGO)
+    found = [await reap(stand), await reap(stand)]
+    assert sorted(filter(None, found)) == [
+        (str(DEAD), "had left", {"first 1", "second 1"}),
+        (str(STRANGER), "had left", {"first 2", "second 2"}),
+    ]
+    assert await reap(stand) is None
+    assert await claims(stand) == {0, 1, 6, 7}
