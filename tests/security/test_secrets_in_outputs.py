@@ -178,7 +178,7 @@ SILENT = {
     *((word,) for word in ("apply", "publish", "run", "cancel", "pause", "resume", "skip", "rerun", "set-result")),
     *((word,) for word in ("answer", "repair", "announce", "retire", "signal", "replay")),
     *(("import", word) for word in ("stackstorm", "celery")),
-    *((word,) for word in ("new", "lint", "schema", "test", "completion")),  # they know no installation
+    *((word,) for word in ("new", "lint", "schema", "test", "completion", "explain")),  # they know no installation
     ("routes", "remove"),
     *(("rules", word) for word in ("enable", "disable", "delete")),
     *(("schedule", word) for word in ("create", "update", "enable", "disable", "pause", "delete", "backfill")),
