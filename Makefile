@@ -1,7 +1,7 @@
 # Everything there is to do here. Each target sets itself up; what is already set up costs nothing.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test check docs parity bench chaos mutate release lock clean
+.PHONY: help setup demo test test-compute check docs parity bench chaos mutate release lock clean
 BIN := .venv/bin
 # More arguments for pytest or the benchmark: make test ARGS="tests/servers -x"
 ARGS ?=
@@ -9,7 +9,7 @@ ARGS ?=
 JOBS ?= $(shell expr $$(nproc) + 1)
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/.dev ## Make .venv with all that work on Penstock needs
 
@@ -18,6 +18,9 @@ demo: .venv/.runtime ## See events become results: no server, no Docker, one min
 
 test: .venv/.dev ## Run all tests, against a real PostgreSQL and a real RabbitMQ
 	@TMPDIR=$$(.ci/scratch) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+test-compute: .venv-compute/.compute ## Run the tests of the task executors for Dask and Ray, on real clusters of this machine
+	@TMPDIR=$$(.ci/scratch) .venv-compute/bin/python -m pytest $(or $(ARGS),tests/compute)
 
 check: .venv/.dev ## Lint, check formats, types and the rules of the house
 	@$(BIN)/ruff check .
@@ -49,11 +52,14 @@ lock: .venv/.dev ## Write requirements*.txt anew from pyproject.toml
 	@.ci/lock
 
 clean: ## Remove .venv and everything else that was made here
-	@rm -rf .venv .venv-bench build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-bench .venv-compute build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find common services tests bench migrations -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/.runtime: requirements.txt pyproject.toml setup.py .ci/setup
 	@.ci/setup runtime
+
+.venv-compute/.compute: requirements-dev.txt requirements-compute.txt pyproject.toml setup.py .ci/setup
+	@.ci/setup compute
 
 .venv/.dev: requirements-dev.txt pyproject.toml setup.py .ci/setup
 	@.ci/setup dev

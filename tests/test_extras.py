@@ -102,5 +102,6 @@ def test_a_part_that_is_not_there_says_what_to_install(
 def test_all_are_all() -> None:
     extras = PROJECT["optional-dependencies"]
     [every] = map(Requirement, extras["all"])
-    assert every.extras == extras.keys() - {"all", "dev", "release"}
-    assert EXTRAS.keys() <= every.extras
+    clusters = {"dask", "ray"}  # in the version of the cluster, and large
+    assert every.extras == extras.keys() - {"all", "dev", "release"} - clusters
+    assert EXTRAS.keys() <= every.extras | clusters

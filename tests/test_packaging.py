@@ -89,7 +89,10 @@ def test_the_wheel_has_every_migration_and_what_the_demo_runs(wheel: set[str], f
     assert wanted <= data
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-release.txt"])
+LOCKS = [f"requirements{of}.txt" for of in ("", "-dev", "-compute", "-release")]
+
+
+@pytest.mark.parametrize("name", LOCKS)
 def test_each_locked_requirement_has_a_version_and_hashes_and_no_address(name: str) -> None:
     text = (ROOT / name).read_text()
     assert "://" not in text
@@ -103,6 +106,7 @@ def test_each_locked_requirement_has_a_version_and_hashes_and_no_address(name: s
     [
         ("requirements.txt", INSTALLED),
         ("requirements-dev.txt", INSTALLED + EXTRAS["dev"]),
+        ("requirements-compute.txt", INSTALLED + EXTRAS["dask"] + EXTRAS["ray"]),
         ("requirements-release.txt", INSTALLED + EXTRAS["release"]),
     ],
 )
@@ -115,7 +119,9 @@ def test_the_locks_satisfy_the_project(name: str, wanted: list[str]) -> None:
 
 
 def test_tests_run_on_the_versions_that_are_installed_elsewhere() -> None:
-    assert _locked("requirements.txt").items() <= _locked("requirements-dev.txt").items()
+    dev, compute = _locked("requirements-dev.txt"), _locked("requirements-compute.txt")
+    assert _locked("requirements.txt").items() <= dev.items()
+    assert {name: compute[name] for name in dev.keys() & compute.keys()}.items() <= dev.items()
 
 
 def test_what_tests_and_services_load_brings_no_grammar_of_addresses() -> None:

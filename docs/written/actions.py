@@ -7,9 +7,11 @@ from penstock.language.definitions.action import ActionOptions
 from penstock.language.definitions.limit import Limit, Rate
 from penstock.language.definitions.program_actions import (
     CommandOptions,
+    DaskOptions,
     HttpOptions,
     KubernetesOptions,
     ProcessOptions,
+    RayOptions,
 )
 from penstock.language.policies import Recovery, RetryPolicy, Timeouts
 
@@ -61,9 +63,11 @@ PARTS: tuple[tuple[str, type], ...] = (
 )
 EXECUTORS: tuple[tuple[str, type], ...] = (
     ("command", CommandOptions),
+    ("dask", DaskOptions),
     ("http", HttpOptions),
     ("kubernetes", KubernetesOptions),
     ("process", ProcessOptions),
+    ("ray", RayOptions),
 )
 
 

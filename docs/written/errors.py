@@ -12,7 +12,7 @@ from penstock import errors
 HEAD = """# Errors
 
 This page is written by `docs/written` from `penstock.errors`. Every error has a `message` that says what is wrong, and mostly a `hint`
-that says what to do next; commands print both, and where a page tells more, and end with exit code 1; the [HTTP API](../api.md) sends both as a problem whose `type`
+that says what to do next; commands print both, and name `penstock explain`, which tells more, and end with exit code 1; the [HTTP API](../api.md) sends both as a problem whose `type`
 ends with the name of the class. All of them are `penstock.PenstockError`s.
 
 ```python

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -46,6 +46,8 @@ class OwnedAttempt:
     traced: TracedAttempt | None = None
     of_store: tuple[str, ...] = ()
     """Those of them that came of the secrets store: its result must not show these either."""
+    store_names: Mapping[str, str] = field(default_factory=dict)
+    """The names of the store's secrets by their texts, longest first: what it passes on is kept as a reference."""
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 
 from penstock.errors import ClaimLost, NoCapacity
-from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_of, ending_of_unfinished
+from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_after, ending_of_unfinished
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.redaction import concealed
 from penstock.language.secret_references import KEY
@@ -216,7 +216,8 @@ class Runner:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         else:
             outcome = concealed_outcome(outcome, owned.secrets, owned.of_store)
-            self._report(owned, ending_of(outcome, owned.version.retry, owned.failures))
+            version = owned.version
+            self._report(owned, ending_after(outcome, version.recovery, version.retry, owned.failures))
 
     async def _revealed(self, owned: OwnedAttempt) -> bool:
         """Give it the secrets that it refers to; or, where that cannot be, end it."""

@@ -5,13 +5,16 @@ show none either; of marked parameters these are its action's own to keep clean.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import orjson
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from penstock.language.durable.records import Record
 from penstock.language.redaction import concealed
+from penstock.language.secret_references import put_back
 from penstock.run.task_executors import Outcome
 
 
@@ -31,6 +34,16 @@ def conceal_step(step: Record, secrets: Sequence[str], of_store: Sequence[str]) 
         step.result = orjson.dumps(_cleaned(orjson.loads(step.result), of_store)).decode()
     if step.error is not None and secrets:
         step.error = orjson.dumps(_cleaned(orjson.loads(step.error), secrets)).decode()
+
+
+def passed_on(given: Any, names: Mapping[str, str]) -> Any:
+    """What a durable function gives to a child, as it is kept: with references in place of the store's secrets (`names`, by their
+    texts), which the child's worker reads for itself."""
+    if not names:
+        return given
+    with suppress(PydanticSerializationError):  # what is no JSON is refused where it is checked
+        given = to_jsonable_python(given)
+    return put_back(given, names)
 
 
 def _without(outcome: Outcome, secrets: Sequence[str]) -> Outcome:

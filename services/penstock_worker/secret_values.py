@@ -23,6 +23,8 @@ async def reveal(session: Session, owned: OwnedAttempt) -> None:
 
     owned.params = secret_references.replaced(owned.params, value)
     owned.of_store = worth_hiding(text for one in values.values() for text in _written(one))
+    names = {text: name for name, text in values.items()}
+    owned.store_names = {text: names[text] for text in worth_hiding(names)}
     owned.secrets = worth_hiding((*owned.secrets, *owned.of_store))
 
 

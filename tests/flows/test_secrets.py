@@ -48,6 +48,12 @@ async def in_steps(ctx: DurableContext, password: str) -> Any:
     await ctx.step("refused", refuse, password)
 
 
+@action(pack="safe")
+async def through_children(ctx: DurableContext, password: str) -> None:
+    await ctx.run(use, password=f"user:{password}", note="run")
+    await ctx.map(use, [{"password": password, "note": "map"}])
+
+
 called = Trigger("safe.called")
 rule = Rule(
     "safe.on_call",
@@ -69,7 +75,7 @@ tasks:
   passed: {action: safe.use, input: {password: "{{ parameters.password }}", note: "{{ parameters.note }}"}, needs: [own]}
 output: {password: "{{ parameters.password }}", own: "{{ tasks.own.result.said }}"}
 """)
-ALL = (use, break_, in_steps, called, rule, flow)
+ALL = (use, break_, in_steps, through_children, called, rule, flow)
 
 
 @pytest.fixture
@@ -168,6 +174,16 @@ async def test_the_steps_of_a_durable_function_show_none(house: Installation) ->
     )
     assert len(rows) == 3
     assert not is_in(str([row["said"] for row in rows]))
+
+
+async def test_what_a_durable_function_passes_on_is_kept_as_a_reference(house: Installation) -> None:
+    id = await house.client.start("safe.through_children", {}, secrets={"password": "password"})
+    await house.client.result(id, timeout=20)
+    assert [
+        {"password": f"user:{PASSWORD}", "note": "run"},
+        {"password": PASSWORD, "note": "map"},
+    ] == SEEN
+    assert not is_in(await told(house))
 
 
 @pytest.mark.parametrize("tenant", ["public", "acme"])

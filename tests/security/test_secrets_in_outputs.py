@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import httpx
 import pytest
 
-from penstock import AskInquiry, Rule, Schedule, Secret, Trigger, action
+from penstock import AskInquiry, DurableContext, Rule, Schedule, Secret, Trigger, action
 from penstock.ids import new_id
 from penstock.language.workflows import from_yaml, to_yaml
 from penstock.store import dead_letters, queues
@@ -43,6 +43,12 @@ async def ask() -> None:
     raise AskInquiry(
         "Which?", schema={"type": "object", "properties": {"pin": {"type": "string", "secret": True}}}
     )
+
+
+@action(pack="vault")
+async def unlock_all(ctx: DurableContext, keys: Annotated[list[str], Secret]) -> None:
+    await ctx.run(unlock, key=keys[0], door="child")
+    await ctx.map(unlock, [{"key": key, "door": "item"} for key in keys])
 
 
 arrived = Trigger(
@@ -82,7 +88,7 @@ parameters: {pin: {type: string, secret: true}}
 tasks:
   only: {action: vault.unlock, input: {key: "{{ parameters.pin }}"}}
 """)
-ALL = (unlock, jam, ask, arrived, *rules, nightly, opened, inner)
+ALL = (unlock, jam, ask, unlock_all, arrived, *rules, nightly, opened, inner)
 
 
 @pytest.fixture
@@ -101,6 +107,7 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
     failed = await house.client.start("vault.jam", {"key": HIDDEN + "jam"})
     run = await house.client.start("vault.opened", {"master": HIDDEN + "run"})
     asked = await house.client.start("vault.ask")
+    durable = await house.client.start("vault.unlock_all", {"keys": [HIDDEN + "one", HIDDEN + "two"]})
     letter = new_id()
     body, headers = b'{"pass": "%sletter"}' % HIDDEN.encode(), '{"x-penstock-trigger": "vault.arrived"}'
     kept = KeptLetter(letter, queues.EVENT_RECEIVED, "InvalidInput", None, "a", body, headers, "f")
@@ -108,12 +115,18 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
         await dead_letters.keep(tx, [kept])
     await house.until("select 1 from execution where id = $1 and finished_at is not null", run)
     await house.until("select 1 from execution where id = $1 and finished_at is not null", failed)
+    await house.until("select 1 from execution where id = $1 and status = 'completed'", durable)
+    below = "select id from execution where parent = $1"
+    children = await house.rows(
+        f"{below} union all select id from execution where parent in ({below})", durable
+    )
+    assert len(children) == 4  # one that is run, and one that fans out into two
     await house.until("select 1 from execution where id = $1 and status = 'waiting'", asked)
     await house.client.answer(asked, {"pin": HIDDEN + "answer"}, by="ada")
     await house.until("select 1 from enforcement where error is not null")
     file = folder / "other.yaml"
     file.write_text(to_yaml(opened).replace("side", "top").replace(HIDDEN + "task", HIDDEN + "other"))
-    some = [(id,) for id in (ran, failed, run, asked)]
+    some = [(id,) for id in (ran, failed, run, asked, durable, *(row["id"] for row in children))]
     [worker] = await house.rows("select name from process where kind = 'worker'")
     return {
         ("actions",): [()],
@@ -165,7 +178,7 @@ SILENT = {
     *((word,) for word in ("apply", "publish", "run", "cancel", "pause", "resume", "skip", "rerun", "set-result")),
     *((word,) for word in ("answer", "repair", "announce", "retire", "signal", "replay")),
     *(("import", word) for word in ("stackstorm", "celery")),
-    *((word,) for word in ("new", "lint", "schema", "test", "completion")),  # they know no installation
+    *((word,) for word in ("new", "lint", "schema", "test", "completion", "explain")),  # they know no installation
     ("routes", "remove"),
     *(("rules", word) for word in ("enable", "disable", "delete")),
     *(("schedule", word) for word in ("create", "update", "enable", "disable", "pause", "delete", "backfill")),

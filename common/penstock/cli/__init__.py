@@ -57,6 +57,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "top": ("top",),
         "completion": ("completion",),
         "doctor": ("doctor",),
+        "explain": ("explain",),
         "dead_letters": ("dead-letters",),
         "tokens": ("tokens",),
         "users": ("users",),

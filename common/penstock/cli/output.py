@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from penstock.errors import PenstockError
-from penstock.service.explain_errors import page_of
+from penstock.service.explain_errors import more_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line.")]
 
@@ -142,4 +142,4 @@ def complain(error: PenstockError) -> None:
     err.print(f"[red]error:[/red] {escape(error.message)}")
     if error.hint:
         err.print(f"[dim]hint:[/dim]  {escape(error.hint)}")
-        err.print(f"[dim]more:[/dim]  {page_of(error)}", highlight=False)
+        err.print(f"[dim]more:[/dim]  {more_of(error)}", highlight=False)

@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
-from penstock.language.moves import COMPLETED, FAILED, REQUESTED, TIMEOUT, WAITING
+from penstock.language.moves import ABANDONED, COMPLETED, FAILED, REQUESTED, TIMEOUT, WAITING
 from penstock.language.policies import Recovery, RetryPolicy
-from penstock.run.outcomes import Outcome
+from penstock.run.outcomes import Outcome, TaskError
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,13 @@ DONE_WITH_NOTHING = Ending(COMPLETED, "null")
 UNFINISHED = "its worker stopped before it had ended"
 NOT_BEGUN = Ending(REQUESTED, delay=None, reason="handed back before it had begun")
 """Of an attempt of which nothing was done: whatever its action says of lost workers, it may run elsewhere."""
+
+
+def ending_after(outcome: Outcome, recovery: Recovery, policy: RetryPolicy, failures: int) -> Ending:
+    """The ending of an attempt that a worker has run or had run elsewhere, where it may be lost."""
+    if outcome.kind == "lost" and outcome.error is not None:
+        return _ending_of_lost(outcome.error, recovery, policy, failures)
+    return ending_of(outcome, policy, failures)
 
 
 def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
@@ -59,10 +66,7 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
     error = outcome.error
     assert error is not None
     final = TIMEOUT if outcome.kind == "timed_out" else FAILED
-    told: dict[str, Any] = {"type": error.type, "message": error.message, "traceback": error.traceback}
-    if error.step is not None:
-        told["step"] = error.step
-    stored = orjson.dumps(told).decode()
+    stored = _stored(error)
     retry = error.retryable if error.retryable is not None else policy.allows(error.kinds)
     if not retry or failures + 1 >= policy.max_attempts:
         return Ending(final, error=stored, reason=f"{error.type}: {error.message}"[:200])
@@ -81,6 +85,27 @@ def ending_of_unfinished(recovery: Recovery, why: str | None = None) -> Ending:
         error = orjson.dumps({"type": "WorkerLost", "message": why}).decode()
         return Ending(FAILED, error=error, reason=why)
     return Ending(REQUESTED, delay=None, reason=f"handed back: {why}")
+
+
+def _ending_of_lost(error: TaskError, recovery: Recovery, policy: RetryPolicy, failures: int) -> Ending:
+    """The ending of an attempt whose machine elsewhere is gone, while the worker that gave it there lives. Work that kills each
+    machine that it comes to must end some time, so this one counts: as one of the `failures` before the next attempt, which is
+    what a worker knows of."""
+    stored, reason = _stored(error), f"{error.type}: {error.message}"[:200]
+    if recovery.on_worker_loss == "fail":
+        return Ending(FAILED, error=stored, reason=reason)
+    if failures >= recovery.max_recoveries:
+        return Ending(ABANDONED, error=stored, reason=reason)
+    return Ending(
+        REQUESTED, error=stored, delay=policy.delay_before(failures + 2, random.random()), reason=reason
+    )
+
+
+def _stored(error: TaskError) -> str:
+    told: dict[str, Any] = {"type": error.type, "message": error.message, "traceback": error.traceback}
+    if error.step is not None:
+        told["step"] = error.step
+    return orjson.dumps(told).decode()
 
 
 def _carry(carry: Mapping[str, Any] | None) -> str | None:

@@ -9,7 +9,7 @@ from penstock.errors import as_one
 from penstock.language.options import did_you_mean
 from penstock.run.executor_registry import REGISTERED
 
-BUILT_IN = ("async", "thread", "process", "command", "http", "kubernetes")
+BUILT_IN = ("async", "thread", "process", "command", "http", "kubernetes", "dask", "ray")
 
 
 def refuse_unknown_executors(actions: Iterable[Any], configured: Collection[str]) -> None:

@@ -73,6 +73,32 @@ def replaced(given: Mapping[str, Any], value: Callable[[list[str]], str]) -> dic
     return made
 
 
+def put_back(given: Any, names: Mapping[str, str]) -> Any:
+    """With a reference in place of each text that came of the store: `names` has the names of secrets by their texts, longest
+    first. What code passes on is kept as it was given to it."""
+    if isinstance(given, str):
+        parts: list[str] = [given]
+        for text, name in names.items():
+            parts = [piece for part in parts for piece in _split(part, text, name)]
+        return SecretText.of(parts) if len(parts) > 1 or isinstance(parts[0], SecretName) else given
+    if isinstance(given, Mapping):
+        return {key: put_back(inner, names) for key, inner in given.items()}
+    if isinstance(given, list | tuple):
+        return [put_back(inner, names) for inner in given]
+    return given
+
+
+def _split(part: str, text: str, name: str) -> Iterator[str]:
+    if isinstance(part, SecretName):
+        yield part
+        return
+    for n, piece in enumerate(part.split(text)):
+        if n:
+            yield SecretName(name)
+        if piece:
+            yield piece
+
+
 def _written(text: SecretText) -> list[Any]:
     return [{"secret": str(part)} if isinstance(part, SecretName) else part for part in text.parts]
 

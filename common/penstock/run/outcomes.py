@@ -17,7 +17,7 @@ MESSAGE_LIMIT = 4 * 1024
 TRACEBACK_LIMIT = 16 * 1024
 """Characters. What is over is cut out of the middle: the first and the last frames tell most."""
 
-Kind = Literal["completed", "failed", "timed_out", "deferred", "inquiry", "suspended"]
+Kind = Literal["completed", "failed", "timed_out", "deferred", "inquiry", "suspended", "lost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ class Outcome:
     `completed`: `result_json`, the result as storable JSON. `failed`, `timed_out`: `error`. `deferred`:
     `until` or `delay` (seconds on the database's clock), and `carry`, JSON to hand to the next run of this
     execution as it is. `inquiry`: `inquiry`, the question (prompt, schema, assignee, timeout in seconds,
-    default). `suspended`: `awaited`, what a durable function waits for (children, until, signals)."""
+    default). `suspended`: `awaited`, what a durable function waits for (children, until, signals). `lost`: `error`; the machine
+    elsewhere that ran it is gone, and nobody knows what came of it."""
 
     kind: Kind
     result_json: bytes | None = None
@@ -141,6 +142,11 @@ class Outcome:
         """The attempt went over its time; the work was ended."""
         error = TaskError("TimeoutError", f"the attempt took longer than its {seconds:g} s and was ended")
         return cls("timed_out", error=error)
+
+    @classmethod
+    def lost(cls, message: str) -> Outcome:
+        """What ran the attempt elsewhere is gone with it: `on_worker_loss` of the action says what follows."""
+        return cls("lost", error=TaskError("WorkerLost", message))
 
 
 NOTHING = Outcome("completed", results.NULL)

@@ -35,7 +35,7 @@ def explained(error: Exception) -> PenstockError:
     return PenstockError(f"this should not have happened: {said}", hint=f"Please report it. {DEBUG}")
 
 
-def page_of(error: PenstockError) -> str:
-    """The page of the documentation that tells more of errors like this one."""
+def more_of(error: PenstockError) -> str:
+    """The command that tells more of errors like this one, wherever Penstock is installed."""
     known = next(kind for kind in type(error).__mro__ if kind.__module__ == PenstockError.__module__)
-    return f"docs/reference/errors/{known.__name__}.md"
+    return f"penstock explain {known.__name__}"

@@ -10,9 +10,11 @@ EXTRAS = {
     "embedded": ("psutil", "watchfiles"),
     "api": ("argon2", "authlib", "fastapi", "httptools", "joserfc", "uvicorn"),
     "parquet": ("pyarrow",),
+    "dask": ("distributed",),
+    "ray": ("ray",),
 }
 """Of each extra of pyproject.toml, the modules that are imported of what it installs. PostgreSQL itself is not among them: the
-programs of this machine do, too; and what task executors need for Kubernetes, every worker has."""
+programs of this machine do, too; and what the task executor for Kubernetes needs, every worker has."""
 
 
 def require(*extras: str) -> None:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from penstock.client.result_watch import ResultWatch
 from penstock.errors import ClaimLost
-from penstock.language.durable.records import COMPLETED, GIVEN, Child, ChildStart, History, Key, Record
+from penstock.language.durable.records import (
+    COMPLETED,
+    GIVEN,
+    WAIT_FOR,
+    Child,
+    ChildStart,
+    History,
+    Key,
+    Record,
+)
 from penstock.run.task_executors import TaskReadyEvent
 from penstock.store.executions import ExecutionEnd
 from penstock.store.steps import StepWrite, Unwritten
@@ -18,8 +29,9 @@ from penstock_worker.traced_attempt import TracedAttempt
 
 
 class AttemptAccess:
-    """`conceal` takes secrets out of what is to be recorded, `free` says whether nobody else needs the attempt's slot,
-    `asked_to_end` whether its end was asked for, and `ends` is told where that was so before it began."""
+    """`conceal` takes secrets out of what is to be recorded and `passed_on` those of the store out of what a child is given;
+    `free` says whether nobody else needs the attempt's slot, `asked_to_end` whether its end was asked for, and `ends` is told
+    where that was so before it began."""
 
     def __init__(
         self,
@@ -29,6 +41,7 @@ class AttemptAccess:
         watch: ResultWatch,
         *,
         conceal: Callable[[Record], None],
+        passed_on: Callable[[Any], Any],
         free: Callable[[], bool],
         asked_to_end: Callable[[], bool],
         ends: Callable[[], None],
@@ -38,6 +51,7 @@ class AttemptAccess:
         self._recorder = recorder
         self._watch = watch
         self._conceal = conceal
+        self._passed_on = passed_on
         self._free = free
         self._asked_to_end = asked_to_end
         self._ends = ends
@@ -70,13 +84,19 @@ class AttemptAccess:
     async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:
         event, started = self._event, {}
         tenant = event.namespace.partition("::")[0]
-        for start in children:
+        for child_start in children:
+            start = self._without_secrets(child_start)
             order = ChildOrder(event.execution_id, event.attempt, tenant, event.action, start)
             child = await self._recorder.start(order)
             if child is None:
                 raise self._lost()
             started[start.record.key] = child
         return started
+
+    def _without_secrets(self, start: ChildStart) -> ChildStart:
+        if start.record.kind == WAIT_FOR:  # events are compared with it
+            return start
+        return replace(start, parameters=self._passed_on(start.parameters))
 
     async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
         for id in ids:

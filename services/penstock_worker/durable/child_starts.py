@@ -17,6 +17,7 @@ from penstock.errors import InvalidInput, NotFound, PenstockError
 from penstock.ids import new_id
 from penstock.language.durable.records import MAP, WAIT_FOR, Child, ChildStart
 from penstock.language.schemas import Schema
+from penstock.language.secret_references import checked_parameters
 from penstock.store import catalog, namespaces, steps
 from penstock.store.database import Session, Transaction
 from penstock.store.namespaces import Namespace
@@ -162,4 +163,4 @@ def _parameters(order: ChildOrder, target: Target, schemas: Mapping[int, Schema]
         return orjson.dumps(given).decode()
     if not isinstance(given, Mapping):
         raise InvalidInput(f"parameters are a mapping, not {type(given).__name__}")
-    return schemas[target.definition].check(given).decode()
+    return checked_parameters(schemas[target.definition], given).decode()

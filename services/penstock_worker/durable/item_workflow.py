@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import orjson
+
+from penstock.language.schemas.secrets import has_secrets
 from penstock.language.workflows import Workflow, from_body
 from penstock.operate.apply import apply
 from penstock.store import catalog
@@ -14,22 +17,29 @@ def item_workflow_ref(action: str) -> str:
 
 
 async def ensure_item_workflow(session: Session, action: str) -> None:
-    """Register it, unless it is. Of an action that is not there nothing is registered."""
+    """Register it as the action is now; one of that name that somebody else has made is left. Of an action that is not there
+    nothing is registered."""
     ref = item_workflow_ref(action)
     if ("items", ref) in session.cache:
         return
-    kinds = {row.kind for row in await catalog.current(session, ["action", "workflow"], [action])}
-    if not kinds:
+    found = await catalog.current(session, ["action", "workflow"], [action])
+    if not found:
         return
-    if not await catalog.current(session, ["workflow"], [ref]):
-        await apply(session, [_workflow(ref, action, kinds.pop()).document()])
+    parameters = orjson.loads(found[0].body).get("parameters") or {}
+    made = _workflow(ref, action, found[0].kind, secret=has_secrets(parameters))
+    there = await catalog.current(session, ["workflow"], [ref])
+    if all(orjson.loads(one.body).get("description") == made.description for one in there):
+        await apply(session, [made.document()])
     session.cache["items", ref] = True
 
 
-def _workflow(ref: str, action: str, kind: str) -> Workflow:
+def _workflow(ref: str, action: str, kind: str, *, secret: bool) -> Workflow:
+    """`secret`: some parameter of the action is marked so; then what all items are is for nobody to see."""
+    items = {"type": "array", "secret": True} if secret else {"type": "array"}
     return from_body(
         {
             "ref": ref,
+            "parameters": {"items": items, "concurrency": {"type": "integer"}},
             "description": f"Runs {action} for each of its items. Made by Penstock for ctx.map.",
             "tasks": [
                 {

@@ -18,7 +18,7 @@ from penstock.service.heartbeat import Identity
 from penstock_worker.claims import OwnedAttempt
 from penstock_worker.durable.attempt_access import AttemptAccess
 from penstock_worker.durable.recorder import Recorder
-from penstock_worker.secret_masking import conceal_step
+from penstock_worker.secret_masking import conceal_step, passed_on
 from penstock_worker.slots import Slots
 
 Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
@@ -59,6 +59,7 @@ class DurableRuns:
             self._recorder,
             self._watch,
             conceal=lambda record: conceal_step(record, owned.secrets, owned.of_store),
+            passed_on=lambda given: passed_on(given, owned.store_names),
             free=lambda: self._slots.free > 0,
             asked_to_end=lambda: self._is_cancelled(owned),
             ends=lambda: self._note_end(owned),

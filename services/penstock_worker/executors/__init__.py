@@ -26,10 +26,12 @@ EXECUTORS = (
     ("command", "penstock_worker.executors.command:CommandExecutor"),
     ("http", "penstock_worker.executors.http:HttpExecutor"),
     ("kubernetes", "penstock_worker.executors.kubernetes:KubernetesExecutor"),
+    ("dask", "penstock_worker.executors.dask:DaskExecutor"),
+    ("ray", "penstock_worker.executors.ray:RayExecutor"),
 )
 """Named, not imported: a child process that runs one function needs none of them."""
 
-ON_REQUEST = frozenset({"kubernetes"})
+ON_REQUEST = frozenset({"kubernetes", "dask", "ray"})
 """Only where the worker's settings name them: they need something to be there."""
 
 

@@ -8,9 +8,10 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 
 from penstock.errors import PenstockError
-from penstock.run.task_executors import Outcome, Run, RunLog, TaskError
+from penstock.run.task_executors import Outcome, RunLog, TaskError
 from penstock_worker.executors import frames
 from penstock_worker.executors.pipes import PipeReader, Text
 from penstock_worker.executors.process_group import ProcessGroup
@@ -48,9 +49,9 @@ class Child:
         )
 
     @classmethod
-    async def start(cls) -> Child:
-        """Raises OSError if there can be no more processes. The child is ready for a job at once: it reads it
-        when it has started."""
+    async def start(cls, more: Mapping[str, str] | None = None) -> Child:
+        """With `more` in its environment. Raises OSError if there can be no more processes. The child is ready for a job at once:
+        it reads it when it has started."""
         ours, theirs = socket.socketpair()
         with theirs:
             arguments = [json.dumps(sys.path), str(theirs.fileno()), str(os.getpid())]
@@ -58,6 +59,7 @@ class Child:
                 group = ProcessGroup(
                     [sys.executable, "-c", _BOOT, *arguments],
                     stdin=subprocess.DEVNULL,
+                    env={**os.environ, **(more or {})},
                     pass_fds=[theirs.fileno()],
                 )
             except OSError:
@@ -74,15 +76,15 @@ class Child:
     def alive(self) -> bool:
         return not self._reader.at_eof()
 
-    async def perform(self, job: bytes, run: Run) -> Outcome:
-        """Give it a job frame and wait for the outcome. If it dies over it, that is the outcome. When this is
-        cancelled, `end` it."""
+    async def perform(self, job: bytes, log: RunLog, result_limit: int) -> Outcome:
+        """Give it a job frame and wait for the outcome, whose result has at most `result_limit` bytes. If it dies over it, that
+        is the outcome. When this is cancelled, `end` it."""
         self.jobs += 1
-        self._log = run.log
+        self._log = log
         self._writer.write(job)
         # In a task of its own, so that a cancellation never stops it in the middle of a frame: what the work says
         # while it is being ended is still heard.
-        self._hearing = asyncio.ensure_future(self._hear(run.result_limit + _FRAME_SLACK))
+        self._hearing = asyncio.ensure_future(self._hear(result_limit + _FRAME_SLACK))
         outcome = await asyncio.shield(self._hearing) or await self._died()
         self._hush()
         return outcome

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pickle
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from penstock.errors import ConfigurationError, DefinitionError
+from penstock.errors import ConfigurationError
 from penstock.language.definitions.program_actions import ProcessOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors import frames
 from penstock_worker.executors.child_process import Child
+from penstock_worker.executors.jobs import job_of
 from penstock_worker.executors.options import options_of
 
 
@@ -90,7 +90,7 @@ class ProcessExecutor:
         self._busy.add(child)
         spent = True
         try:
-            outcome = await child.perform(job, run)
+            outcome = await child.perform(job, run.log, run.result_limit)
             # After a MemoryError much of what was allocated is still mapped, and fragmented.
             spent = child.jobs >= self._jobs_per_child or _ran_out_of_memory(outcome) or not child.alive
             return outcome
@@ -126,46 +126,7 @@ class ProcessExecutor:
 
     def _job(self, run: Run) -> bytes:
         options = options_of(run, ProcessOptions)
-        function = run.action.function
-        module = getattr(function, "__module__", None)
-        qualname = getattr(function, "__qualname__", "<unknown>")
-        if module is None or "<" in qualname:
-            raise DefinitionError(
-                f"{run.action.ref} cannot run in another process: {qualname} has no name to import it by",
-                hint="Define the function at the top level of a module.",
-            )
-        try:
-            arguments = pickle.dumps(run.action.bind(run.params), pickle.HIGHEST_PROTOCOL)
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
-            raise DefinitionError(
-                f"the parameters of {run.action.ref} cannot be sent to another process: {error}",
-                hint="Give the function parameters that can be pickled.",
-            ) from error
-        job = frames.Job(
-            event=run.event,
-            params=dict(run.params),
-            carry=dict(run.carry),
-            context=dict(run.context),
-            trace=dict(run.trace),
-            ref=run.action.ref,
-            module=module,
-            qualname=qualname,
-            is_coroutine=run.action.is_coroutine,
-            main=_main() if module == "__main__" else None,
-            arguments=arguments,
-            log_limit=run.log.left,
-            result_limit=run.result_limit,
-            memory_limit=options.memory_limit or self._memory_limit,
-        )
-        return frames.job_frame(job)
-
-
-def _main() -> dict[str, str]:
-    """How a child can import the script that this process runs, as multiprocessing does it."""
-    main = sys.modules["__main__"]
-    if getattr(main, "__spec__", None) is not None:
-        return {"init_main_from_name": main.__spec__.name}  # type: ignore[union-attr]
-    return {"init_main_from_path": os.path.abspath(main.__file__ or "")}
+        return frames.job_frame(job_of(run, options.memory_limit or self._memory_limit))
 
 
 def _ran_out_of_memory(outcome: Outcome) -> bool:

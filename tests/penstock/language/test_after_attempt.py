@@ -13,6 +13,7 @@ from penstock.language.after_attempt import (
     DONE_WITH_NOTHING,
     NOT_BEGUN,
     Ending,
+    ending_after,
     ending_of,
     ending_of_unfinished,
 )
@@ -124,3 +125,25 @@ def test_what_a_worker_gives_up_is_no_failure_unless_it_must_not_run_twice(why: 
     ending = ending_of_unfinished(Recovery(on_worker_loss="fail"), why)
     assert (ending.status, ending.reason, ending.delay) == ("failed", said, 0.0)
     assert json.loads(ending.error or "") == {"type": "WorkerLost", "message": said}
+
+
+@pytest.mark.parametrize(
+    ("recovery", "failures", "status", "delay"),
+    [
+        (Recovery(), 0, "requested", 8.0),
+        (Recovery(), 2, "requested", 8.0),
+        (Recovery(), 3, "abandoned", 0.0),
+        (Recovery(max_recoveries=0), 0, "abandoned", 0.0),
+        (Recovery(on_worker_loss="fail"), 0, "failed", 0.0),
+    ],
+)
+def test_what_is_lost_elsewhere_follows_the_recovery_and_not_the_retry_policy(
+    recovery: Recovery, failures: int, status: str, delay: float
+) -> None:
+    ending = ending_after(Outcome.lost("the node is gone"), recovery, TWICE, failures)
+    assert (ending.status, ending.delay) == (status, delay)
+    assert json.loads(ending.error or "")["type"] == "WorkerLost", "it counts as a failure"
+
+
+def test_what_is_not_lost_ends_as_it_says() -> None:
+    assert ending_after(failed(), Recovery(on_worker_loss="fail"), TWICE, 0) == ending_of(failed(), TWICE, 0)

@@ -85,7 +85,8 @@ def test_a_wrong_configuration_is_refused_at_the_start(
 def test_names_are_given_once() -> None:
     names = [name for name, _ in EXECUTORS]
     assert len(set(names)) == len(names)
-    assert [executor.name for executor in build(1, {"kubernetes": {}}).values()] == names
+    on_request = {"kubernetes": {}, "dask": {"address": "tcp://one:8786"}, "ray": {"address": "auto"}}
+    assert [executor.name for executor in build(1, on_request).values()] == names
 
 
 async def test_a_worker_may_run_elsewhere_what_asks_for_no_executor() -> None:

@@ -10,35 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from penstock.cli.imports.celery_calls import NotLiteral, cron, literal, seconds, task_options
+from penstock.cli.imports.celery_options import (
+    BEAT_BY_HAND,
+    RETRY,
+    ROUTE_BY_HAND,
+    SEE,
+    TASK_BY_HAND,
+    left_in,
+    says_nothing,
+    whole_retry,
+)
 from penstock.cli.imports.project import Project, stub
 from penstock.cli.imports.report import Report
 from penstock.errors import NotFound
 
 _BEAT = {"beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE"}
 _ROUTES = {"task_routes", "CELERY_TASK_ROUTES", "CELERY_ROUTES"}
-_SAME = {
-    "name",
-    "bind",
-    "ignore_result",
-    "acks_late",
-    "reject_on_worker_lost",
-    "track_started",
-    "base",
-    "queue",
-}
-"""Options that are mapped elsewhere, or whose meaning every action has."""
-_RETRY = {
-    "max_retries",
-    "default_retry_delay",
-    "retry_backoff",
-    "retry_backoff_max",
-    "retry_jitter",
-    "autoretry_for",
-}
-_BY_HAND = {
-    "rate_limit": "Write it as `limits` of the action.",
-    "autoretry_for": "Name the errors in `retry: {retry_on: []}`.",
-}
 
 
 class CeleryProject:
@@ -76,6 +63,8 @@ class CeleryProject:
                 self._route(name, key, value)
             for key, value in _settings(tree, _BEAT):
                 self._schedule(name, key, value)
+            for node, what, by_hand in left_in(tree, _BEAT, _ROUTES):
+                self._gap(name, node, what, by_hand)
         return self.project
 
     def _task(
@@ -87,28 +76,19 @@ class CeleryProject:
         module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         if name in self.project.actions:
             name = f"{module.replace('.', '_')}_{name}".lower()
-        given = {str(one.arg): one.value for one in options}
+        given = {one.arg or "**options": one.value for one in options}
         made = self.project.function(name, stub(name, f"{node.name} of {file}"))
         retry: dict[str, Any] = {}
         for option, value in given.items():
             try:
-                if option == "max_retries" and literal(value) is not None:
-                    retry["max_attempts"] = literal(value) + 1
-                elif option == "default_retry_delay":
-                    retry |= {"initial_delay": seconds(value), "backoff": retry.get("backoff", "fixed")}
-                elif option == "retry_backoff" and literal(value):
-                    retry["backoff"] = "exponential"
+                if option in RETRY:
+                    retry |= RETRY[option](value)
                 elif option == "time_limit":
                     made["timeout"] = seconds(value)
                 elif option == "queue":
                     made["route"] = literal(value)
-                elif option in _BY_HAND or option not in _SAME | _RETRY:
-                    self._gap(
-                        file,
-                        value,
-                        f"{option} of {node.name}",
-                        _BY_HAND.get(option, "See docs/reference/actions.md."),
-                    )
+                elif not says_nothing(option, value):
+                    self._gap(file, value, f"{option} of {node.name}", TASK_BY_HAND.get(option, SEE))
             except NotLiteral:
                 self._gap(
                     file,
@@ -117,7 +97,7 @@ class CeleryProject:
                     "Write the value.",
                 )
         if retry:
-            made["retry"] = retry | {"max_attempts": retry.get("max_attempts", 4)}
+            made["retry"] = whole_retry(retry)
         self.project.actions[name] = made
         called = given.get("name")
         known = called.value if isinstance(called, ast.Constant) else f"{self._package}{module}.{node.name}"
@@ -141,6 +121,8 @@ class CeleryProject:
             self._gap(file, node, f"the route of {key}", "Write `route` of the actions that are meant.")
             return
         self.report.mapped["routes"] += 1
+        for option in given.keys() - {"queue"} if isinstance(given, dict) else ():
+            self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE))
         for name in fitting:
             self.project.actions[name].setdefault("route", queue)
 
@@ -162,6 +144,11 @@ class CeleryProject:
         except (NotLiteral, KeyError) as error:
             self._gap(file, node, f"the schedule {key}: {error}", "Write it as a schedule.")
             return
+        for option in given.keys() - {"task", "schedule", "args", "kwargs"}:
+            if not says_nothing(option, given[option]):
+                self._gap(
+                    file, given[option], f"{option} of the schedule {key}", BEAT_BY_HAND.get(option, SEE)
+                )
         self.report.mapped["schedules"] += 1
         self.project.schedules[re.sub(r"\W+", "_", key).strip("_").lower()] = made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from penstock.errors import InvalidInput
 class Marked(dict[Any, Any]):
     """A mapping, and in `lines` the line of each key."""
 
-    lines: dict[Any, int]
+    lines: Mapping[Any, int] = {}
 
     def line(self, key: Any) -> int:
         return self.lines.get(key, 1)
@@ -41,6 +42,4 @@ def read(file: Path) -> Marked:
         raise InvalidInput(f"{file}: {error}", hint="Correct the file, and import again.") from None
     if isinstance(found, Marked):
         return found
-    empty = Marked()
-    empty.lines = {}
-    return empty
+    return Marked()

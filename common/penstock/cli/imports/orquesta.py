@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
+from penstock.cli.imports import known_keys
 from penstock.cli.imports.marked_yaml import Marked
 from penstock.cli.imports.orquesta_expressions import NotMapped, condition, template
+from penstock.cli.imports.orquesta_parts import INLINE, NOTHING, names_of, pairs, reached, steps_of
 from penstock.cli.imports.report import Report
 
-_INLINE = re.compile(r"""(\w+)=(<%.*?%>|\{\{.*?\}\}|"[^"]*"|'[^']*'|\S+)""")
 _WITH = re.compile(r"\s*(?:(\w+)\s+in\s+)?(<%.*%>|\{\{.*\}\})\s*", re.DOTALL)
+_FAILED = re.compile(r"\s*(?:<%|\{\{)\s*failed\(\)\s*(?:%>|\}\})\s*")
+"""When any failed task is tried again, which is what `retry` says here, too."""
 _TO_DO = "{{ context.to_do }}"
 """In the place of an input that is not mapped: a task that comes to it fails, and says so."""
 _ENDS = {"noop", "continue", "fail"}
@@ -28,10 +31,11 @@ class Orquesta:
 
     def workflow(self, source: Marked) -> dict[str, Any]:
         """The body below the workflow's name."""
+        self._name_left(source, known_keys.WORKFLOW, "the workflow")
         made: dict[str, Any] = {}
         made["parameters"] = {
-            name: {"required": True} if given is _NOTHING else self._parameter(given, line)
-            for name, given, line in _pairs(source, "input")
+            name: {"required": True} if given is NOTHING else self._parameter(given, line)
+            for name, given, line in pairs(source, "input")
         }
         self._tasks = set(source.get("tasks") or {})
         variables = self._named(source, "vars")
@@ -77,7 +81,7 @@ class Orquesta:
         if "input" in source and isinstance(source["input"], str):
             given = self._value(source["input"], source.line("input"), _TO_DO)
         else:
-            for key, value, line in _pairs(source, "input"):
+            for key, value, line in pairs(source, "input"):
                 given[key] = self._value(value, line, _TO_DO)
         if given:
             made["input"] = given
@@ -96,18 +100,17 @@ class Orquesta:
             self._gap(source.line("retry"), "retry of a workflow", "Have the tasks in it tried again.")
         elif "retry" in source:
             self._retry(source, made)
-        steps = [self._step(name, step, after) for step in _next(source)]
+        steps = [self._step(name, step, after) for step in steps_of(source)]
         if steps:
             made["next"] = [step for step in steps if step]
-        for key in source.keys() - {"action", "input", "with", "join", "delay", "retry", "next"}:
-            self._gap(source.line(key), f"{key} of a task", "See docs/workflows.md for what a task can have.")
+        self._name_left(source, known_keys.TASK, f"the task {name}")
         return made
 
     def _action(self, source: Marked, name: str) -> tuple[str, dict[str, Any]]:
         words = str(source.get("action", "core.noop")).strip()
         ref, _, rest = words.partition(" ")
         line = source.line("action")
-        given = {key: self._value(value.strip("\"'"), line) for key, value in _INLINE.findall(rest)}
+        given = {key: self._value(value.strip("\"'"), line) for key, value in INLINE.findall(rest)}
         if "<%" in ref or "{{" in ref:
             self._gap(
                 line,
@@ -123,7 +126,8 @@ class Orquesta:
         if "with" not in source:
             return
         line, given = source.line("with"), source["with"]
-        given = given if isinstance(given, dict) else {"items": given}
+        given = given if isinstance(given, Marked) else Marked(items=given)
+        self._name_left(given, known_keys.ITEMS, "`with`")
         items = given.get("items")
         found = _WITH.fullmatch(items) if isinstance(items, str) else None
         if isinstance(items, str) and found is None:
@@ -140,6 +144,7 @@ class Orquesta:
 
     def _retry(self, source: Marked, made: dict[str, Any]) -> None:
         line, given = source.line("retry"), source["retry"]
+        self._name_left(given, known_keys.RETRY, "`retry`")
         count = given.get("count", 1)
         if not isinstance(count, int):
             self._gap(line, f"a number of tries that is computed: {count}", "Write a number into `retry`.")
@@ -150,7 +155,7 @@ class Orquesta:
             made["retry"] |= {"initial_delay": delay, "backoff": "fixed"} if delay else {}
         else:
             self._gap(line, f"a delay that is computed: {delay}", "Write seconds into `retry`.")
-        if "when" in given and "failed()" not in str(given["when"]):
+        if "when" in given and not _FAILED.fullmatch(str(given["when"])):
             self._gap(
                 line,
                 f"retry when {given['when']}",
@@ -158,6 +163,7 @@ class Orquesta:
             )
 
     def _step(self, name: str, step: Marked, after: dict[str, set[str]]) -> dict[str, Any]:
+        self._name_left(step, known_keys.STEP, f"a step after {name}")
         made: dict[str, Any] = {"when": True}
         if "when" in step:
             try:
@@ -174,7 +180,7 @@ class Orquesta:
             made["publish"] = published
         then = [
             one
-            for one in _names(step.get("do"))
+            for one in names_of(step.get("do"))
             if one == "fail" or (one not in _ENDS and one in after.get(name, ()))
         ]
         if then:
@@ -192,15 +198,15 @@ class Orquesta:
         """Which tasks come after which, without those that would make a circle, or that are not there."""
         after: dict[str, set[str]] = {}
         for name, task in tasks.items():
-            for step in _next(task):
-                for one in _names(step.get("do")):
+            for step in steps_of(task):
+                for one in names_of(step.get("do")):
                     if one in _ENDS:
                         continue
                     if one not in tasks:
                         self._gap(
                             step.line("do"), f"{name} goes to {one}, which is no task", "Correct the name."
                         )
-                    elif one == name or name in _reached(one, after):
+                    elif one == name or name in reached(one, after):
                         self._gap(
                             step.line("do"),
                             f"{name} goes back to {one}",
@@ -213,7 +219,7 @@ class Orquesta:
     def _named(self, source: Marked, key: str) -> dict[str, Any]:
         """Variables: those whose names can be said in an expression."""
         made = {}
-        for name, value, line in _pairs(source, key):
+        for name, value, line in pairs(source, key):
             if key != "output" and not str(name).isidentifier():
                 self._gap(
                     line, f"the name {name}", "A name has letters, digits and _ only: choose another one."
@@ -247,24 +253,11 @@ class Orquesta:
             )
             return otherwise
 
+    def _name_left(self, source: Marked, keys: known_keys.Keys, what: str) -> None:
+        known_keys.name_left(self._report, self._file, source, keys, what)
+
     def _gap(self, line: int, what: str, by_hand: str) -> None:
         self._report.gap(self._file, line, " ".join(what.split()), by_hand)
-
-
-_NOTHING = object()
-
-
-def _pairs(source: Marked, key: str) -> Iterator[tuple[str, Any, int]]:
-    """What is written as a list of names and small mappings, as a mapping, or as `a=1 b=2`: name, value, line."""
-    given = source.get(key) or []
-    if isinstance(given, str):
-        given = [{name: value.strip("\"'")} for name, value in _INLINE.findall(given)]
-    for one in given if isinstance(given, list) else [given]:
-        if isinstance(one, str):
-            yield one, _NOTHING, source.line(key)
-        else:
-            lines = one.lines if isinstance(one, Marked) else {}
-            yield from ((name, value, lines.get(name, source.line(key))) for name, value in one.items())
 
 
 def _renamed(value: Any, pattern: str, by: str) -> Any:
@@ -281,20 +274,3 @@ def _renamed(value: Any, pattern: str, by: str) -> Any:
     if isinstance(value, str):
         return re.sub(r"\{\{.*?\}\}", lambda found: re.sub(pattern, by, found[0]), value)
     return value
-
-
-def _next(task: Any) -> list[Marked]:
-    return [step for step in (task or {}).get("next") or [] if isinstance(step, Marked)]
-
-
-def _names(do: Any) -> list[str]:
-    return [one.strip() for one in do.split(",")] if isinstance(do, str) else list(do or [])
-
-
-def _reached(start: str, after: dict[str, set[str]]) -> set[str]:
-    found, waiting = {start}, [start]
-    while waiting:
-        new = after.get(waiting.pop(), set()) - found
-        found |= new
-        waiting += new
-    return found

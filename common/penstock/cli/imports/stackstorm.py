@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from penstock.cli.imports import stackstorm_rules
+from penstock.cli.imports import known_keys, stackstorm_rules
+from penstock.cli.imports.known_keys import name_left
 from penstock.cli.imports.marked_yaml import Marked, read
 from penstock.cli.imports.orquesta import Orquesta
 from penstock.cli.imports.orquesta_expressions import NotMapped
@@ -30,7 +31,7 @@ def core_echo(message: str = "", **more) -> dict:
 """,
 }
 """Actions that every installation of StackStorm has, as functions."""
-_KEPT = ("type", "description", "required", "default", "secret", "enum", "items", "properties")
+_KEPT = known_keys.PARAMETER.mapped
 _ELSEWHERE = {
     "aliases": ("a chat command", "There is no ChatOps: have the bot call `penstock run`, or a webhook."),
     "policies": ("a policy", "Write it as `limits` or `retry` of the action."),
@@ -57,6 +58,7 @@ class StackStormPack:
 
     def mapped(self) -> Project:
         for file, source in self._files("triggers"):
+            name_left(self.report, file, source, known_keys.TRIGGER, f"trigger {source.get('name')}")
             self._trigger(str(source.get("name")), source.get("payload_schema"), file)
         for kind, (what, by_hand) in _ELSEWHERE.items():
             for file, source in self._files(kind):
@@ -83,6 +85,7 @@ class StackStormPack:
 
     def _action(self, file: str, source: Marked) -> None:
         runner, name = source.get("runner_type"), _name(str(source.get("name")))
+        name_left(self.report, file, source, known_keys.ACTION, f"action {name}")
         if runner == "orquesta":
             self.report.found["workflows"] += 1
             self._orquesta.append((file, source))
@@ -124,7 +127,9 @@ class StackStormPack:
         made = {}
         for name, given in (source.get("parameters") or {}).items():
             given = given if isinstance(given, Marked) else Marked()
-            kept = {key: _whole(given[key]) for key in _KEPT if given.get(key) is not None}
+            kept = {key: _whole(given[key]) for key in given if key in _KEPT and given[key] is not None}
+            if name != "cmd":  # which is part of the command
+                name_left(self.report, file, given, known_keys.PARAMETER, f"parameter {name}")
             if "default" in kept and "{{" in str(kept["default"]):
                 line = getattr(given, "lines", {}).get("default", 1)
                 self.report.gap(
@@ -188,6 +193,7 @@ class StackStormPack:
             source.get("trigger") or {},
             source.get("action") or Marked(),
         )
+        known_keys.name_left_of_rule(self.report, file, source)
         kind, ref = str(trigger.get("type")), str(act.get("ref"))
         action = self._ref(ref, file, source.line("action"))
         if kind.endswith("Timer"):

@@ -42,7 +42,7 @@ class ActionOptions(Policies):
     `timeouts.attempt`, `on_worker_loss` and `max_recoveries` for those of `recovery`."""
 
     executor: Annotated[str, Field(strict=True, pattern=r"^[a-z][a-z0-9_]{0,62}$")] | None = None
-    """The task executor that runs it: async, thread, process, command, http, kubernetes, or one of your own."""
+    """The task executor that runs it: async, thread, process, command, http, kubernetes, dask, ray, or one of your own."""
     route: str | None = None
     """The queue it goes to, whatever the routes say."""
     labels: dict[str, str] = Field(default_factory=dict)

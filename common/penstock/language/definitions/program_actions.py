@@ -73,6 +73,23 @@ class ProcessOptions(Options):
     """Bytes."""
 
 
+Amounts = dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]]
+
+
+class DaskOptions(Options):
+    resources: Amounts = Field(default_factory=dict)
+    """What a Dask worker must have free, as it was started with: `dask worker --resources GPU=2`."""
+
+
+class RayOptions(Options):
+    num_cpus: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
+    num_gpus: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
+    memory: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """Bytes that Ray sets aside for it."""
+    resources: Amounts = Field(default_factory=dict)
+    """Others that a node must have free."""
+
+
 class NoOptions(Options):
     """Of executors that take none."""
 
@@ -84,6 +101,8 @@ OPTIONS: dict[str, type[Options]] = {
     "command": CommandOptions,
     "http": HttpOptions,
     "kubernetes": KubernetesOptions,
+    "dask": DaskOptions,
+    "ray": RayOptions,
 }
 """What each task executor of ours takes. Those of others check their options themselves, when they run."""
 ENTRY = {"command": "command", "http": "url", "kubernetes": "image"}

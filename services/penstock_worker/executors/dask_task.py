@@ -1,0 +1,65 @@
+"""What runs on a worker of Dask: one attempt, once. Pickled by name, so Penstock is installed there too.
+
+Dask runs a task again elsewhere when the worker that had it is gone, or gone with its result. An attempt must not run twice
+unseen: whoever starts it sets an event on the scheduler, and whoever finds that set runs nothing and says `LOST`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from distributed import Client, Event, Worker, get_client, get_worker
+
+from penstock_worker.executors.cluster_attempt import Answer, SealedJob, perform
+
+LOST = "lost"
+LOOK = 0.2
+"""Seconds between two looks whether anybody still wants the result; nothing is asked over the network for it."""
+
+
+def started(key: str, client: Client | None = None) -> Event:
+    """Set by whoever runs it, until it has ended or its result was fetched."""
+    return Event(f"{key}-started", client=client)
+
+
+def stop(key: str, client: Client | None = None) -> Event:
+    """Set by whoever wants it to end."""
+    return Event(f"{key}-stop", client=client)
+
+
+async def run_once(job: SealedJob, key: str) -> Answer | str:
+    worker, client = get_worker(), get_client()
+    begun, ending = started(key, client), stop(key, client)
+    if await begun.is_set():
+        return LOST
+    await begun.set()
+    if (
+        await ending.is_set()
+    ):  # after the line above, as who stops it sets the one and then looks at the other
+        await begun.clear()
+        return LOST
+    told = _Told(worker, ending, key)
+    answer = await perform(job, told.to_stop(), {"DASK_SCHEDULER_ADDRESS": worker.scheduler.address})
+    if told.so:
+        await begun.clear()  # who waits for its end is waiting for this; who gave it to us may be gone
+    return answer
+
+
+class _Told:
+    def __init__(self, worker: Worker, ending: Event, key: str) -> None:
+        self._worker, self._ending, self._key = worker, ending, key
+        self.so = False
+
+    async def to_stop(self) -> None:
+        """Somebody says so, or nobody wants the result any more: it was cancelled, or the worker of Penstock is gone."""
+        said = asyncio.ensure_future(self._ending.wait())
+        try:
+            while not said.done() and self._wanted():
+                await asyncio.wait((said,), timeout=LOOK)
+            self.so = True
+        finally:
+            said.cancel()
+
+    def _wanted(self) -> bool:
+        task = self._worker.state.tasks.get(self._key)
+        return task is not None and task.state != "cancelled"
