@@ -222,8 +222,13 @@ def one_function(path: Path, killers: Killers, home: Migrated, keep: Set[str]) -
     for verdict in dead.values():
         killers.note(verdict)
     begun = time.monotonic()
+
+    def keep_verdicts() -> None:
+        write(part_of(path), others | {one.name: verdicts[one.name] for one in made if one.name in verdicts})
+
+    keep_verdicts()  # those of mutants that are gone are not kept
     for mutant, verdict in judged(todo, killers, {name: one.by for name, one in dead.items()}, home):
         verdicts[mutant.name] = verdict
-        write(part_of(path), others | {one.name: verdicts[one.name] for one in made if one.name in verdicts})
+        keep_verdicts()
     count = Counter(one.verdict for one in verdicts.values())
     print(f"{path.stem}: {dict(count)} in {time.monotonic() - begun:.0f} s", flush=True)

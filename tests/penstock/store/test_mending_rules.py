@@ -152,3 +152,5 @@ async def test_an_enforcement_whose_execution_there_never_was_is_executed(stand:
         )
     await mend(stand, "mend_enforcements", *(set(stand.ids) - {"not asked for"}))
     assert await there(stand, "execution", "id") == {"made", "never made", "only a name in an old history"}
+    rows = await stand.sql("select execution_id from enforcement where status = 'created'")
+    assert rows == [], "what was not asked for stays as it is"
