@@ -21,7 +21,9 @@ ID = """
 ARCHIVE = f"""
 insert into archive (id, finished_at, status, action, namespace, root, created_at, attempt, failures, recoveries, priority,
     definition_id, params, result)
-select id, at, 'completed', 'bench.noop', 'public::bench::noop', id, at, 1, 0, 0, 0, 1,
+select id, at, case when n % 50 = 7 then 'failed' else 'completed' end,
+    case when n % 10000 = 3 then 'bench.seldom' else 'bench.noop' end,
+    case when n % 10000 = 5 then 'small' else 'public' end || '::bench::noop', id, at, 1, 0, 0, 0, 1,
     jsonb_build_object('index', n), to_jsonb(n)
 from (select {ID} as id, at, n from (
     select $1::timestamptz + interval '1 day' * (n::float8 / $2) as at, n from generate_series(0, $2 - 1) n) y) x

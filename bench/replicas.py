@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +42,8 @@ class Fleet:
     module: str
     release: Path | None = None
     """A copy of the code to run, in place of this."""
+    servers: Mapping[str, int] = field(default_factory=dict)
+    """The processes at the roots of PostgreSQL and RabbitMQ, by their names."""
     alive: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -115,7 +117,8 @@ async def installation(
             "PENSTOCK_BROKER_URL": broker,
             "PENSTOCK_LOG_LEVEL": "warning",
         }
-        fleet = Fleet({**outside, **given}, servers.folder / "services.log", module)
+        roots = {"postgres": servers.postgres.pid, "rabbitmq": servers.rabbitmq.pid}
+        fleet = Fleet({**outside, **given}, servers.folder / "services.log", module, servers=roots)
         try:
             async with Client.connect(settings) as client:
                 await register(client.session, Definitions(list(definitions)))

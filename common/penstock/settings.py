@@ -286,15 +286,8 @@ FOREIGN = frozenset(
     for name in (
         *("HOME", "TEST_DATABASE_URL", "TEST_BROKER_URL"),
         *("SERVER", "TOKEN", "PROFILE", "PLAIN_HTTP"),
-        *(
-            "EXECUTION_ID",
-            "ATTEMPT",
-            "MAX_ATTEMPTS",
-            "NAMESPACE",
-            "ACTION",
-            "IDEMPOTENCY_TOKEN",
-            "ATTEMPT_TOKEN",
-        ),
+        *("EXECUTION_ID", "ATTEMPT", "MAX_ATTEMPTS", "NAMESPACE", "ACTION"),
+        *("IDEMPOTENCY_TOKEN", "ATTEMPT_TOKEN"),
         *("TIMEOUT", "PARAMS", "CONTEXT", "ROOT_ID", "WORKFLOW_ID", "TASK"),
     )
 )

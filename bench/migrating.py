@@ -1,0 +1,85 @@
+"""How long `penstock migrate` of a next release keeps those waiting who work on the tables.
+
+    python -m bench.migrating                           # on ten million finished: ten minutes, and 12 GB of disk
+    python -m bench.migrating --archived 10000          # a short form of it
+
+The next release has a column, a table and a function more, and every function in another text (tests/upgrade/releases.py).
+Meanwhile somebody reads, and somebody writes, without pause: the longest that one of them took is what migrating holds up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import asyncpg
+from pydantic import SecretStr
+
+from bench.full_database import fill
+from bench.servers import Postgres
+from penstock.settings import Settings
+from penstock.store import migrate as schema
+from tests.upgrade.releases import migrate, next_release
+
+READ = "select id from execution where finished_at is null limit 1"
+WRITE = "update execution set attempt = attempt where id = gen_random_uuid()"
+"""No row, but the lock of the table that any update takes."""
+MOST = 1.0
+"""Seconds."""
+
+
+async def longest(url: str, statement: str, over: asyncio.Event) -> float:
+    """Seconds that the slowest took."""
+    connection, most = await asyncpg.connect(url), 0.0
+    while not over.is_set():
+        began = time.perf_counter()
+        await connection.execute(statement)
+        most = max(most, time.perf_counter() - began)
+        await asyncio.sleep(0.002)
+    await connection.close()
+    return most
+
+
+async def held_up(url: str) -> tuple[float, float, float]:
+    """Seconds that migrating took, that the slowest reader and that the slowest writer took meanwhile."""
+    over = asyncio.Event()
+    waiting = [asyncio.create_task(longest(url, statement, over)) for statement in (READ, WRITE)]
+    with tempfile.TemporaryDirectory() as folder:
+        release = next_release(Path(folder) / "next", schema.newest())
+        began = time.perf_counter()
+        await asyncio.to_thread(migrate, release, {**os.environ, "PENSTOCK_DATABASE_URL": url})
+        took = time.perf_counter() - began
+    over.set()
+    read, written = await asyncio.gather(*waiting)
+    return took, read, written
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--archived", type=int, default=10_000_000)
+    parser.add_argument("--database", help="the address of one that is filled already")
+    options = parser.parse_args()
+    server = await asyncio.to_thread(Postgres)
+    try:
+        url = options.database
+        if url is None:
+            await server.execute("create database migrating")
+            url = server.url("migrating")
+            await schema.upgrade(Settings(database_url=SecretStr(url)))
+            await fill(url, options.archived)
+        took, read, written = await held_up(url)
+    finally:
+        await asyncio.to_thread(server.close)
+    print(f"migrating took {took:.1f} s; the slowest reader {read:.2f} s, the slowest writer {written:.2f} s")
+    if max(read, written) > MOST:
+        raise SystemExit(f"more than {MOST:.0f} s")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
