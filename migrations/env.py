@@ -1,4 +1,5 @@
-"""Runs the migrations on the connection that `penstock migrate` (or a test) hands over, in the transaction that it is in."""
+"""Runs the migrations on the connection that `penstock migrate` (or a test) hands over: each in a transaction of its own, unless
+the connection is in one."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ context.configure(
     target_metadata=options.get("metadata"),
     include_object=options.get("include_object"),
     version_table="penstock_migration",
+    transaction_per_migration=True,
 )
 with context.begin_transaction():
     context.run_migrations()

@@ -29,6 +29,25 @@ PLACES_MOVE_IN = {
     FUNCTIONS / "inquiry/resume_asking.sql",
     FUNCTIONS / "step/wake_functions.sql",
 }
+CREATED_TABLE = re.compile(
+    r"\bcreate\s+(?:unlogged\s+)?table\s+(?:if\s+not\s+exists\s+)?(\w+)", re.IGNORECASE
+)
+ALTERED = r"\balter\s+table\s+(?:only\s+)?(\w+)[^;]*?"
+LONG_LOCKS = {
+    r"\bcreate\s+(?:unique\s+)?index\s+(?!concurrently\b)[^;]*?\bon\s+(?:only\s+)?(\w+)": (
+        "an index that is built while writers wait; `concurrently`, in an autocommit_block"
+    ),
+    ALTERED + r"\balter\s+(?:column\s+)?\w+\s+(?:set\s+data\s+)?type\b": (
+        "a table that is written anew; add a column, and move over"
+    ),
+    ALTERED + r"\bset\s+not\s+null\b": (
+        "a table that is read through; a check that is `not valid`, validated by another version"
+    ),
+    ALTERED + r"\badd\s+(?:constraint\s+\w+\s+)?(?:check|foreign\s+key)\b(?![^;]*\bnot\s+valid\b)": (
+        "a constraint that reads the table through; `not valid`, validated by another version"
+    ),
+    r"\b(?:cluster|vacuum\s+full|reindex)\s+(?:table\s+)?(\w+)": "a table that nobody can use meanwhile",
+}
 PLANNER = re.compile(r"^-- planner: (.*)$", re.MULTILINE)
 PLANNED = re.compile(r"\bset\s+(?:local\s+)?(?:enable_\w+|plan_cache_mode|jit)\b", re.IGNORECASE)
 
@@ -68,6 +87,17 @@ def imports_stay_in_their_layer(path: PurePosixPath, text: str) -> Iterator[tupl
             yield line, f"{path.parts[1]} imports another service, {package}"
         if path.parts[0] == "migrations" and (service or package == "penstock"):
             yield line, f"a migration imports live code, {package}, and so would change with it"
+
+
+def versions_lock_briefly(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """After the baseline, tables may have any size, and replicas are at work on them, but for those that the file makes."""
+    if not path.is_relative_to("migrations/versions") or path.parts[2].startswith("0001"):
+        return
+    made = set(CREATED_TABLE.findall(text))
+    for pattern, what in LONG_LOCKS.items():
+        for found in re.finditer(pattern, text, re.IGNORECASE):
+            if found[1] not in made:
+                yield _line(text, found), f"{found[1]}: {what}"
 
 
 def files_stay_small(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
@@ -155,6 +185,7 @@ def sql_stands_in_the_store(path: PurePosixPath, text: str) -> Iterator[tuple[in
 RULES: tuple[Rule, ...] = (
     no_bare_packages,
     imports_stay_in_their_layer,
+    versions_lock_briefly,
     files_stay_small,
     no_machine_paths,
     no_package_index,

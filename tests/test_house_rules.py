@@ -37,6 +37,23 @@ STATEMENTS = (
     "copy a (b) from stdin",
     "set local lock_timeout = 1",
 )
+LONG_LOCKS = (
+    "create index a on execution (status)",
+    "create unique index a\non only execution (status)",
+    "alter table execution alter column attempt type bigint",
+    "alter table execution alter attempt set data type bigint",
+    "alter table execution alter column task set not null",
+    "alter table execution add constraint a check (attempt > 0)",
+    "alter table only execution add foreign key (parent) references execution",
+    "vacuum full execution",
+)
+SHORT_LOCKS = (
+    "create index concurrently a on execution (status)",
+    "create table a (id integer); create index b on a (id)",
+    "alter table execution add column note text",
+    "alter table execution add column kind text not null default 'a'",
+    "alter table execution add constraint a check (attempt > 0) not valid",
+)
 SENTENCES = (
     "Create the database with createdb, or correct the address.",
     "Create or update the schema. Safe to run any time.",
@@ -74,6 +91,7 @@ SENTENCES = (
             "a function in a migration",
         ),
         ("migrations/versions/0002/a.sql", "create trigger a after update on t", "a trigger in a migration"),
+        *(("migrations/versions/0002/a.sql", f"{sql};", "execution:") for sql in LONG_LOCKS),
         ("migrations/functions/a/a.sql", function("b"), "makes b"),
         ("migrations/functions/a/a.sql", function("a") + function("b"), "makes a, b"),
         ("migrations/functions/a/a.sql", "-- Nothing.\n", "no function"),
@@ -122,6 +140,8 @@ def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, found: str
         ),
         ("migrations/functions/a/a.sql", function("a") + "\ncreate or replace trigger a after update on t;"),
         ("migrations/versions/0002/a.sql", "create table a (id integer);"),
+        *(("migrations/versions/0002/a.sql", f"{sql};") for sql in SHORT_LOCKS),
+        *(("migrations/versions/0001/a.sql", f"{sql};") for sql in LONG_LOCKS),
         ("tests/a.sql", function("b")),
         *((f"{room}/a.py", f"A = {sql!r}\n") for room in SQL_ROOMS for sql in STATEMENTS),
         *(("common/penstock/cli/a.py", f"A = {words!r}\n") for words in SENTENCES),

@@ -43,6 +43,10 @@ Fetch: TypeAlias = Callable[..., Awaitable[Iterable[Any]]]
 """Runs a statement and gives its rows: that of a session, a transaction or a connection."""
 
 
+TRIGGER = re.compile(r"^create or replace trigger\b", re.MULTILINE)
+"""Where a file's triggers begin, after its function. Writers of their tables wait for the transaction that makes them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """What a file declares: the text that makes the function, and how its statements are planned."""
@@ -127,7 +131,7 @@ async def apply(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
     )  # one may name another that comes after it
     for function in due:
         try:
-            await connection.execute(function.text)
+            await connection.execute(TRIGGER.split(function.text)[0])
         except asyncpg.InvalidFunctionDefinitionError as error:
             raise _changed_signature(function.name, str(error)) from error
         except asyncpg.PostgresError as error:
@@ -146,6 +150,9 @@ async def apply(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
             error.add_note(f"in {name}.sql")
             raise
     await connection.execute(RECORD, names, [function.digest for function in due], release())
+    for function in due:
+        if found := TRIGGER.search(function.text):
+            await connection.execute(function.text[found.start() :])
     return names
 
 

@@ -10,7 +10,6 @@ import asyncpg
 import tenacity
 from alembic import command
 from alembic.config import Config
-from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
@@ -25,7 +24,7 @@ LOCK = 8_207_339_114_905_041
 """The advisory lock that a process holds while it migrates."""
 VERSIONS = "penstock_migration"
 """The table of alembic's, and of penstock_function beside it."""
-PATIENCE = "set local lock_timeout = '3s'"
+PATIENCE = "set lock_timeout = '3s'"
 """While this waits for the lock of a table, all who come after it wait for this."""
 LOCKED_OUT = ("40P01", "55P03")
 """SQLSTATEs of a deadlock, and of a lock that was not to be had in time."""
@@ -75,9 +74,9 @@ def named(missing: list[str]) -> str:
 
 
 async def upgrade(settings: Settings) -> str:
-    """Create the schema if need be and apply what is missing, in one transaction. Returns the revision. Safe to run
-    anywhere, any time: replicas may be at work meanwhile. Raises what PostgreSQL says where their locks are in the way of
-    every try."""
+    """Create the schema if need be and apply what is missing. Returns the revision. Safe to run anywhere, any time, and again
+    after it was interrupted: replicas may be at work meanwhile. Raises what PostgreSQL says where their locks are in the way
+    of every try."""
     tries = tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(_is_locked_out),
         wait=tenacity.wait_random_exponential(multiplier=0.2, max=5),
@@ -94,30 +93,34 @@ def _is_locked_out(error: BaseException) -> bool:
 
 
 async def _upgrade_once(settings: Settings) -> str:
-    config = _config()
-
-    def run(connection: Connection) -> str | None:
-        before = MigrationContext.configure(
-            connection, opts={"version_table": VERSIONS}
-        ).get_current_revision()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-        return before
-
-    async with locked_connection(settings) as connection, connection.begin():
+    async with locked_connection(settings) as connection:
         driver: asyncpg.Connection[asyncpg.Record] | None = (
             await connection.get_raw_connection()
         ).driver_connection
         assert driver is not None
         if not await missing(driver.fetch):
             return await current(driver.fetch) or ""
-        await connection.exec_driver_sql(PATIENCE)  # with it the transaction begins
-        before = await connection.run_sync(run)
-        await functions.apply(driver)
+        await driver.execute(PATIENCE)
+        if await current(driver.fetch) is None:  # nobody is at work yet
+            async with connection.begin():
+                await connection.run_sync(_apply_versions)
+                await functions.apply(driver)
+                await driver.fetch("select make_partitions(7)")
+                await driver.execute("analyze legal_move")
+            return newest()
+        await connection.run_sync(_apply_versions)
+        await connection.rollback()  # they are committed; what is left was read
+        async with driver.transaction():
+            await functions.apply(driver)
         await driver.fetch("select make_partitions(7)")
-        if before is None:
-            await driver.execute("analyze legal_move")
     return newest()
+
+
+def _apply_versions(connection: Connection) -> None:
+    """Each in a transaction of its own, where the connection is in none: what one locks is let go when it is done."""
+    config = _config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
 
 
 def _is_known(revision: str) -> bool:

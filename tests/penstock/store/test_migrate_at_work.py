@@ -19,7 +19,7 @@ async def test_replicas_at_work_are_let_by_and_it_comes_to_its_turn(
 ) -> None:
     """Its trigger needs a lock of `execution`, which a long transaction is in the way of: nobody else waits for both."""
     settings = Settings(database_url=SecretStr(database))
-    monkeypatch.setattr(migrate, "PATIENCE", "set local lock_timeout = '50ms'")
+    monkeypatch.setattr(migrate, "PATIENCE", "set lock_timeout = '50ms'")
     copy = shutil.copytree(functions.folder(), tmp_path / "migrations")
     monkeypatch.setattr(functions, "folder", lambda: copy)
     trigger = copy / "functions" / "history" / "execution_moved.sql"
