@@ -47,7 +47,7 @@ OF_AN_EVENT: Mapping[str, Field] = {
     "host": Field(str, "the address of the API"),
     "instance": Field(str, "the id of a problem that the API answered with"),
     "item_id": Field(str, "an event or execution, of a message"),
-    "job": Field(str, "a job of Kubernetes"),
+    "job": Field(str, "a job of Kubernetes, a task of Dask, an actor of Ray"),
     "labels": Field(str, "what the worker has"),
     "loop": Field(str, "a loop of the executor"),
     "message_id": Field(str, "a message"),

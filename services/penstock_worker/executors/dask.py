@@ -8,10 +8,11 @@ Dask that is lost is an attempt that was lost: Dask would run it again by itself
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
+
+import structlog
 
 from penstock.errors import ConfigurationError
 from penstock.language.definitions.program_actions import DaskOptions
@@ -23,7 +24,7 @@ from penstock_worker.executors.options import options_of
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 LOOK = 2.0
 """Seconds between two looks at a task: whether the worker that had started it still has it."""
@@ -159,9 +160,7 @@ class _Task:
                 if await self._started.is_set():
                     await self._answer()
         except (TimeoutError, OSError) as error:
-            logger.warning(
-                "the task %s of Dask could not be ended: %s", self._key, error or "it does not end"
-            )
+            log.warning("dask.task_not_ended", job=self._key, reason=str(error) or "it does not end")
 
     async def forget(self) -> None:
         """First of all Dask's copy, as it is run again while that is there, and a worker is lost."""

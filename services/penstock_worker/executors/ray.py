@@ -13,6 +13,8 @@ import time
 from contextlib import suppress
 from typing import Any
 
+import structlog
+
 from penstock.errors import ConfigurationError
 from penstock.language.definitions.program_actions import RayOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
@@ -20,7 +22,7 @@ from penstock.service.extras import require
 from penstock_worker.executors.cluster_attempt import END_MARGIN, SealedJob, sealed, unsealed
 from penstock_worker.executors.options import options_of
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 NAMESPACE = "penstock"
 """Of Ray: where the names of actors are looked up."""
@@ -150,9 +152,9 @@ class _Actor:
             async with asyncio.timeout(self._run.grace + END_MARGIN):
                 unsealed(await self._answer, self._run)
         except TimeoutError:
-            logger.warning("the actor %s of Ray does not end; it is killed", self._name)
+            log.warning("ray.actor_not_ended", job=self._name, reason="it does not end, and is killed")
         except Exception as error:
-            logger.warning("the actor %s of Ray could not be ended: %s", self._name, error)
+            log.warning("ray.actor_not_ended", job=self._name, reason=str(error))
 
     async def kill(self) -> None:
         if self._handle is not None:
