@@ -63,7 +63,7 @@ async def arrive(request: Request, here: Here) -> Response:
         begun = await _enter(request, here, provider, asked)
     except PenstockError as error:
         address = request.client.host if request.client else ""
-        log.warning("api.log_in_refused", address=address, reason=error.message, provider=True)
+        log.warning("api.provider_sign_in_refused", address=address, reason=error.message)
         answer = _said(request, error, then)
     else:
         answer = RedirectResponse(then, 303)
