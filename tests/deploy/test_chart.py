@@ -28,7 +28,19 @@ DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 PAGE = ROOT / "docs/how-to/kubernetes.md"
 GIVEN = {
-    *("database_url", "broker_url", "secrets_key", "name", "host", "port", "api_host", "api_port", "wait"),
+    *(
+        "database_url",
+        "broker_url",
+        "secrets_key",
+        "oidc_client_secret",
+        "database_read_url",
+        "name",
+        "host",
+        "port",
+        "api_host",
+        "api_port",
+        "wait",
+    ),
     *("grace", "modules", "routes", "labels", "concurrency"),
 }
 """Settings that the chart gives by itself, or by a value of their own."""
@@ -107,7 +119,9 @@ def variables(container: Document, documents: list[Document]) -> dict[str, str]:
         if "value" in entry:
             found[entry["name"]] = entry["value"]
         elif "secretKeyRef" in entry["valueFrom"]:
-            found[entry["name"]] = SECRETS[entry["valueFrom"]["secretKeyRef"]["key"]]
+            of_secret = entry["valueFrom"]["secretKeyRef"]
+            if of_secret["key"] in SECRETS or not of_secret.get("optional"):
+                found[entry["name"]] = SECRETS[of_secret["key"]]
     return found
 
 

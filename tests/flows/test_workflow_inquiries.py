@@ -7,7 +7,7 @@ import asyncio
 import orjson
 import pytest
 
-from penstock.errors import Conflict, ExecutionFailed, InvalidInput
+from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotAllowed
 from tests.flows.installation import Installation
 from tests.flows.waits import ALL, waiting
 
@@ -22,7 +22,7 @@ async def test_the_answer_to_an_inquiry_is_the_result_of_its_task(house: Install
         "ada",
         {"type": "boolean"},
     )
-    with pytest.raises(InvalidInput, match="ada"):
+    with pytest.raises(NotAllowed, match="ada"):
         await house.client.answer(task, True, by="bob")
     with pytest.raises(InvalidInput, match="boolean"):
         await house.client.answer(task, 3, by="ada")

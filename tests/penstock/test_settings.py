@@ -13,6 +13,7 @@ from penstock.settings import FOREIGN, Settings, load
 PAGE = Path(__file__).parents[2] / "docs/configuration.md"
 WORDS = {
     "database_url": "unset",
+    "database_read_url": "unset",
     "broker_url": "unset",
     "export_folder": "unset",
     "schedule_to_start": "unset",

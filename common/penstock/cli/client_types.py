@@ -59,6 +59,8 @@ def types(
 
 
 def _text_of(file: Path) -> str:
+    if file.exists() and not file.is_file():  # a device may have no end
+        raise InvalidInput(f"{file} is no file", hint="Name another one.")
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -42,7 +42,7 @@ def _masked(row: Inquiry) -> str | None:
 
 async def answer(session: Session, execution: UUID, response: object, by: str) -> list[StagedMessage]:
     """Answer an inquiry; returns what was staged. Raises NotFound, InvalidInput for a response that does not fit its
-    schema or for somebody whom it does not ask, Conflict if it was answered, ran out of time or was cancelled before."""
+    schema, NotAllowed for somebody whom it does not ask, Conflict if it was answered, ran out of time or was cancelled before."""
     staged: list[StagedMessage] = []
     tried = False
     async for attempt in backoff(deadline=30):

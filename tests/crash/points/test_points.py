@@ -16,6 +16,7 @@ AROUND = {
     "common/penstock/store/connection_pool.py": "options of a connection, which are nobody's state",
     "common/penstock/store/database.py": "the primitive itself",
     "common/penstock/store/heartbeats.py": "the lock of a new connection, taken before anything is done on it",
+    "common/penstock/store/unanswered.py": "asks whether a connection is known to the server, and changes nothing",
     "common/penstock/store/functions.py": "an operator's, not a service's",
     "common/penstock/store/migrate.py": "an operator's, not a service's",
     "common/penstock/messaging/transports/rabbitmq/consumer.py": "the transport's own ack",

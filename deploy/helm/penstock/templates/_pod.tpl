@@ -105,6 +105,12 @@ spec:
               valueFrom: {secretKeyRef: {name: {{ $secret }}, key: broker-url, optional: true}}
             - name: PENSTOCK_SECRETS_KEY
               valueFrom: {secretKeyRef: {name: {{ $secret }}, key: secrets-key, optional: true}}
+            {{- if eq .component "api" }}
+            - name: PENSTOCK_DATABASE_READ_URL
+              valueFrom: {secretKeyRef: {name: {{ $secret }}, key: database-read-url, optional: true}}
+            - name: PENSTOCK_OIDC_CLIENT_SECRET
+              valueFrom: {secretKeyRef: {name: {{ $secret }}, key: oidc-client-secret, optional: true}}
+            {{- end }}
             {{- range $name, $value := .env }}
             - name: {{ $name }}
               value: {{ $value | quote }}

@@ -29,6 +29,8 @@ SHOP = """
 
 @pytest.fixture(autouse=True)
 def _imports_undone() -> Iterator[None]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("shop", "store")]:
+        del sys.modules[name]  # of another test's folder
     path, modules = list(sys.path), set(sys.modules)
     yield
     sys.path[:] = path
