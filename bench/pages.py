@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 import uvicorn
-from playwright.async_api import Browser, async_playwright, expect
+from playwright.async_api import Browser, Page, async_playwright, expect
 from pydantic import SecretStr
 
 from bench.full_database import fill
@@ -96,9 +96,25 @@ async def look(address: str, pages: dict[str, str]) -> None:
             )
 
 
-async def on_screen(browser: Browser, address: str, client: Client) -> None:
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """The one of this machine."""
+    program = os.environ.get("PENSTOCK_TEST_CHROMIUM") or shutil.which("chromium")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )
+        yield browser
+        await browser.close()
+
+
+async def on_screen(address: str, client: Client) -> None:
     """Prints how long after the commit of a start it is in a list that somebody looks at."""
-    page = await browser.new_page()
+    async with chromium() as browser:
+        await _changes_on_screen(await browser.new_page(), address, client)
+
+
+async def _changes_on_screen(page: Page, address: str, client: Client) -> None:
     await page.goto(f"{address}/executions?find=bench.flow")
     await expect(page.locator("[data-pulse]")).to_have_text("live")
     took = []
@@ -146,13 +162,7 @@ async def measure(given: argparse.Namespace, url: str) -> None:
                     "API: executions": "/api/v1/executions",
                 },
             )
-            program = os.environ.get("PENSTOCK_TEST_CHROMIUM") or shutil.which("chromium")
-            async with async_playwright() as playwright:
-                browser = await playwright.chromium.launch(
-                    executable_path=program, args=["--no-sandbox"] if os.geteuid() == 0 else []
-                )
-                await on_screen(browser, address, client)
-                await browser.close()
+            await on_screen(address, client)
         stop.set()
         if loading is not None:
             await loading

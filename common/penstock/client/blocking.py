@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from types import TracebackType
@@ -44,12 +45,12 @@ class Blocking(Generic[C]):
     _thread: LoopThread
 
 
-class BlockingClient(Blocking[C]):
+class BlockingClient(Blocking[C], ABC):
     """A client, to be used in a `with`, or closed in the end."""
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of the connections."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -111,6 +112,15 @@ class Tally:
             self.cancelled += 1
         elif outcome.error is not None:
             self.failed += 1
+
+    async def counted(self, work: Callable[[Run], Awaitable[Outcome]], run: Run) -> Outcome:
+        """What `work` makes of the attempt, which has a place meanwhile. Raises NoCapacity, and what `work` raises."""
+        started, outcome = self.start(), None
+        try:
+            outcome = await work(run)
+            return outcome
+        finally:
+            self.end(started, outcome)
 
     def metrics(self) -> ExecutorMetrics:
         return ExecutorMetrics(

@@ -37,12 +37,7 @@ class CommandExecutor:
         """Nothing to make ready."""
 
     async def execute(self, run: Run) -> Outcome:
-        started, outcome = self._tally.start(), None
-        try:
-            outcome = await _run(run)
-            return outcome
-        finally:
-            self._tally.end(started, outcome)
+        return await self._tally.counted(_run, run)
 
     def metrics(self) -> ExecutorMetrics:
         return self._tally.metrics()

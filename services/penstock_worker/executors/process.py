@@ -55,12 +55,7 @@ class ProcessExecutor:
             self._idle.append(await Child.start())
 
     async def execute(self, run: Run) -> Outcome:
-        started, outcome = self._tally.start(), None
-        try:
-            outcome = await self._run(run)
-            return outcome
-        finally:
-            self._tally.end(started, outcome)
+        return await self._tally.counted(self._run, run)
 
     def metrics(self) -> ExecutorMetrics:
         return self._tally.metrics()

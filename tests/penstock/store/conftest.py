@@ -8,6 +8,7 @@ from pydantic import SecretStr
 from penstock.settings import Settings
 from penstock.store.database import Database
 from tests.penstock.store.race_scene import Scene
+from tests.penstock.store.stand import Stand
 
 
 @pytest.fixture
@@ -16,4 +17,11 @@ async def scene(database: str) -> AsyncIterator[Scene]:
     made = Scene(home)
     await made.prepare()
     yield made
+    await home.close()
+
+
+@pytest.fixture
+async def stand(database: str) -> AsyncIterator[Stand]:
+    home = Database(Settings(database_url=SecretStr(database)), role="test")
+    yield await Stand(home).prepare()
     await home.close()

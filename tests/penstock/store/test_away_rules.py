@@ -4,25 +4,13 @@ to."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
 import asyncpg
-import pytest
-from pydantic import SecretStr
 
-from penstock.settings import Settings
-from penstock.store.database import Database
 from tests.penstock.store.members import DEAD, ME, OTHER, SOON, STRANGER, process
 from tests.penstock.store.stand import Stand
-
-
-@pytest.fixture
-async def stand(database: str) -> AsyncIterator[Stand]:
-    home = Database(Settings(database_url=SecretStr(database)), role="test")
-    yield await Stand(home).prepare()
-    await home.close()
 
 
 async def test_a_route_is_away_while_no_worker_that_lives_has_the_action_on_it(stand: Stand) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 import pytest
-from pydantic import SecretStr
 
 from penstock.ids import new_id
-from penstock.settings import Settings
-from penstock.store.database import Database
 from tests.penstock.store.stand import Stand
 
 WORKER, CLAIM = new_id(), new_id()
@@ -28,16 +24,13 @@ select request_executions($1::uuid[], $2::integer[], $3::integer[], array_fill('
 
 
 @pytest.fixture
-async def stand(database: str) -> AsyncIterator[Stand]:
-    home = Database(Settings(database_url=SecretStr(database)), role="test")
-    stand = await Stand(home).prepare()
+async def stand(stand: Stand) -> Stand:
     await stand.sql(
         "insert into catalog (kind, ref, definition_id, enabled) values ('action', 'a.b', $1, true)",
         stand.definition,
     )
     await stand.add("flow", "running", kind="workflow")
-    yield stand
-    await home.close()
+    return stand
 
 
 async def limit(stand: Stand, namespace: int) -> None:

@@ -3,25 +3,12 @@ answered. And how long there is nothing to do."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
-import pytest
-from pydantic import SecretStr
-
 from penstock.ids import new_id
-from penstock.settings import Settings
-from penstock.store.database import Database
 from tests.penstock.store.stand import Stand
 
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture
-async def stand(database: str) -> AsyncIterator[Stand]:
-    home = Database(Settings(database_url=SecretStr(database)), role="test")
-    yield await Stand(home).prepare()
-    await home.close()
 
 
 async def look(stand: Stand) -> tuple[bool, float | None]:

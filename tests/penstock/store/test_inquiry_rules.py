@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import orjson
-import pytest
-from pydantic import SecretStr
 
-from penstock.settings import Settings
-from penstock.store.database import Database
 from tests.penstock.store.stand import Stand
 
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture
-async def stand(database: str) -> AsyncIterator[Stand]:
-    home = Database(Settings(database_url=SecretStr(database)), role="test")
-    yield await Stand(home).prepare()
-    await home.close()
 
 
 async def asks(

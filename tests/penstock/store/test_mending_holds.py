@@ -4,26 +4,14 @@ reason not to."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
-from pydantic import SecretStr
 
 from penstock.ids import new_id
-from penstock.settings import Settings
-from penstock.store.database import Database
 from tests.penstock.store.members import DEAD, ME, OTHER, SOON, STRANGER, claim, process, runs
 from tests.penstock.store.mending import limit, mend, slot, there
 from tests.penstock.store.stand import Stand
-
-
-@pytest.fixture
-async def stand(database: str) -> AsyncIterator[Stand]:
-    home = Database(Settings(database_url=SecretStr(database)), role="test")
-    yield await Stand(home).prepare()
-    await home.close()
-
 
 LOCKING = ("forgotten", "lines", "live", "orphans", "slots", "suspended")
 

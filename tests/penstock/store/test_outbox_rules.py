@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
-import pytest
-from pydantic import SecretStr
-
 from penstock.ids import new_id
-from penstock.settings import Settings
-from penstock.store.database import Database
 from tests.penstock.store.stand import Stand
 
 SOON = timedelta(hours=1)
-
-
-@pytest.fixture
-async def stand(database: str) -> AsyncIterator[Stand]:
-    home = Database(Settings(database_url=SecretStr(database)), role="test")
-    yield await Stand(home).prepare()
-    await home.close()
 
 
 async def test_only_what_one_held_is_returned_and_what_another_has_in_hand_is_left_to_him(

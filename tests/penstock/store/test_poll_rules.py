@@ -3,22 +3,8 @@ to."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest
-from pydantic import SecretStr
-
 from penstock.ids import new_id
-from penstock.settings import Settings
-from penstock.store.database import Database
 from tests.penstock.store.stand import Stand
-
-
-@pytest.fixture
-async def stand(database: str) -> AsyncIterator[Stand]:
-    home = Database(Settings(database_url=SecretStr(database)), role="test")
-    yield await Stand(home).prepare()
-    await home.close()
 
 
 async def test_a_poll_that_runs_is_not_called_beside_itself(stand: Stand) -> None:

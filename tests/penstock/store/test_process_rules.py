@@ -4,27 +4,16 @@ for every reason not to."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
-from pydantic import SecretStr
 
-from penstock.settings import Settings
-from penstock.store.database import Database
 from tests.penstock.store.members import DEAD, ME, OTHER, SOON, STRANGER, claim, claims, process, runs
 from tests.penstock.store.stand import AGO, Stand
 
 NOW = timedelta(0)
-
-
-@pytest.fixture
-async def stand(database: str) -> AsyncIterator[Stand]:
-    home = Database(Settings(database_url=SecretStr(database)), role="test")
-    yield await Stand(home).prepare()
-    await home.close()
 
 
 async def beat(stand: Stand, *names: str, silence: str = "1 day") -> dict[str, Any]:

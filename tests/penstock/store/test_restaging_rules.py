@@ -3,28 +3,16 @@ reason not to."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from uuid import UUID
 
 import orjson
-import pytest
-from pydantic import SecretStr
 
-from penstock.settings import Settings
-from penstock.store.database import Database
 from tests.penstock.store.stand import AGO, HELD, Stand
 
 NOW = timedelta(0)
 FIRST = UUID(int=0)
 QUEUES = ["execution.requested", "work.default"]
-
-
-@pytest.fixture
-async def stand(database: str) -> AsyncIterator[Stand]:
-    home = Database(Settings(database_url=SecretStr(database)), role="test")
-    yield await Stand(home).prepare()
-    await home.close()
 
 
 async def restaged(

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import orjson
-import pytest
-from pydantic import SecretStr
 
 from penstock.ids import new_id
-from penstock.settings import Settings
-from penstock.store.database import Database
 from tests.penstock.store.stand import AGO, Stand
 
 PATIENCE = 600.0
 SOON = 10
 """Seconds after which a statement waits for what it should pass over."""
-
-
-@pytest.fixture
-async def stand(database: str) -> AsyncIterator[Stand]:
-    home = Database(Settings(database_url=SecretStr(database)), role="test")
-    yield await Stand(home).prepare()
-    await home.close()
 
 
 async def subscriber(

@@ -4,28 +4,17 @@ what happens while somebody else has one of them in hand."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from pydantic import SecretStr
 
-from penstock.settings import Settings
-from penstock.store.database import Database
 from tests.penstock.store.stand import HELD, Stand
 
 HOUR, NOW = timedelta(hours=1), timedelta(0)
 MINUTE = {"timeouts": {"schedule_to_start": 60, "queued": 60}}
 NEVER = {"timeouts": {"schedule_to_start": None, "queued": None}}
 FIRST = UUID(int=0)
-
-
-@pytest.fixture
-async def stand(database: str) -> AsyncIterator[Stand]:
-    home = Database(Settings(database_url=SecretStr(database)), role="test")
-    yield await Stand(home).prepare()
-    await home.close()
 
 
 def all_but(stand: Stand, name: str) -> list[UUID]:
