@@ -21,6 +21,7 @@ from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
 
 BIN = Path(sys.executable).parent
+PRESSES = 30
 NIGHTLY = Schedule("shop.nightly", action=shop.count, cron="0 2 * * *", params={"words": "good night"})
 DOOR = Limit(2, ref="shop.door", scope="shop.wait_for")
 BOTH = from_yaml("{workflow: shop.both, tasks: {a: {action: shop.count, input: {words: a}}}}")
@@ -58,17 +59,22 @@ async def test_bash_completes_the_names_that_an_installation_has(house: Installa
         ("executions --action shop.bo", "shop.both"),
         ("run nothing.", ""),
     ):
-        assert await completions(typed) == sorted(names.split()), typed
+        await offers(typed, *names.split())
 
 
 async def test_other_shells_show_what_a_name_is(house: Installation) -> None:
     await house.start(*shop.ALL)
     id = str(await house.client.start("shop.charge", {"order": 1}, delay=3600))
     asked = {"_TYPER_COMPLETE_ARGS": "penstock why ", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    said = await ran([BIN / "penstock"], {**asked, COMPLETING: "complete_fish"})
-    assert said.stdout.strip() == f"{id}\trequested shop.charge"
-    said = await ran([BIN / "penstock"], {**asked, COMPLETING: "complete_zsh"})
-    assert f'"{id}":"requested shop.charge"' in said.stdout
+    for shell, line in (
+        ("fish", f"{id}\trequested shop.charge\n"),
+        ("zsh", f'"{id}":"requested shop.charge"'),
+    ):
+        for _ in range(PRESSES):
+            said = await ran([BIN / "penstock"], {**asked, COMPLETING: f"complete_{shell}"})
+            if line in said.stdout:
+                break
+        assert line in said.stdout, said
 
 
 @pytest.mark.parametrize("named", ["PENSTOCK_DATABASE_URL", "PENSTOCK_SERVER"])
@@ -98,6 +104,14 @@ async def test_what_is_completed_is_all_that_is_loaded() -> None:
     assert said.stdout.startswith("--once\n")
     assert "penstock.cli.top" in said.stdout
     assert "penstock.cli.demo" not in said.stdout
+
+
+async def offers(typed: str, *names: str, more: Mapping[str, str] | None = None) -> None:
+    """On a busy machine TAB gives up before it knows, and whoever types presses it again."""
+    for _ in range(PRESSES):
+        if (offered := await completions(typed, more)) == sorted(names):
+            return
+    assert offered == sorted(names), typed
 
 
 async def completions(typed: str, more: Mapping[str, str] | None = None) -> list[str]:
