@@ -20,6 +20,10 @@ from tests.servers import choose
 from tests.servers.rabbitmq_cluster import RabbitMQCluster
 from tests.servers.replicated import ReplicatedPostgres
 
+OPEN = """
+select id, status, attempt, claim, task, parent, ready_at, not_before, since from execution where finished_at is null
+"""
+
 
 @pytest.fixture
 def trio() -> Iterator[RabbitMQCluster]:
@@ -28,7 +32,7 @@ def trio() -> Iterator[RabbitMQCluster]:
     cluster.close()
 
 
-async def test_the_node_that_leads_and_the_primary_die_one_after_the_other(
+async def test_the_node_that_leads_and_the_primary_die_one_after_the_other_and_at_once(
     pair: ReplicatedPostgres, trio: RabbitMQCluster, tmp_path: Path
 ) -> None:
     url, address = pair.dsn(), trio.add_vhost("clusters")
@@ -46,6 +50,14 @@ async def test_the_node_that_leads_and_the_primary_die_one_after_the_other(
                 "failed over, the node back",
                 lambda: in_thread(pair.fail_over, partial(trio.start, leader), pair.rejoin),
             )
-            assert [figure.left for figure in run.figures] == [0, 0], log.read_text()[-3000:]
+            leader = trio.leads_most()
+            await run.through("both at once", lambda: in_thread(partial(trio.kill, leader), pair.fail_over))
+            assert [figure.left for figure in run.figures] == [0, 0, 0], await unfinished(house, log)
             assert await run.wrong() == [], log.read_text()[-3000:]
             await house.sound()
+
+
+async def unfinished(house: Installation, log: Path) -> str:
+    """Where everything stands that should have ended, and what the services said last."""
+    rows = [*await house.rows(OPEN), *await house.rows("select queue, ids, due_at, tries, error from outbox")]
+    return "\n".join((*(str(dict(row)) for row in rows), log.read_text()[-3000:]))

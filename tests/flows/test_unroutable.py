@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
+
 from penstock import Limit
 from penstock.client import dead_letters
+from penstock.errors import ConnectionFailed
 from penstock.messaging.relay import RETURNS, relay
-from penstock.store import queues
+from penstock.store import outbox, queues
+from penstock.store.database import Session
 from penstock.store.dead_letters import LetterFilter
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -89,3 +95,26 @@ async def test_nothing_is_held_against_a_message_while_there_is_no_broker(house:
     assert await relay(parts.transport, parts.database.session(), 0.0) == 0
     [row] = await house.rows("select tries, due_at <= clock_timestamp() as due from outbox")
     assert (row["tries"], row["due"]) == (0, True)
+
+
+async def test_what_a_relay_took_is_free_as_soon_as_the_database_is_back(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broker and database went at the same moment."""
+    if (await house.parts()).transport.name == "postgres":
+        return  # there the outbox is the queue
+    parts, outages, release = await house.parts(), [ConnectionFailed("gone")] * 2, outbox.release
+    await parts.transport.close()
+    await house.rows(
+        "insert into outbox (queue, ids, due_at) "
+        "values ('execution.requested', array[gen_random_uuid()], clock_timestamp() - interval '1 hour') returning 1"
+    )
+
+    async def released(session: Session, ids: Sequence[int]) -> None:
+        if outages:
+            raise outages.pop()
+        await release(session, ids)
+
+    monkeypatch.setattr(outbox, "release", released)
+    assert await relay(parts.transport, parts.database.session(), 0.0) == 0
+    assert await house.rows("select 1 from outbox where due_at <= clock_timestamp()")

@@ -14,7 +14,7 @@ import structlog
 from penstock.messaging import dead_letters, envelope, messages
 from penstock.messaging.transports import Transport
 from penstock.store import outbox, queues
-from penstock.store.database import Session, is_transient
+from penstock.store.database import Session, is_transient, retried
 from penstock.store.outbox import Unpublished
 from penstock.store.scan_start import scan_start
 
@@ -66,16 +66,21 @@ async def relay(
         confirmed = [False] * len(rows)
     done = [row for row, ok in zip(rows, confirmed, strict=True) if ok]
     refused = [row for row, ok in zip(rows, confirmed, strict=True) if not ok]
-    if done:
-        await outbox.delete(session, _ids(done))
-    if refused and not transport.healthy:
-        await outbox.release(session, _ids(refused))
-    elif refused:
-        hopeless = [row for row in refused if _hopeless(row)]
-        await outbox.refused(session, [id for id in _ids(refused) if id not in _ids(hopeless)])
-        await _bury(session, hopeless)
-        return len(done) + len(hopeless)
-    return len(done)
+    serves = transport.healthy
+    hopeless = [row for row in refused if serves and _hopeless(row)]
+
+    async def settle() -> None:
+        if done:
+            await outbox.delete(session, _ids(done))
+        if refused and not serves:
+            await outbox.release(session, _ids(refused))
+        elif refused:
+            await outbox.refused(session, [id for id in _ids(refused) if id not in _ids(hopeless)])
+            await _bury(session, hopeless)
+
+    # Where broker and database went together, nobody else would take these until the lease runs out.
+    await retried(settle, deadline=LEASED)
+    return len(done) + len(hopeless)
 
 
 def _hopeless(row: Unpublished) -> bool:
