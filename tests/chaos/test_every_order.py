@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.interleavings.cases import CASES, MESSAGES
-from tests.interleavings.explore import Found, draw, explore, in_lanes, theatre
+from tests.interleavings.explore import Found, Played, draw, explore, in_lanes, theatre
 from tests.interleavings.test_faults import DRAWN, FAULTY
 from tests.interleavings.test_orders import LANES, NAMES, ORDERS, WANTED, asked_for
 from tests.servers.postgres import Postgres
@@ -16,21 +16,23 @@ from tests.servers.postgres import Postgres
 @pytest.fixture(scope="module")
 async def played(
     request: pytest.FixtureRequest, postgres_server: Postgres, gated: str, seed: int
-) -> Mapping[str, Found]:
+) -> AsyncIterator[Played]:
     async def one(name: str) -> Found:
         async with theatre(postgres_server, gated, CASES[name]) as (scene, stage):
             return await explore(scene, stage, CASES[name], 12 * ORDERS, seed)
 
-    return await in_lanes(LANES, asked_for(request), one)
+    async with in_lanes(LANES, asked_for(request), one) as playing:
+        yield playing
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_whoever_comes_first_all_ends_well(played: Mapping[str, Found], name: str, seed: int) -> None:
-    assert not played[name].wrong, f"seed {seed}: {played[name].wrong[0]}"
+async def test_whoever_comes_first_all_ends_well(played: Played, name: str, seed: int) -> None:
+    found = await played[name]
+    assert not found.wrong, f"seed {seed}: {found.wrong[0]}"
 
 
-async def test_these_were_ten_thousand_orders(played: Mapping[str, Found]) -> None:
-    assert sum(len(found.seen) for found in played.values()) >= 10 * WANTED
+async def test_these_were_ten_thousand_orders(played: Played) -> None:
+    assert sum([len((await found).seen) for found in played.values()]) >= 10 * WANTED
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
+from penstock import Client
 from penstock.store import connection_pool
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -52,3 +53,16 @@ async def test_a_server_that_gives_each_service_the_fewest_sessions_gets_the_wor
         for stop in stops:
             await house.ended(stop)
     await house.sound()
+
+
+async def test_a_client_has_no_session_that_listens_for_what_is_meant_for_services(
+    house: Installation,
+) -> None:
+    await house.start(*shop.ALL)
+    async with Client.connect(house.settings(name="alone")) as client:
+        await client.start("shop.charge", {"order": 1})
+        sessions = await house.rows(
+            "select query from pg_stat_activity where application_name = 'client:alone'"
+        )
+    assert sessions
+    assert not [row["query"] for row in sessions if row["query"].lower().startswith("listen")]

@@ -15,16 +15,13 @@ import structlog
 
 from penstock.messaging import messages
 from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner
+from penstock.messaging.settled_rows import SettledRows
 from penstock.messaging.transports import Transport
-from penstock.store import awaited, outbox, queues
-from penstock.store.database import Database, is_transient, retried
+from penstock.store import awaited, queues
+from penstock.store.database import Database, is_transient
 from penstock.store.staged_messages import StagedMessage
 
 log = structlog.get_logger()
-
-DELETING = 2.0
-"""Seconds that whoever is about to leave waits until rows that are published are deleted. PostgreSQL may refuse that session
-for as long as it is full, and nothing depends on it."""
 
 
 class Publisher:
@@ -32,15 +29,10 @@ class Publisher:
 
     def __init__(self, transport: Transport, database: Database) -> None:
         self.transport = transport
-        self._session = database.session(relaxed=True)
         self._tells = database.session()
         self._timers = CoalescedBroadcast(partial(due_sooner, transport, "timers"), "timers")
-        # Well before the relay's age: a row that is confirmed and not yet deleted would be published again.
-        self._delete_every = min(1.0, self._session.settings.relay_age / 5)
-        self._confirmed: list[int] = []
+        self._settled = SettledRows(database)
         self._under_way: set[asyncio.Task[None]] = set()
-        self._deleting: asyncio.Task[None] | None = None
-        self._hurry = asyncio.Event()
         self._room = asyncio.Semaphore(64)
 
     def publish(self, staged: Sequence[StagedMessage]) -> None:
@@ -86,36 +78,20 @@ class Publisher:
 
     def settle(self, done: Sequence[StagedMessage]) -> None:
         """These are published, or need not be any more: they leave the outbox soon."""
-        self._confirmed += [one.outbox_id for one in done]
-        if self._confirmed and (self._deleting is None or self._deleting.done()):
-            self._deleting = asyncio.create_task(self._delete(), name="outbox.delete")
-
-    async def _delete(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._hurry.wait(), self._delete_every)
-        while self._confirmed:
-            ids, self._confirmed = self._confirmed, []
-            try:
-                await retried(partial(outbox.delete, self._session, ids))
-            except Exception:
-                log.exception("publish.not_deleted")  # they are published again, which is safe
+        self._settled.add(one.outbox_id for one in done)
 
     async def flush(self) -> None:
         """Wait until what is under way is published, or left to a relay. That its rows are deleted is waited for only a
         moment: those that stay are published once more."""
         while self._under_way:
             await asyncio.gather(*self._under_way, return_exceptions=True)
-        if self._deleting is not None:
-            self._hurry.set()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._deleting, DELETING)
-            self._deleting = None
-            self._hurry.clear()
+        await self._settled.flush()
 
     async def close(self) -> None:
         """Give what is under way a moment; a relay sees to the rest."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(2):
                 await self.flush()
-        for task in (*self._under_way, *([self._deleting] if self._deleting else [])):
+        for task in self._under_way:
             task.cancel()
+        self._settled.close()

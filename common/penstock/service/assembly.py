@@ -26,6 +26,10 @@ from penstock.store.database import Database
 log = structlog.get_logger()
 
 
+PUBLISHERS = ("client", "cli")
+"""What consumes nothing, and serves nobody who asks whether it is ready."""
+
+
 def make_transport(
     database: Database, *, role: str, supervisor: Supervisor | None = None, process: UUID | None = None
 ) -> Transport:
@@ -35,7 +39,9 @@ def make_transport(
     if settings.broker_url is None:
         from penstock.messaging.transports.postgres import PostgresTransport
 
-        return PostgresTransport(database, supervisor=supervisor, process=process)
+        return PostgresTransport(
+            database, supervisor=supervisor, process=process, listens=role not in PUBLISHERS
+        )
     from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 
     return RabbitMQTransport(

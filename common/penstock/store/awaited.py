@@ -16,17 +16,7 @@ from penstock.store.rows import rows_as
 MOST = notifications.LARGEST // 37
 """Ids that one notification names. Of more it names none: then all are looked for."""
 
-# What ends while this runs may be missed: the next look finds it.
-LOOK = """
-with forgotten as (
-    delete from awaited where watcher = $1 and execution_id = any ($4::uuid[])
-), said as (
-    insert into awaited (execution_id, watcher) select x, $1 from unnest($3::uuid[]) x order by 1 on conflict do nothing
-)
-select e.id, e.status, r.result::text as result, r.error::text as error
-from execution e left join result r on r.execution_id = e.id
-where e.id = any ($2::uuid[]) and e.finished_at is not null
-"""
+LOOK = "select id, status, result, error from look_for_awaited($1, $2::uuid[], $3::uuid[], $4::uuid[])"
 
 
 async def look(
@@ -37,7 +27,7 @@ async def look(
     forgotten: Collection[UUID],
 ) -> list[ExecutionEnd]:
     """Those of `ids` that have ended and are not archived. The watcher waits for `said` from now on, and for `forgotten` no
-    more."""
+    more. What ends while this runs may be missed: the next look finds it."""
     return rows_as(ExecutionEnd, await session.fetch(LOOK, watcher, list(ids), list(said), list(forgotten)))
 
 

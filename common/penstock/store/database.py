@@ -26,6 +26,10 @@ from penstock.store.unanswered import UnansweredWatch
 
 T = TypeVar("T")
 
+RELAXED = "set_config('synchronous_commit', 'off', true) = 'off'"
+"""A condition that holds, and has the transaction of its statement not wait for the disk: in a crash of the server it may be
+lost. Only for what decides nothing, and is a transaction by itself."""
+
 
 def backoff(deadline: float | None = None, first: float = 0.05, most: float = 5.0) -> tenacity.AsyncRetrying:
     """Retries transient errors, with jitter, for `deadline` seconds (None: for ever)."""

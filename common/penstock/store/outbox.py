@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from penstock.store import queues
-from penstock.store.database import Session, Transaction
+from penstock.store.database import RELAXED, Session, Transaction
 from penstock.store.rows import rows_as
 
 
@@ -102,6 +102,16 @@ DELETE = "delete from outbox where id = any($1::bigint[])"
 async def delete(db: Session | Transaction, ids: Sequence[int]) -> None:
     """These are published, or settled in another way."""
     await db.fetch(DELETE, ids)
+
+
+# Whoever settles rows one after the other shares a connection with those who decide: to set it to relaxed commits, and back,
+# would be two round trips.
+DELETE_SETTLED = f"{DELETE} and {RELAXED}"
+
+
+async def delete_settled(session: Session, ids: Sequence[int]) -> None:
+    """The same in a commit that may be lost: then they are published, or delivered, again."""
+    await session.fetch(DELETE_SETTLED, ids)
 
 
 RELEASE = "update outbox set due_at = clock_timestamp(), holder = null where id = any($1::bigint[])"

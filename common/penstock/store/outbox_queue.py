@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from penstock.store.database import Session, Transaction
+from penstock.store.database import RELAXED, Session, Transaction
 from penstock.store.rows import rows_as
 
 
@@ -37,7 +37,7 @@ class NewMessage:
     headers: str
 
 
-TAKE = """
+TAKE = f"""
 with found as (
     select id, due_at, coalesce(octet_length(body), 0) as size from outbox where queue = $1
         and due_at between statement_timestamp() - make_interval(secs => $4) and statement_timestamp()
@@ -46,7 +46,7 @@ with found as (
     select id, due_at, size, sum(size) over (order by due_at, id) - size as before from found
 )
 update outbox o set due_at = clock_timestamp() + make_interval(secs => $3), tries = tries + 1, holder = $6
-from taken t where o.id = t.id and t.before < $5
+from taken t where o.id = t.id and t.before < $5 and {RELAXED}
 returning o.id, o.ids, o.body, o.message_id, o.type, o.headers, o.tries,
     extract(epoch from statement_timestamp() - t.due_at)::float8 as age, t.size
 """
@@ -56,7 +56,8 @@ async def take(
     session: Session, queue: str, limit: int, lease: float, reach: float, most: int, holder: UUID | None
 ) -> list[Taken]:
     """Lease up to `limit` messages of a queue for `lease` seconds, or until this process has ended (None: one that nobody
-    would miss), of those that became due within `reach` seconds; and as many as fit into `most` bytes, and one more."""
+    would miss), of those that became due within `reach` seconds; and as many as fit into `most` bytes, and one more. A commit
+    that is lost has them delivered again."""
     return rows_as(Taken, await session.fetch(TAKE, queue, limit, lease, reach, most, holder))
 
 

@@ -41,3 +41,26 @@ async def test_those_who_wait_for_an_end_are_told_of_it_alone(stand: Stand) -> N
     ]
     [row] = await stand.sql("select tell_awaited($1) as messages", [new_id()])
     assert row["messages"] == []
+
+
+async def test_a_look_for_what_is_awaited_finds_ends_and_writes_down_only_what_it_is_told(
+    stand: Stand,
+) -> None:
+    mine, another = new_id(), new_id()
+    for name, status in (("open", "running"), ("ended", "completed"), ("not asked for", "completed")):
+        await stand.add(name, status)
+    ids = stand.ids
+    for watcher in (mine, another):
+        await stand.sql(
+            "insert into awaited (execution_id, watcher) values ($1, $2)", ids["not asked for"], watcher
+        )
+    look = "select id, status, result from look_for_awaited($1, $2, $3, $4)"
+    asked = [ids["open"], ids["ended"]]
+    for said, forgotten in ((asked, []), ([], []), ([ids["open"]], [ids["not asked for"], ids["ended"]])):
+        rows = await stand.sql(look, mine, asked, said, forgotten)
+        assert [(*stand.names([row["id"]]), row["status"]) for row in rows] == [("ended", "completed")]
+        told = await stand.sql("select execution_id, watcher from awaited")
+        of_another = [row["execution_id"] for row in told if row["watcher"] == another]
+        assert stand.names(of_another) == {"not asked for"}
+        of_mine = stand.names([row["execution_id"] for row in told if row["watcher"] == mine])
+        assert of_mine == ({"open"} if forgotten else {"open", "ended", "not asked for"})

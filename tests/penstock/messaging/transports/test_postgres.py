@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import asyncpg
 import orjson
@@ -13,7 +14,8 @@ from pydantic import SecretStr
 from penstock.messaging.transports.postgres import PostgresTransport, look_back
 from penstock.messaging.transports.postgres.look_back import EVERYTHING
 from penstock.settings import Settings
-from penstock.store.database import Database
+from penstock.store import outbox, outbox_queue
+from penstock.store.database import Database, Session
 from penstock.store.outbox_queue import TAKE
 from tests.penstock.messaging.transports.traffic import QUEUE, bodies, message, receive
 from tests.servers.postgres import Postgres
@@ -115,5 +117,103 @@ async def test_a_look_does_not_go_over_what_was_taken_while_somebody_reads(
     finally:
         await reader.close()
         await connection.close()
+        await transport.close()
+        await home.close()
+
+
+async def test_one_message_after_another_is_one_look_each(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look_back, "FAR_AGAIN", 3600.0)
+    looks = 0
+    take = outbox_queue.take
+
+    async def counted(*args: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        return await take(*args)
+
+    monkeypatch.setattr(outbox_queue, "take", counted)
+    home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
+    consuming, publishing = PostgresTransport(home), PostgresTransport(home)
+    await consuming.open()
+    await publishing.open()
+    try:
+        subscription = await consuming.subscribe(QUEUE, 10)
+        receiving = asyncio.ensure_future(receive(subscription, 20, ack=True))
+        for _ in range(20):
+            before = looks
+            await publishing.publish([message()])
+            async with asyncio.timeout(30):
+                while looks == before:
+                    await asyncio.sleep(0.01)
+        assert len(await asyncio.wait_for(receiving, 30)) == 20
+        assert looks < 30, "the one at the beginning, and one after each wake-up"
+    finally:
+        await consuming.close()
+        await publishing.close()
+        await home.close()
+
+
+async def test_a_look_that_was_broken_off_is_made_again(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody wakes who looks for what came before."""
+    monkeypatch.setattr(look_back, "FAR_AGAIN", 3600.0)
+    home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
+    transport = PostgresTransport(home)
+    await transport.open()
+    try:
+        subscription = await transport.subscribe(QUEUE, 10)
+        take, looking = outbox_queue.take, asyncio.Event()
+
+        async def hanging(*_: Any) -> Any:
+            looking.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(outbox_queue, "take", hanging)
+        await transport.publish([message("early")])
+        first = asyncio.ensure_future(subscription.receive(10))
+        await asyncio.wait_for(looking.wait(), 30)
+        await asyncio.sleep(0.2)  # until what woke it is heard by way of PostgreSQL, too
+        subscription.wake.clear()
+        first.cancel()
+        await asyncio.wait([first])
+        monkeypatch.setattr(outbox_queue, "take", take)
+        assert bodies(await receive(subscription, 1, ack=True)) == ["early"]
+    finally:
+        await transport.close()
+        await home.close()
+
+
+async def test_what_is_acked_leaves_together_and_its_connection_as_it_was(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted: list[int] = []
+    delete = outbox.delete_settled
+
+    async def counted(session: Session, ids: Sequence[int]) -> None:
+        deleted.append(len(ids))
+        await delete(session, ids)
+
+    monkeypatch.setattr(outbox, "delete_settled", counted)
+    home = Database(
+        Settings(database_url=SecretStr(database), poll_interval=3600, database_connections=2), role="test"
+    )
+    transport = PostgresTransport(home)
+    await transport.open()
+    try:
+        subscription = await transport.subscribe(QUEUE, 10)
+        await transport.publish([message(str(n)) for n in range(5)])
+        for delivery in await receive(subscription, 5):
+            await subscription.ack([delivery])
+        session = home.session()
+        async with asyncio.timeout(30):
+            while (await session.fetch("select count(*) from outbox where queue = $1", QUEUE))[0][0]:
+                await asyncio.sleep(0.05)
+        assert deleted == [5]
+        [[kept]] = await session.fetch("show synchronous_commit")
+        assert kept == "on", "who decides on the same connection waits for the disk"
+    finally:
         await transport.close()
         await home.close()

@@ -1,9 +1,9 @@
 """PostgreSQL carries the messages too: the outbox is the queue.
 
-A delivery is a lease on a row (`due_at` in the future), taken with SKIP LOCKED; an ack deletes the row. Both are
-relaxed commits: losing one in a crash delivers again, which every handler stands. So each step of an execution still
-costs one durable commit. The process that committed a message wakes the consumers with NOTIFY on a connection of its own
-(a NOTIFY inside the deciding transactions would serialise their commits); polling is the fallback.
+A delivery is a lease on a row (`due_at` in the future), taken with SKIP LOCKED; an ack has the row deleted, with others that
+are acked at about that time. Both are relaxed commits: losing one in a crash delivers again, which every handler stands. So
+each step of an execution still costs one durable commit. The process that committed a message wakes the consumers with NOTIFY
+in a transaction of its own (inside the deciding ones it would serialise their commits); polling is the fallback.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import orjson
 import structlog
 
 from penstock.errors import ConnectionFailed
+from penstock.messaging.settled_rows import SettledRows
 from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Message
 from penstock.messaging.transports.postgres.listener import Listener
@@ -50,15 +51,19 @@ class PostgresTransport:
         *,
         supervisor: Supervisor | None = None,
         process: UUID | None = None,
+        listens: bool = True,
     ) -> None:
-        """`process`: the one that the messages it takes come back from when it has ended."""
+        """`process`: the one that the messages it takes come back from when it has ended. `listens`: it consumes, and hears what
+        is broadcast. Who only publishes needs no connection for that, and is not woken by what is meant for others."""
         self._settings = database.settings
         self._supervisor = supervisor or Supervisor()
         self._process = process
+        self._listens = listens and not database.settings.database_pooler
         self._database = database
-        self._wake = self._database.session(relaxed=True)
+        self._wake = self._database.session()
         self._put = self._database.session()
-        self._take = self._database.session(relaxed=True)
+        self._take = self._database.session()
+        self._acked = SettledRows(database)
         self._subscriptions: dict[str, list[Subscription]] = {}
         self._listeners: list[Listener] = []
         self._pending: set[str] = set()
@@ -75,7 +80,7 @@ class PostgresTransport:
     async def open(self) -> None:
         await retried(lambda: notifications.ping(self._wake), deadline=30)
         self._polling = self._supervisor.start("postgres transport: poll", self._poll)
-        if self._settings.database_pooler:
+        if not self._listens:
             self._connected.set()
             return
         self._listening = self._supervisor.start("postgres transport: listen", self._listen_for_wakes)
@@ -96,6 +101,8 @@ class PostgresTransport:
         for subscriptions in list(self._subscriptions.values()):
             for subscription in list(subscriptions):
                 await subscription.close()
+        await self._acked.flush()
+        self._acked.close()
 
     async def publish(self, messages: Sequence[Message]) -> list[bool]:
         if self._closed:
@@ -209,7 +216,15 @@ class PostgresTransport:
 
     async def subscribe(self, queue: str, prefetch: int) -> Subscription:
         subscription = Subscription(
-            self.forget, self.wake, queue, prefetch, self._take, self._put, self._settings, self._process
+            self.forget,
+            self.wake,
+            queue,
+            prefetch,
+            self._take,
+            self._put,
+            self._acked,
+            self._settings,
+            self._process,
         )
         self._subscriptions.setdefault(queue, []).append(subscription)
         return subscription

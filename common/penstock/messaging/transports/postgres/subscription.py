@@ -12,11 +12,12 @@ import asyncpg
 import orjson
 
 from penstock.messaging import envelope
+from penstock.messaging.settled_rows import SettledRows
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery
 from penstock.messaging.transports.postgres.look_back import LookBack
 from penstock.settings import Settings
 from penstock.store import crash_points, outbox, outbox_queue, queues
-from penstock.store.database import Session, backoff, is_transient, retried
+from penstock.store.database import Session, backoff, is_transient
 from penstock.store.outbox_queue import NewMessage, Taken
 
 
@@ -29,6 +30,7 @@ class Subscription:
         prefetch: int,
         take: Session,
         put: Session,
+        acked: SettledRows,
         settings: Settings,
         process: UUID | None,
     ) -> None:
@@ -41,6 +43,7 @@ class Subscription:
         self._prefetch = prefetch
         self._session = take
         self._put = put
+        self._acked = acked
         self._settings = settings
         self._process = process
         self._unsettled: dict[int, int] = {}  # id -> bytes
@@ -55,18 +58,23 @@ class Subscription:
             if not self._has_room():
                 self._room.clear()
                 continue
+            if not self.wake.is_set():  # the last look saw all that there was
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self.look.rest()):
+                        await self.wake.wait()
+                if self._closed or not self._has_room():
+                    continue
             free = min(limit, self._prefetch - len(self._unsettled))
             most = self._settings.prefetch_bytes - sum(self._unsettled.values())
             self.wake.clear()
-            rows = await self._take_rows(free, most)
+            try:
+                rows = await self._take_rows(free, most)
+            except BaseException:
+                self.wake.set()  # whoever looks next has to
+                raise
             if rows:
-                if len(rows) == free or sum(row.size for row in rows) >= most:
-                    self.wake.set()  # there may be more
                 self._unsettled |= {row.id: row.size for row in rows}
                 return [self._delivery(row) for row in sorted(rows, key=_by_id)]
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.look.rest()):
-                    await self.wake.wait()
         return []
 
     def _has_room(self) -> bool:
@@ -93,6 +101,8 @@ class Subscription:
                 continue
             full = len(rows) == limit or sum(row.size for row in rows) >= most
             self.look.saw(max(row.age for row in rows) if full else 0.0)
+            if full:
+                self.wake.set()  # there may be more
             over = [row for row in rows if row.tries > self._settings.delivery_limit + 1]
             if over:
                 await self.dead_letter([self._delivery(row) for row in over], "delivery_limit")
@@ -118,12 +128,10 @@ class Subscription:
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
         crash_points.at("acking")
-        await self._settle([d.tag for d in deliveries])
-        crash_points.at("acked")
-
-    async def _settle(self, tags: list[int]) -> None:
-        await retried(lambda: outbox.delete(self._session, tags), deadline=self._settings.lease)
+        tags = [d.tag for d in deliveries]
+        self._acked.add(tags)
         self._freed(tags)
+        crash_points.at("acked")
 
     def _freed(self, tags: Sequence[int]) -> None:
         for tag in tags:

@@ -1,0 +1,19 @@
+-- A watcher looks which of p_ids have ended, says which executions he waits for from now on (p_said), and which he does not any
+-- more (p_forgotten). What ends while this runs may be missed: the next look finds it.
+-- planner: lookups_planned_once
+create or replace function look_for_awaited(p_watcher uuid, p_ids uuid[], p_said uuid[], p_forgotten uuid[])
+returns table (id uuid, status text, result text, error text)
+language plpgsql
+as $$
+begin
+    if p_forgotten <> '{}' then
+        delete from awaited a where a.watcher = p_watcher and a.execution_id = any (p_forgotten);
+    end if;
+    if p_said <> '{}' then
+        insert into awaited (execution_id, watcher) select x, p_watcher from unnest(p_said) x order by 1 on conflict do nothing;
+    end if;
+    return query
+    select e.id, e.status, r.result::text, r.error::text
+    from execution e left join result r on r.execution_id = e.id
+    where e.id = any (p_ids) and e.finished_at is not null;
+end $$;
