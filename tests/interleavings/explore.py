@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import traceback
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -156,16 +155,25 @@ async def draw(scene: Scene, stage: Stage, case: Case, seeds: Iterable[object], 
     return found
 
 
+Played = Mapping[str, asyncio.Task[Found]]
+"""What is played, by its name. A test waits for its own alone."""
+
+
+@asynccontextmanager
 async def in_lanes(
-    lanes: int, names: Iterable[str], one: Callable[[str], Awaitable[Found]]
-) -> Mapping[str, Found]:
+    lanes: int, names: Iterable[str], one: Callable[[str], Coroutine[None, None, Found]]
+) -> AsyncIterator[Played]:
     """Each of these, so many at a time: while one waits for its server, another goes on."""
-    left, found = deque(names), dict[str, Found]()
+    room = asyncio.Semaphore(lanes)
 
-    async def lane() -> None:
-        while left:
-            name = left.popleft()
-            found[name] = await one(name)
+    async def lane(name: str) -> Found:
+        async with room:
+            return await one(name)
 
-    await asyncio.gather(*(lane() for _ in range(lanes)))
-    return found
+    played = {name: asyncio.create_task(lane(name)) for name in names}
+    try:
+        yield played
+    finally:
+        for task in played.values():
+            task.cancel()
+        await asyncio.wait(played.values())

@@ -4,12 +4,12 @@ and loses messages: nothing is ever wrong. `python -m tests.interleavings CASE -
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.interleavings.cases import CASES, MESSAGES
-from tests.interleavings.explore import Found, draw, in_lanes, theatre
+from tests.interleavings.explore import Found, Played, draw, in_lanes, theatre
 from tests.interleavings.test_orders import LANES, NAMES, asked_for
 from tests.servers.postgres import Postgres
 
@@ -22,33 +22,37 @@ DRAWN = 4
 @pytest.fixture(scope="module")
 async def with_faults(
     request: pytest.FixtureRequest, postgres_server: Postgres, gated: str
-) -> Mapping[str, Found]:
+) -> AsyncIterator[Played]:
     async def one(name: str) -> Found:
         async with theatre(postgres_server, gated, CASES[name]) as (scene, stage):
             return await draw(scene, stage, CASES[name], range(FAULTY), faults=0.1)
 
-    return await in_lanes(3 * LANES, asked_for(request), one)  # they wait more than they work
+    async with in_lanes(3 * LANES, asked_for(request), one) as playing:  # they wait more than they work
+        yield playing
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_nor_is_it_wrong_where_statements_fail_and_connections_are_lost(
-    with_faults: Mapping[str, Found], name: str
+    with_faults: Played, name: str
 ) -> None:
-    assert not with_faults[name].wrong, with_faults[name].wrong[0]
+    found = await with_faults[name]
+    assert not found.wrong, found.wrong[0]
 
 
 @pytest.fixture(scope="module")
-async def messages(postgres_server: Postgres, gated: str) -> Mapping[str, Found]:
+async def messages(postgres_server: Postgres, gated: str) -> AsyncIterator[Played]:
     async def one(name: str) -> Found:
         async with theatre(postgres_server, gated, MESSAGES[name]) as (scene, stage):
             found = await draw(scene, stage, MESSAGES[name], range(DRAWN))
             return found if found.wrong else await draw(scene, stage, MESSAGES[name], ["faults"], faults=0.05)
 
-    return await in_lanes(LANES, MESSAGES, one)
+    async with in_lanes(LANES, MESSAGES, one) as playing:
+        yield playing
 
 
 @pytest.mark.parametrize("name", MESSAGES)
 async def test_nor_where_a_broker_drops_repeats_delays_and_loses_messages(
-    messages: Mapping[str, Found], name: str
+    messages: Played, name: str
 ) -> None:
-    assert not messages[name].wrong, messages[name].wrong[0]
+    found = await messages[name]
+    assert not found.wrong, found.wrong[0]

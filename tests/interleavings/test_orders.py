@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.interleavings.cases import CASES
-from tests.interleavings.explore import Found, explore, in_lanes, theatre
+from tests.interleavings.explore import Found, Played, explore, in_lanes, theatre
 from tests.servers.postgres import Postgres
 
 NAMES = [pytest.param(name, id=name.replace(" ", "-").replace(",", "")) for name in CASES]
@@ -34,21 +34,23 @@ def asked_for(request: pytest.FixtureRequest) -> list[str]:
 @pytest.fixture(scope="module")
 async def played(
     request: pytest.FixtureRequest, postgres_server: Postgres, gated: str
-) -> Mapping[str, Found]:
+) -> AsyncIterator[Played]:
     """What was found of all cases."""
 
     async def one(name: str) -> Found:
         async with theatre(postgres_server, gated, CASES[name]) as (scene, stage):
             return await explore(scene, stage, CASES[name], ORDERS, seed=1)
 
-    return await in_lanes(LANES, asked_for(request), one)
+    async with in_lanes(LANES, asked_for(request), one) as playing:
+        yield playing
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_whoever_comes_first_all_ends_well(played: Mapping[str, Found], name: str) -> None:
-    assert not played[name].wrong, played[name].wrong[0]
-    assert len(played[name].seen) >= 2
+async def test_whoever_comes_first_all_ends_well(played: Played, name: str) -> None:
+    found = await played[name]
+    assert not found.wrong, found.wrong[0]
+    assert len(found.seen) >= 2
 
 
-async def test_these_were_a_thousand_orders(played: Mapping[str, Found]) -> None:
-    assert sum(len(found.seen) for found in played.values()) >= WANTED
+async def test_these_were_a_thousand_orders(played: Played) -> None:
+    assert sum([len((await found).seen) for found in played.values()]) >= WANTED
