@@ -96,8 +96,9 @@ async def test_who_has_no_part_in_it_does_not_pay_for_a_backlog(desk: Desk) -> N
     await desk.open(HOT)
     await wait(desk, 600, 500)
     others = [await desk.request(50, "mail.send") for _ in range(4)]
-    await desk.session.fetch("analyze")
+    await desk.session.fetch("vacuum analyze")
     few = await buffers(desk, SCHEDULE, (others[0],), (others[1],))
     await wait(desk, 1500, 500)
+    await desk.session.fetch("vacuum analyze")  # as before the first look; what is dead is not the backlog
     many = await buffers(desk, SCHEDULE, (others[2],), (others[3],))
     assert many <= 1.05 * few, (few, many)
