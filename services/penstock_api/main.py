@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 from collections.abc import Iterator
 
@@ -11,9 +10,9 @@ import structlog
 import uvicorn
 
 from penstock.client.client import Client
-from penstock.errors import ConfigurationError
 from penstock.service.assembly import Parts, Stop
 from penstock.service.health import serve_health
+from penstock.service.ports import listening
 from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
 from penstock_api.app import make_app
@@ -21,14 +20,15 @@ from penstock_api.backend import Backend
 
 log = structlog.get_logger()
 
-BACKLOG = 2048
 GRACE = 5
 """Seconds that requests may go on after it was asked to stop."""
 
 
-async def serve(settings: Settings, stop: Stop) -> None:
-    """Answer until `stop` is asked. Raises ConfigurationError if nothing can listen on its port."""
-    with _listening(settings) as listener:
+async def serve(settings: Settings, stop: Stop, listener: socket.socket | None = None) -> None:
+    """Answer until `stop` is asked, on this socket or on the port of the settings. Raises ConfigurationError if nothing can
+    listen on it."""
+    # Before anything is connected, so that a port that is taken is told at once.
+    with listener or listening(settings.api_host, settings.api_port) as listener:
         async with assembled_when_ready(settings, role="api") as parts:
             await work(parts, listener, stop)
 
@@ -77,22 +77,3 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Signals are the process's: `stop` is what they ask."""
         yield
-
-
-@contextlib.contextmanager
-def _listening(settings: Settings) -> Iterator[socket.socket]:
-    """Listen before anything is connected, so that a port that is taken is told at once."""
-    host, port = settings.api_host, settings.api_port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-            listener.listen(BACKLOG)
-        except OSError as error:
-            raise ConfigurationError(
-                f"nothing can listen on port {port} of {host}: {os.strerror(error.errno or 0)}",
-                hint="Choose a free one with PENSTOCK_API_PORT or --port; 0 takes any.",
-            ) from None
-        listener.setblocking(False)
-        yield listener

@@ -16,12 +16,14 @@ from pydantic import SecretStr
 
 from penstock import settings as settings_
 from penstock.client.installation import HOME
+from penstock.errors import ConfigurationError
 from penstock.language.loading import Definitions, load_all
 from penstock.operate.apply import Change, register
 from penstock.service import embedded
 from penstock.service.assembly import Stop
 from penstock.service.installed_services import service
 from penstock.service.log_setup import configure_logging
+from penstock.service.ports import listening
 from penstock.settings import LOOPBACK, Settings
 from penstock.store import migrate
 from penstock.store.database import Database
@@ -65,10 +67,10 @@ class LocalInstallation:
             self.worker = self._serve("worker", self.settings.model_copy(update={"port": 0}))
         return changes
 
-    def _serve(self, name: str, settings: Settings) -> Stop:
+    def _serve(self, name: str, settings: Settings, *more: object) -> Stop:
         stop = Stop()
         self._stops.append(stop)
-        self.services.add(asyncio.create_task(service(name)(settings, stop), name=name))
+        self.services.add(asyncio.create_task(service(name)(settings, stop, *more), name=name))
         return stop
 
     async def stop(self) -> None:
@@ -83,7 +85,8 @@ class LocalInstallation:
         where = "embedded PostgreSQL" if "PENSTOCK_DATABASE_URL" not in os.environ else "PostgreSQL"
         carries = "RabbitMQ" if self.settings.broker_url else "PostgreSQL"
         parts = "executor and worker" if self.worker is not None else "executor (no worker: give --module)"
-        return f"{where}, messages by {carries}, {parts}, {len(self.changes)} definitions"
+        number = len(self.changes)
+        return f"{where}, messages by {carries}, {parts}, {number} definition{'s' if number != 1 else ''}"
 
     @property
     def address(self) -> str:
@@ -115,7 +118,8 @@ class LocalInstallation:
                 server = await asyncio.to_thread(embedded.start, home.resolve(), fresh=fresh)
                 stack.push_async_callback(asyncio.to_thread, server.release)
                 given["database_url"] = SecretStr(server.dsn)
-            settings = _with_an_address(settings_.load(modules=",".join(modules), **given))
+            settings, listener = with_an_address(settings_.load(modules=",".join(modules), **given))
+            stack.enter_context(listener)
             if apart:
                 settings = settings.model_copy(update={"broker_url": None})
             configure_logging(settings, service="dev")
@@ -132,7 +136,7 @@ class LocalInstallation:
             beside = settings.model_copy(update={"port": 0})
             if definitions.actions:
                 local.worker = local._serve("worker", beside)
-            local._serve("api", beside)
+            local._serve("api", beside, listener)
             try:
                 await asyncio.sleep(0)
                 yield local
@@ -140,24 +144,17 @@ class LocalInstallation:
                 await local.stop()
 
 
-def _with_an_address(settings: Settings) -> Settings:
-    """Where the API answers: as is set; else open to this machine alone, and on any free port if that of the default is
-    taken."""
+def with_an_address(settings: Settings) -> tuple[Settings, socket.socket]:
+    """Where the API answers, and what listens there: as is set; else open to this machine alone, and on any free port if that
+    of the default is taken."""
     chosen: dict[str, Any] = {}
     if "api_access" not in settings.model_fields_set and settings.api_host in LOOPBACK:
         chosen["api_access"] = "open"
-    if settings.api_port == 0 or ("api_port" not in settings.model_fields_set and _taken(settings)):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            chosen["api_port"] = free.getsockname()[1]
-    return settings.model_copy(update=chosen)
-
-
-def _taken(settings: Settings) -> bool:
-    with socket.socket() as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            tried.bind((settings.api_host, settings.api_port))
-        except OSError:
-            return True
-        return False
+    try:
+        listener = listening(settings.api_host, settings.api_port)
+    except ConfigurationError:
+        if "api_port" in settings.model_fields_set:
+            raise
+        listener = listening(settings.api_host, 0)
+    chosen["api_port"] = listener.getsockname()[1]
+    return settings.model_copy(update=chosen), listener

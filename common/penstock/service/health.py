@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Callable
 from http import HTTPStatus
 
 import h11
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from penstock.errors import ConfigurationError
 from penstock.service.assembly import Parts
+from penstock.service.ports import refused
 
 PATIENCE = 5.0
 """Seconds that a request may take to arrive, and its answer to leave."""
@@ -69,10 +68,7 @@ async def serve_health(parts: Parts) -> Health:
     try:
         return Health(await asyncio.start_server(serve, host, port))
     except OSError as error:
-        raise ConfigurationError(
-            f"nothing can listen on port {port} of {host}: {os.strerror(error.errno or 0)}",
-            hint="Choose a free one with PENSTOCK_PORT or --port; 0 takes any.",
-        ) from None
+        raise refused(host, port, error, "PENSTOCK_PORT") from None
 
 
 async def _serve(

@@ -7,10 +7,9 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from penstock.errors import ConfigurationError
-from penstock.service.assembly import Stop
-from penstock.settings import Settings
 
-Service = Callable[[Settings, Stop], Coroutine[Any, Any, None]]
+Service = Callable[..., Coroutine[Any, Any, None]]
+"""`service(settings, stop)` serves until it is asked to stop. The API also takes a socket that listens."""
 
 
 def service(name: str) -> Service:
