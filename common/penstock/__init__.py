@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.client.client import Client
+    from penstock.client.http_client import HttpClient
     from penstock.client.sync_client import SyncClient
+    from penstock.client.sync_http_client import SyncHttpClient
     from penstock.errors import PenstockError
     from penstock.language.action_ref import ActionRef
     from penstock.language.definitions import (
@@ -113,6 +115,7 @@ _HOMES = {
     "Definitions": "language.loading",
     "DurableContext": "language.durable.context",
     "Document": "language.definitions",
+    "HttpClient": "client.http_client",
     "Limit": "language.definitions",
     "MissedFires": "language.definitions",
     "NonRetryable": "run.steering",
@@ -127,6 +130,7 @@ _HOMES = {
     "Schedule": "language.definitions",
     "Secret": "language.schemas",
     "SyncClient": "client.sync_client",
+    "SyncHttpClient": "client.sync_http_client",
     "Settings": "settings",
     "Timeouts": "language.policies",
     "Trigger": "language.definitions",
@@ -154,6 +158,7 @@ __all__ = [
     "Definitions",
     "Document",
     "DurableContext",
+    "HttpClient",
     "Limit",
     "MissedFires",
     "NonRetryable",
@@ -169,6 +174,7 @@ __all__ = [
     "Secret",
     "Settings",
     "SyncClient",
+    "SyncHttpClient",
     "Timeouts",
     "Trigger",
     "Workflow",
@@ -209,13 +215,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
-    value = getattr(import_module(f"penstock.{home}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for an Any
+
+    def __getattr__(name: str) -> Any:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+        value = getattr(import_module(f"penstock.{home}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

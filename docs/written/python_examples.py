@@ -31,6 +31,7 @@ EXAMPLES: Mapping[str, str] = {
     "Secret": "from typing import Annotated\n\n@action(pack='shop')\nasync def log_in(password: Annotated[str, Secret]) -> None: ...",
     "Settings": "Settings(concurrency=20, stale_threshold=60)",
     "SyncClient": "def view():\n    with SyncClient.connect() as client:\n        return client.start('shop.charge', {'order': 7})",
+    "SyncHttpClient": "def view():\n    with SyncHttpClient('https://penstock.example.org', token='pst_...') as client:\n        return client.start('shop.charge', {'order': 7})",
     "Timeouts": "Timeouts(attempt='30s', total='1h')",
     "Trigger": "Trigger('shop.order_placed', schema={'id': 'integer', 'amount': 'number'})",
     "Workflow": _FLOW + "    return charge(order=order)\n\nassert isinstance(fulfil, Workflow)",
@@ -52,6 +53,7 @@ EXAMPLES: Mapping[str, str] = {
     "fail": _FLOW + "    charge(order=order).on('failed()', fail('it cannot be paid', name='give_up'))",
     "failed": _FLOW + "    paid = charge(order=order)\n    charge(order=0).after(paid).when(failed(paid))",
     "http_action": "http_action('shop.ship', 'https://shop.example.org/ship', parameters={'order': 'integer'})",
+    "HttpClient": "async def main():\n    async with HttpClient('https://penstock.example.org', token='pst_...') as client:\n        return await client.run('shop.charge', {'order': 7}, timeout=10)",
     "index": _FLOW + "    task(charge, {'order': index}, with_items='{{ [7, 8] }}')",
     "inquiry": _FLOW
     + "    yes = inquiry('Charge?', schema={'type': 'boolean'}, timeout='1d', default=False)\n    charge(order=order).when(yes == True)",

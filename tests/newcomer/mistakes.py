@@ -78,6 +78,32 @@ PYTHON: Mapping[str, tuple[str, str]] = {
         _CHARGE + "@workflow\ndef w():\n    for x in charge(order=1):\n        charge(order=x)",
         "each",
     ),
+    "and between rules": (
+        _CHARGE
+        + "@workflow\ndef w():\n    a, b = charge(order=1), charge(order=2)\n"
+        + "    charge(order=3).when(success(a) and success(b))",
+        "all_of",
+    ),
+    "each of a number": (_CHARGE + "@workflow\ndef w():\n    charge(order=each(3))", "list"),
+    "a method": (_HEAD + "class A:\n    @action\n    def f(self, x: int) -> None: ...", "take 'self' away"),
+    "a limit that is a number": (_HEAD + "@action(limits=3)\ndef f() -> None: ...", "limits=[Limit(3)]"),
+    "a list of numbers as limits": (_HEAD + "@action(limits=[3])\ndef f() -> None: ...", "limits=[Limit(3)]"),
+    "a route that is a list": (_HEAD + "@action(route=['gpu'])\ndef f() -> None: ...", "as text"),
+    "a program as text": (_HEAD + "command_action('shop.list', 'ls -l')", "list"),
+    "a condition that is a function": (
+        _CHARGE + "Rule('shop.r', trigger='shop.t', action=charge, when=lambda payload: True)",
+        "as text",
+    ),
+    "a function that is no action": (
+        _CHARGE + "def g(): ...\nRule('shop.r', trigger='shop.t', action=g)",
+        "@action",
+    ),
+    "a name that penstock has not": ("from penstock import Actoin", "Did you mean 'Action'?"),
+    "one sign of equality": (
+        _CHARGE + "Rule('shop.r', trigger='shop.t', action=charge, when='payload.x = 3')",
+        "==",
+    ),
+    "a type of Python": (_HEAD + "Trigger('shop.t', schema={'id': 'int'})", "integer"),
     "await in a workflow": (_CHARGE + "@workflow\nasync def w():\n    await charge(order=1)", "async"),
 }
 """By kind of mistake: a module, and a word of the answer."""
@@ -108,6 +134,29 @@ PACKS: Mapping[str, tuple[str, str]] = {
         "one",
     ),
     "a function that is not there": ("name: shop\nactions: {f: {function: code:nothing}}", "code"),
+    "a bracket that is not closed": (
+        "name: shop\nactions: {f: {command: [ls]}\n",
+        "opened on line 2 is not closed",
+    ),
+    "a quote that is not closed": ('name: shop\nactions:\n  f:\n    command: ["ls]\n', "opened on line 4"),
+    "a line that is indented too far": (
+        "name: shop\nactions:\n  f:\n   command: [ls]\n     timeout: 3",
+        "Indent this line",
+    ),
+    "a line that is indented too little": (
+        "name: shop\nactions:\n   f: {command: [ls]}\n  g: {command: [ls]}",
+        "Indent this line",
+    ),
+    "a colon in a value": ("name: shop\ndescription: what: ever", "in quotes"),
+    "a cron without quotes": (
+        "name: shop\nactions: {f: {command: [ls]}}\nschedules: {s: {action: f, cron: * * * * *}}",
+        "in quotes",
+    ),
+    "a limit of another name": ("name: shop\nactions: {f: {command: [ls], limits: [{maximum: 5}]}}", "'max'"),
+    "a task after next that is not there": (
+        "name: shop\nworkflows: {w: {tasks: {a: {action: noop, next: [{when: succeeded(), do: z}]}}}}",
+        "no task `z`",
+    ),
     "the same key twice": ("name: shop\nname: shop", "twice"),
 }
 """By kind of mistake: a pack.yaml, and a word of the answer."""

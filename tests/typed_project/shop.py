@@ -3,7 +3,7 @@
 from typing import Any, assert_type
 from uuid import UUID
 
-from penstock import ActionRef, Client, SyncClient, action, each, workflow
+from penstock import ActionRef, Client, HttpClient, SyncClient, SyncHttpClient, action, each, workflow
 from penstock.language.action_ref import ActionCall
 
 
@@ -45,6 +45,12 @@ async def use() -> None:
         assert_type(await client.start(charge, {"order": 7}), UUID)
     with SyncClient.connect() as blocking:
         assert_type(blocking.run(charge.call(order=7)), str)
+    async with HttpClient("https://penstock.example.org") as http:
+        assert_type(http, HttpClient)
+        assert_type(await http.run(charge, {"order": 7}), str)
+    with SyncHttpClient("https://penstock.example.org") as both:
+        assert_type(both, SyncHttpClient)
+        assert_type(both.run(charge.call(order=7)), str)
 
 
 def misuse() -> None:
@@ -52,3 +58,5 @@ def misuse() -> None:
     charge.call("seven")  # type: ignore[arg-type]
     elsewhere.call(order="seven")  # type: ignore[arg-type]
     pack_parcel(item=each([1, 2]))  # type: ignore[arg-type]
+    HttpClient(7)  # type: ignore[arg-type]
+    from penstock import Clinet  # type: ignore[attr-defined]  # noqa: F401

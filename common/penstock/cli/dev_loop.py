@@ -62,7 +62,10 @@ async def take_over(
         complain(error)
         err.print("[yellow]kept[/yellow]   the last good definitions; save again once it is mended")
         return
-    said = ", ".join(f"{change.ref} {change.what}" for change in changed) or "no definition changed"
+    said = (
+        ", ".join(f"{change.kind} {change.ref} {change.what}" for change in changed)
+        or "no definition changed"
+    )
     err.print(f"[green]taken[/green]  {escape(', '.join(saved))}: {escape(said)}", highlight=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import sys
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import Annotated
@@ -16,7 +17,12 @@ from penstock.errors import Conflict, InvalidInput
 from penstock.language.definitions.qualified_name import is_name
 from penstock.language.shipped_schemas import KINDS, file_name, shipped
 
-ALWAYS = {"pytest.ini": "pytest.ini", "gitignore": ".gitignore", "README.md": "README.md"}
+ALWAYS = {
+    "pytest.ini": "pytest.ini",
+    "gitignore": ".gitignore",
+    "compose.yaml": "compose.yaml",
+    "README.md": "README.md",
+}
 IN_PYTHON = {"module.py": "{name}.py", "test_module.py": "test_{name}.py", **ALWAYS}
 """The files of `project_template`, and what they are called in a project."""
 IN_YAML = {
@@ -37,7 +43,7 @@ def new(
         bool, typer.Option("--yaml", help="Definitions as YAML that an editor can check, a pack.")
     ] = False,
 ) -> None:
-    """Make a small project: definitions, tests that need no server, and a README with what to type."""
+    """Make a small project: definitions, tests that need no server, servers for Compose, and a README with what to type."""
     _check_name(name)
     folder = into or Path(name)
     if folder.exists() and any(folder.iterdir()):
@@ -53,11 +59,14 @@ def new(
         for kind in KINDS:
             _write(folder / "schemas" / file_name(kind), shipped(kind))
     out.print(f"{folder} is made. Go on there:", highlight=False)
-    out.print(f"    cd {folder} && pytest        [dim]# it is tested[/dim]", highlight=False)
-    out.print(
-        f"    penstock dev -m {source}    [dim]# it runs; README.md says what to type next[/dim]",
-        highlight=False,
-    )
+    lines = {f"cd {folder}": "", "pip install pytest": "once", "python -m pytest": "it is tested"}
+    if find_spec("pytest") is not None:
+        del lines["pip install pytest"]
+    lines[f"penstock dev -m {source}"] = "it runs; README.md says what to type next"
+    width = max(map(len, lines))
+    for line, why in lines.items():
+        said = f"    {line:{width}}    [dim]# {why}[/dim]" if why else f"    {line}"
+        out.print(said, highlight=False)
 
 
 def _write(file: Path, text: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
-from penstock.errors import WrongClock
+from penstock.errors import InvalidInput, WrongClock
 from penstock.ids import new_id
 from penstock.language.action_ref import STARTER, ActionRef, Starter, open_starter
 
@@ -57,6 +57,11 @@ class Client(StartAndWait):
     async def connect(cls, settings: Settings | None = None) -> AsyncIterator[Client]:
         """A client for the installation that the settings name; by default those of the environment, or the embedded
         one of this folder. Raises ConnectionFailed when PostgreSQL or the broker does not answer."""
+        if isinstance(settings, str):
+            raise InvalidInput(
+                "a client is connected with settings, and not with an address",
+                hint="Set PENSTOCK_DATABASE_URL and call `Client.connect()`, or give `Settings(database_url=...)`.",
+            )
         from penstock import tracing
         from penstock.client.installation import find_installation
         from penstock.messaging.outbox import Publisher

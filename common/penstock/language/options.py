@@ -167,6 +167,12 @@ def _example(error: ErrorDetails) -> str | None:
             return f"Add {name}."
         case "model_type" if name == "retry":
             return "Write retry={'max_attempts': 3}; in YAML retry: {max_attempts: 3}."
+        case "model_type" if "limits" in error["loc"]:
+            return "Write limits=[Limit(3)]; in YAML limits: [{max: 3}]."
+        case "string_type" if "with_items" in error["loc"]:
+            return "Write a list, or an expression that gives one, such as the result of a task."
+        case "string_type":
+            return "Write it as text, in quotes."
         case "model_type" | "dict_type":
             return f"Write {name}={{'option': value}}; in YAML {name}: {{option: value}}."
     return None

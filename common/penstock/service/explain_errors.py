@@ -22,7 +22,7 @@ def explained(error: Exception) -> PenstockError:
     ):
         return ConfigurationError(
             f"the database has no schema that this version of Penstock knows ({error})",
-            hint="Create or update it with `penstock migrate`.",
+            hint="Create or update it with `penstock migrate`; `penstock dev` does so before it says that it is ready.",
         )
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return ConfigurationError(f"PostgreSQL: {error}", hint="Grant it, or connect as the tables' owner.")

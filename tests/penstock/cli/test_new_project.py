@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from sqlalchemy import make_url
 
 from tests.penstock.cli.commands import penstock
 
@@ -95,6 +97,25 @@ async def test_the_commands_of_its_readme_do_what_they_say(here: Path) -> None:
     assert (refused.code, "id is missing" in refused.err) == (1, True)
     unknown = await penstock("test", "readme_shop.fulfil", "-m", module)
     assert (unknown.code, "fulfil_orders" in unknown.err) == (1, True)
+
+
+async def test_its_servers_are_those_that_its_readme_names(here: Path) -> None:
+    await penstock("new", "served_shop")
+    compose = yaml.safe_load((here / "served_shop/compose.yaml").read_text())
+    readme = (here / "served_shop/README.md").read_text()
+    database, broker = (make_url(url) for url in re.findall(r"=(\w+://\S+)", readme))
+    postgres, rabbitmq = (compose["services"][name] for name in ("postgres", "rabbitmq"))
+    kept = postgres["environment"]
+    assert (database.username, database.password, database.database) == (
+        *(kept["POSTGRES_USER"], kept["POSTGRES_PASSWORD"], kept["POSTGRES_DB"]),
+    )
+    kept = rabbitmq["environment"]
+    assert (broker.username, broker.password, broker.database) == (
+        *(kept["RABBITMQ_DEFAULT_USER"], kept["RABBITMQ_DEFAULT_PASS"], kept["RABBITMQ_DEFAULT_VHOST"]),
+    )
+    assert postgres["ports"] == [f"127.0.0.1:{database.port}:5432"]
+    assert rabbitmq["ports"] == [f"127.0.0.1:{broker.port}:5672"]
+    assert set(compose["volumes"]) == {"postgres", "rabbitmq"}
 
 
 async def test_an_expression_is_tried_on_a_payload() -> None:

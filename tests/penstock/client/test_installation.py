@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock import Client
+from penstock import Client, SyncClient
 from penstock.client.installation import find_installation
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, InvalidInput
 from penstock.service import embedded
 from penstock.store import migrate
 
@@ -40,3 +42,17 @@ async def test_without_any_it_says_what_to_do(tmp_path: Path, monkeypatch: pytes
         async with Client.connect():
             pass
     assert "penstock dev" in str(refused.value.hint)
+
+
+async def test_an_address_in_place_of_settings_is_answered_with_what_to_do() -> None:
+    address: Any = "postgresql://somebody:secret@db.example/shop"
+    for connect in (lambda: SyncClient.connect(address), lambda: asyncio.run(entered(address))):
+        with pytest.raises(InvalidInput, match="with settings, and not with an address") as refused:
+            await asyncio.to_thread(connect)
+        assert "PENSTOCK_DATABASE_URL" in str(refused.value.hint)
+        assert "secret" not in str(refused.value)
+
+
+async def entered(address: Any) -> None:
+    async with Client.connect(address):
+        pass

@@ -18,6 +18,8 @@ _FAILED = re.compile(r"\s*(?:<%|\{\{)\s*failed\(\)\s*(?:%>|\}\})\s*")
 _TO_DO = "{{ context.to_do }}"
 """In the place of an input that is not mapped: a task that comes to it fails, and says so."""
 _ENDS = {"noop", "continue", "fail"}
+_ONLY_OF_WORKERS = ("with", "retry", "delay")
+"""What a task that the executor does by itself, `noop` or `fail`, cannot have here."""
 
 
 class Orquesta:
@@ -78,6 +80,9 @@ class Orquesta:
         source: Marked = tasks[name]
         action, given = self._action(source, name)
         made: dict[str, Any] = {"workflow" if action in self._workflows else "action": action}
+        if action == "fail":
+            for key in ("input", *_ONLY_OF_WORKERS):
+                source.pop(key, None)
         if "input" in source and isinstance(source["input"], str):
             given = self._value(source["input"], source.line("input"), _TO_DO)
         else:
@@ -117,8 +122,8 @@ class Orquesta:
                 f"the action of {name} is computed: {words}",
                 "Write a task for each action, with `when`.",
             )
-            return "noop", given
-        if ref == "core.noop":
+            return "fail", {"message": f"to do: write a task for each action that {name} may run"}
+        if ref == "core.noop" and not source.keys() & _ONLY_OF_WORKERS:
             return "noop", given
         return self._action_of(ref, line), given
 

@@ -29,6 +29,10 @@ def core_local(cmd: str, **more) -> dict:
 def core_echo(message: str = "", **more) -> dict:
     return {"stdout": message, "stderr": "", "return_code": 0, "succeeded": True, "failed": False}
 """,
+    "core.noop": """
+def core_noop(**more) -> dict:
+    return {}
+""",
 }
 """Actions that every installation of StackStorm has, as functions."""
 _KEPT = known_keys.PARAMETER.mapped

@@ -112,6 +112,12 @@ def of_function(
         raise source.wrong(
             f"{plain.__name__} is a generator", "An action returns its result at once, as a list."
         )
+    first = next(iter(inspect.signature(plain).parameters), None)
+    if first in ("self", "cls"):
+        raise source.wrong(
+            f"{plain.__name__} takes {first!r}, as a method does",
+            f"An action is a function: take {first!r} away. What it would tell of the run is in current().",
+        )
     found = pack.name if isinstance(pack, Pack) else pack
     if found is None and "." not in (ref or ""):
         module_pack = pack_of(plain.__globals__)

@@ -6,13 +6,17 @@ import hashlib
 import importlib
 import importlib.util
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
 
 from penstock.errors import DefinitionError, PenstockError
+from penstock.language.options import did_you_mean
 from penstock.language.sources import Source, shown
+
+_NO_NAME = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
 def imported(name: str) -> ModuleType:
@@ -95,11 +99,15 @@ def explained(what: str, error: BaseException) -> PenstockError:
             f"there is no module {error.name!r}",
             hint="Name a module that Python finds from here, or a file or folder, such as ./shop.py.",
         )
+    hint = "The module runs when it is loaded, and must be importable by itself."
+    if isinstance(error, ImportError) and (name := _NO_NAME.match(str(error))) and name[2] in sys.modules:
+        there = sys.modules[name[2]]
+        hint = did_you_mean(name[1], getattr(there, "__all__", dir(there)))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
     place = f"{shown(frames[-1].filename)}:{frames[-1].lineno}: " if frames else ""
     return DefinitionError(
         f"{place}importing {what} failed: {type(error).__name__}: {error}",
-        hint="The module runs when it is loaded, and must be importable by itself.",
+        hint=hint,
     )
 
 

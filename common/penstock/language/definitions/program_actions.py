@@ -182,7 +182,9 @@ def command_action(
     """An action that runs a program: parameters as JSON on its standard input, the result as JSON on its standard
     output. `parameters` and `result` are types, JSON Schemas or the short form; the other options are those of
     `@action`, and for the executor (`env`, `output`, ...) in `options`. Raises DefinitionError."""
-    return _declared(ref, "command", {"command": list(command), **options}, pack)
+    return _declared(
+        ref, "command", {"command": command if isinstance(command, str) else list(command), **options}, pack
+    )
 
 
 def http_action(ref: str, url: str, *, pack: str | Pack | None = None, **options: Any) -> Action[..., Any]:

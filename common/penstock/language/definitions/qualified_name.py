@@ -46,7 +46,7 @@ def is_ref(text: object) -> TypeGuard[str]:
 def checked_ref(text: object) -> str:
     """Raises Wrong."""
     if not isinstance(text, str):
-        raise Wrong("is not a ref", "Write it as text: 'pack.name'.")
+        raise Wrong("is not a ref", "Write it as text, 'pack.name', or have @action above the function.")
     if not is_ref(text):
         raise Wrong(f"is not a ref: {text!r}", _hint(text))
     return text

@@ -15,7 +15,7 @@ from types import ModuleType
 from penstock.errors import DefinitionError, PenstockError
 from penstock.language.definitions.importing import explained
 from penstock.language.loading.collection import Definitions
-from penstock.language.loading.load import load
+from penstock.language.loading.load import load, may_define
 from penstock.language.sources import shown
 
 PLACED = re.compile(r"(?P<file>[^\s:][^:]*):(?P<line>\d+)(?::(?P<column>\d+))?: (?P<message>.*)")
@@ -71,12 +71,7 @@ def joined(parts: list[Definitions]) -> tuple[Definitions, list[Fault]]:
 def _folder(path: Path) -> tuple[Definitions, list[Fault]]:
     parts, faults = [], []
     for inside in sorted(path.iterdir()):
-        is_wanted = inside.is_dir() or inside.suffix in (".py", ".yaml", ".yml")
-        if (
-            is_wanted
-            and not inside.name.startswith((".", "_"))
-            and inside.name not in ("venv", "node_modules")
-        ):
+        if may_define(inside) and not inside.name.startswith("_"):
             part, wrong = lint(str(inside))
             parts.append(part)
             faults += wrong

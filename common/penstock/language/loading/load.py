@@ -19,7 +19,10 @@ from penstock.language.options import did_you_mean
 from penstock.language.sources import Source, shown
 
 KINDS = ("action", "trigger", "rule", "route", "limit", "schedule", "workflow")
-SKIPPED = ("__pycache__", "node_modules", "venv")
+SKIPPED = (
+    *("__pycache__", "node_modules", "venv"),
+    *("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"),  # YAML for another reader
+)
 YAML = (".yaml", ".yml")
 PACK_FILES = ("pack.yaml", "pack.yml")
 
@@ -77,14 +80,18 @@ def _of_path(path: Path) -> Found:
     packs: list[Pack] = []
     with all_at_once() as problem:
         for inside in sorted(path.iterdir()):
-            if inside.name.startswith(".") or inside.name in SKIPPED:
-                continue
-            if inside.is_dir() or inside.suffix in (".py", *YAML):
+            if may_define(inside):
                 with problem():
                     more, more_packs = _of_path(inside)
                     items += more
                     packs += more_packs
     return items, packs
+
+
+def may_define(inside: Path) -> bool:
+    """Whether this, in a folder, is looked at for definitions."""
+    is_left_out = inside.name.startswith(".") or inside.name in SKIPPED
+    return not is_left_out and (inside.is_dir() or inside.suffix in (".py", *YAML))
 
 
 def _of_module(module: ModuleType) -> Found:

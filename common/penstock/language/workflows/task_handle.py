@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.language.sources import Source
+from penstock.language.sources import Source, caller, of_frame
 from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCESS
 from penstock.language.workflows.value_reference import ValueReference, expression
 
@@ -71,30 +71,40 @@ def draft_of(task: TaskHandle) -> TaskDraft:
     return found
 
 
+class TaskRule(dict[str, Any]):
+    """How tasks have to come out. `and`, `or` and `not` of Python would leave parts of it out without a word."""
+
+    def __bool__(self) -> bool:
+        raise of_frame(caller()).wrong(
+            "how a task comes out is only known when the workflow runs",
+            "Write all_of(...), any_of(...) or none_of(...) in place of and, or, not.",
+        )
+
+
 def success(task: TaskHandle | str) -> dict[str, Any]:
     """The rule that a task came out as success."""
-    return {"success": task}
+    return TaskRule(success=task)
 
 
 def failed(task: TaskHandle | str) -> dict[str, Any]:
-    return {"failed": task}
+    return TaskRule(failed=task)
 
 
 def skipped(task: TaskHandle | str) -> dict[str, Any]:
-    return {"skipped": task}
+    return TaskRule(skipped=task)
 
 
 def all_of(*parts: Any) -> dict[str, Any]:
     """The rule that all of these rules hold."""
-    return {"all": list(parts)}
+    return TaskRule(all=list(parts))
 
 
 def any_of(*parts: Any) -> dict[str, Any]:
-    return {"any": list(parts)}
+    return TaskRule(any=list(parts))
 
 
 def none_of(*parts: Any) -> dict[str, Any]:
-    return {"none": list(parts)}
+    return TaskRule(none=list(parts))
 
 
 def name_of(task: TaskHandle | str) -> str:

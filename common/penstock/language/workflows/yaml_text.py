@@ -48,6 +48,26 @@ def too_large(file: str) -> DefinitionError:
     )
 
 
+def _how_to_mend(error: yaml.MarkedYAMLError) -> str:
+    """What is usually behind what the parser stumbled over, which may be lines further up."""
+    began = f"opened on line {error.context_mark.line + 1}" if error.context_mark else "opened above"
+    said = f"{error.context} {error.problem}"
+    for words, hint in (
+        ("\\t", "Indent with spaces: YAML takes no tab there."),
+        ("scanning an alias", "A value that begins with * stands in quotes: '*/5 * * * *'."),
+        ("scanning a quoted scalar", f"The quote that is {began} is not closed."),
+        ("parsing a flow", f"The bracket that is {began} is not closed, or a comma is missing."),
+        (
+            "mapping values are not allowed",
+            "A value with a colon in it stands in quotes; or indent this line less.",
+        ),
+        ("expected <block end>", "Indent this line as far as those that it belongs to."),
+    ):
+        if words in said:
+            return hint
+    return "It is not valid YAML."
+
+
 def read(text: str, file: str = "<text>") -> tuple[Any, Marks]:
     """The value of a YAML document. Raises DefinitionError with file, line and column."""
     if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
@@ -57,9 +77,7 @@ def read(text: str, file: str = "<text>") -> tuple[Any, Marks]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
-        tab = "\\t" in str(error.problem)
-        hint = "Indent with spaces: YAML takes no tab there." if tab else "It is not valid YAML."
-        raise DefinitionError(f"{place}: {error.problem or error}", hint=hint) from None
+        raise DefinitionError(f"{place}: {error.problem or error}", hint=_how_to_mend(error)) from None
     except yaml.YAMLError as error:
         raise DefinitionError(f"{file}: {error}", hint="It is not valid YAML.") from None
     except RecursionError:

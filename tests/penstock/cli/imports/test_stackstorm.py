@@ -65,6 +65,17 @@ tasks:
       - do: weigh
   again:
     action: other.thing
+    next:
+      - do: quiet, often, late, computed
+  quiet: {action: core.noop}
+  often: {with: <% ctx(crates) %>, action: core.noop, retry: {count: 2}}
+  late: {delay: 3}
+  computed:
+    action: <% ctx(limit) %>
+    with: <% ctx(crates) %>
+    retry: {count: 2}
+    delay: 1
+    input: {crate: <% item() %>}
 output:
   - heavy: <% ctx().heavy %>
 """,
@@ -152,12 +163,28 @@ def test_each_gap_is_listed_with_file_and_line(made: Path) -> None:
         "actions/workflows/unload.yaml:23 | when <% result().values().where($.x > 1) %>",
         "actions/workflows/unload.yaml:25 | tell goes back to weigh",
         "actions/workflows/unload.yaml:27 | the action other.thing of another pack",
+        "actions/workflows/unload.yaml:34 | the action of computed is computed: <% ctx(limit) %>",
         "rules/odd.yaml:6 | the criterion trigger.port",
         "actions/workflows/night.yaml:5 | retry of a workflow",
         "policies/one.yaml:1 | a policy: one",
         "| rules | 3 | 2 |",
     ):
         assert said in page, page
+
+
+def test_nothing_to_do_is_a_function_where_it_is_repeated_or_late(made: Path) -> None:
+    tasks = yaml.safe_load((made / "workflows.yaml").read_text())["unload"]["tasks"]
+    assert tasks["quiet"] == {"action": "noop"}
+    assert tasks["often"]["action"] == tasks["late"]["action"] == "depot.core_noop"
+    assert (tasks["often"]["with_items"], tasks["late"]["delay"]) == ("{{ context.crates }}", 3)
+
+
+def test_a_task_whose_action_is_computed_fails_until_it_is_written(made: Path) -> None:
+    tasks = yaml.safe_load((made / "workflows.yaml").read_text())["unload"]["tasks"]
+    assert tasks["computed"] == {
+        "action": "fail",
+        "input": {"message": "to do: write a task for each action that computed may run"},
+    }
 
 
 def test_a_rule_whose_criterion_is_not_mapped_matches_nothing_meanwhile(made: Path) -> None:
