@@ -24,6 +24,8 @@ def test_who_starts_at_the_same_moment_gets_another_port() -> None:
 def test_a_port_that_was_asked_for_is_not_replaced() -> None:
     with listening("127.0.0.1", 0) as held:
         port = held.getsockname()[1]
-        with pytest.raises(ConfigurationError, match=f"nothing can listen on port {port} of 127.0.0.1") as refused:
+        with pytest.raises(
+            ConfigurationError, match=f"nothing can listen on port {port} of 127.0.0.1"
+        ) as refused:
             local_installation.with_an_address(Settings(api_port=port))
         assert "PENSTOCK_API_PORT" in str(refused.value.hint)
