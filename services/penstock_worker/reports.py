@@ -112,7 +112,7 @@ class Reports:
                 self._arrived.clear()
             if not batch:
                 continue
-            batch.sort(key=lambda report: report.execution_id)  # the order in which everybody locks rows
+            batch.sort(key=lambda report: report.execution_id.int)  # the order in which everybody locks rows
             claims, self._deletable = self._deletable, []
             counted = (self.claims.count_down(report.attempt.claim) for report in batch)
             claims += [claim for claim in counted if claim is not None]

@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from uuid import UUID
 
 import structlog
@@ -65,7 +65,9 @@ class Runner:
     ) -> None:
         self._parts = parts
         self._settings = parts.settings
-        self._metrics = parts.metrics
+        self._waits = parts.metrics.start_seconds.labels
+        self._times = cache(parts.metrics.run_seconds.labels)  # to find one takes longer than to count
+        self._ends = cache(parts.metrics.attempts.labels)
         self._executors = executors
         self._durations = durations
         self._sink = sink
@@ -142,7 +144,7 @@ class Runner:
     def _start_all(self, queue: str, claimed: Claimed) -> None:
         for claim, size in Counter(one.claim for one in claimed.attempts).items():
             self.reports.claims.open(claim, size)
-        waits = self._metrics.start_seconds.labels(queue.removeprefix(WORK))
+        waits = self._waits(queue.removeprefix(WORK))
         for one in claimed.attempts:
             waits.observe(one.waited)
             self._start(one)
@@ -206,7 +208,7 @@ class Runner:
             return
         took = time.monotonic() - began
         self._durations.took(event.namespace, took)
-        self._metrics.run_seconds.labels(event.action).observe(took)
+        self._times(event.action).observe(took)
         self._finished(owned, outcome)
 
     def _finished(self, owned: OwnedAttempt, outcome: Outcome) -> None:
@@ -243,7 +245,7 @@ class Runner:
             self._report(owned, NOT_BEGUN)
 
     def _report(self, owned: OwnedAttempt, ending: Ending) -> None:
-        self._metrics.attempts.labels(owned.event.action, ending.status).inc()
+        self._ends(owned.event.action, ending.status).inc()
         self.reports.add(owned, ending)
 
     # -- what others say about attempts --------------------------------------------------------------------------

@@ -135,8 +135,8 @@ class Client(StartAndWait):
         from penstock.client.starts import Request
 
         ref, params = named_start(ref, params)
-        request = Request(ref, params, key, tenant, priority, delay, at, expires_at, options, by, secrets)
-        return await self._submits.start(request, connection)
+        request = Request(ref, key, tenant, priority, delay, at, expires_at, options, by, secrets)
+        return await self._submits.start(request, params, connection)
 
     async def start_many(
         self,
@@ -150,8 +150,7 @@ class Client(StartAndWait):
         from penstock.client.starts import Request
 
         name, _ = named_start(ref)
-        requests = [Request(name, one, tenant=tenant, priority=priority) for one in params]
-        return await self._submits.start_many(name, tenant, requests)
+        return await self._submits.start_many(Request(name, tenant=tenant, priority=priority), params)
 
     # -- events --------------------------------------------------------------------------------------------------
 

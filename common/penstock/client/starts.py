@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,10 +23,9 @@ from penstock.store.executions import Submission
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a caller wants started, as `Client.start` takes it."""
+    """What a caller wants started, as `Client.start` takes it, but for the parameters."""
 
     ref: str
-    params: Mapping[str, Any] | None = None
     key: str | None = None
     tenant: str = "public"
     priority: int = 0
@@ -59,16 +58,19 @@ class Starts:
         """Look versions up anew: one of them is not current any more."""
         self._targets.clear()
 
-    async def prepare(self, request: Request) -> Submission:
-        """Raises NotFound, InvalidInput."""
+    async def prepare(self, request: Request, params: Sequence[Mapping[str, Any] | None]) -> list[Submission]:
+        """One for each of `params`. Raises NotFound, InvalidInput."""
         ref, session = request.ref, self._session
         check_tenant(request.tenant)
         if request.key is not None:
             check_name(request.key, "the key")
         target = self._targets.get(ref) or await self._look_up(ref)
+        cap = session.settings.payload_cap
         try:
-            params = referring(request.params or {}, request.secrets)
-            body = checked_parameters(target.schema, params, session.settings.payload_cap).decode()
+            bodies = [
+                checked_parameters(target.schema, referring(one or {}, request.secrets), cap).decode()
+                for one in params
+            ]
         except InvalidInput as error:
             error.hint = error.hint or target.takes
             raise
@@ -81,20 +83,25 @@ class Starts:
             seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
             at = await retried(lambda: clock.in_seconds(session, seconds), deadline=30)
         keyed = request.key is not None
-        return Submission(
-            id=new_id(),
-            namespace=namespace,
-            definition=target.definition,
-            params=body,
-            tenant=request.tenant,
-            options=orjson.dumps(request.options).decode() if request.options else None,
-            origin=_origin(request),
-            priority=request.priority,
-            not_before=at,
-            expires=request.expires_at,
-            key=request.key,
-            digest=hashlib.sha256(f"{ref}\0{body}".encode()).hexdigest() if keyed else None,
-        )
+        options = orjson.dumps(request.options).decode() if request.options else None
+        origin = _origin(request)
+        return [
+            Submission(
+                id=new_id(),
+                namespace=namespace,
+                definition=target.definition,
+                params=body,
+                tenant=request.tenant,
+                options=options,
+                origin=origin,
+                priority=request.priority,
+                not_before=at,
+                expires=request.expires_at,
+                key=request.key,
+                digest=hashlib.sha256(f"{ref}\0{body}".encode()).hexdigest() if keyed else None,
+            )
+            for body in bodies
+        ]
 
     async def _look_up(self, ref: str) -> Target:
         kinds = ("action", "workflow")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -30,10 +30,10 @@ class Submits:
         self._group: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
         self._starts = Starts(session)
 
-    async def start(self, request: Request, connection: Any) -> UUID:
+    async def start(self, request: Request, params: Mapping[str, Any] | None, connection: Any) -> UUID:
         """As `Client.start`. `connection`: an open asyncpg transaction of the caller's, or None."""
         with tracing.producing(START, request.ref, request.tenant):
-            submission = await self._starts.prepare(request)
+            [submission] = await self._starts.prepare(request, [params])
             if connection is not None:
                 [answer] = await self._write_in(CallerTransaction(connection), [submission])
                 return answers.unwrap(answer)
@@ -41,20 +41,21 @@ class Submits:
                 return await self._group.submit(submission)
             except answers.Stale:
                 self._starts.forget()
-                return await self._group.submit(await self._starts.prepare(request))
+                [submission] = await self._starts.prepare(request, [params])
+                return await self._group.submit(submission)
 
-    async def start_many(self, ref: str, tenant: str, requests: Sequence[Request]) -> list[UUID]:
-        """As `Client.start_many`: all in one transaction. They are all of this ref, and of this tenant."""
+    async def start_many(self, request: Request, params: Sequence[Mapping[str, Any]]) -> list[UUID]:
+        """As `Client.start_many`: one for each of `params`, all in one transaction."""
         for _ in range(2):
-            with tracing.producing(START, ref, tenant):
-                group = [await self._starts.prepare(request) for request in requests]
+            with tracing.producing(START, request.ref, request.tenant):
+                group = await self._starts.prepare(request, params)
                 try:
                     answered = await self._write(group)
                 except answers.Stale:
                     self._starts.forget()
                     continue
             return [answers.unwrap(answer) for answer in answered]
-        raise Conflict(f"{ref} is being redefined again and again", hint="Try again in a moment.")
+        raise Conflict(f"{request.ref} is being redefined again and again", hint="Try again in a moment.")
 
     async def _write(self, group: Sequence[Submission]) -> Sequence[UUID | Exception]:
         self._turn = (self._turn + 1) % len(self._sessions)

@@ -17,7 +17,7 @@ from penstock.language.policies import Recovery, RetryPolicy
 from penstock.run.outcomes import Outcome, TaskError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # a frozen one takes four times as long to make
 class Ending:
     """How an attempt is written down: the execution's next status, and what goes with it."""
 

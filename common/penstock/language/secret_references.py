@@ -32,16 +32,18 @@ def checked_parameters(schema: Schema, given: Any, cap: int = PAYLOAD_CAP) -> by
     return orjson.dumps({**orjson.loads(encoded), KEY: found}, option=orjson.OPT_SORT_KEYS)
 
 
-def referring(given: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:
+def referring(given: Mapping[str, Any], names: Mapping[str, str] | None) -> Mapping[str, Any]:
     """Parameters, of which some (by name) are secrets (by name). Raises InvalidInput."""
-    for parameter, name in (names or {}).items():
+    if not names:
+        return given
+    for parameter, name in names.items():
         if not SECRET.fullmatch(name):
             raise InvalidInput(f"{name!r} is no name of a secret", hint="Use a-z, A-Z, 0-9 and _.")
         if parameter in given:
             raise InvalidInput(
                 f"{parameter} is given, and as a secret, too", hint="Give it in one of the two ways."
             )
-    return {**given, **{p: SecretText.of((SecretName(n),)) for p, n in (names or {}).items()}}
+    return {**given, **{p: SecretText.of((SecretName(n),)) for p, n in names.items()}}
 
 
 def without_references(given: Any) -> Any:

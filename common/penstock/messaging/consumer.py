@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from uuid import UUID
 
 import structlog
@@ -155,7 +156,7 @@ class Consumer:
             except Undecodable as error:
                 refused.append((delivery, reason_of(error)))
         await self._bury(refused)
-        return good, sorted(ids)
+        return good, sorted(ids, key=attrgetter("int"))
 
     async def _transact(self, batch: Batch) -> None:
         async def handle() -> Transaction:

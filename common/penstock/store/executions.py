@@ -13,7 +13,7 @@ from penstock.store.database import Row, Session, Transaction
 from penstock.store.rows import rows_as
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen ones take twice as long to make, and many are made
 class Submission:
     """A checked request to run something, ready to join a group. `params`, `options` and `origin` are JSON."""
 

@@ -5,7 +5,8 @@ create or replace function release(p_held held[]) returns message[]
 language plpgsql
 as $$
 declare
-    v_keys limit_key[] := array(select distinct (h.limit_id, h.group_value)::limit_key from unnest(p_held) h);
+    v_keys limit_key[] := array(
+        select (k.limit_id, k.group_value)::limit_key from (select distinct limit_id, group_value from unnest(p_held)) k);
     v_locked limit_key[] := v_keys;
     v_freed uuid[];
     v_waiting uuid[];

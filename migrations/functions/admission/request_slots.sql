@@ -32,7 +32,7 @@ begin
         return v_messages;
     end if;
 
-    perform lock_keys(array(select distinct k from unnest(v_asking) c cross join unnest(c.keys) k));
+    perform lock_keys(array(select k from unnest(v_asking) c cross join unnest(c.keys) k));
     select * into v_asking, v_waiting, v_rooms from find_room(v_asking);
     if v_asking is not null then
         v_messages := v_messages || admit(v_asking, v_rooms);

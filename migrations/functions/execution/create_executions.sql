@@ -14,18 +14,23 @@ create or replace function create_executions(
 language plpgsql
 as $$
 begin
-    with written as (
+    -- They are few, and to look one up for every row is dear. Not joined: rows are written in the order given, which is that of
+    -- their instants.
+    with free as materialized (
+        select id, start_status(kind) as status from namespace where id = any (p_free)
+    ), written as (
         insert into execution (id, status, attempt, claim, namespace_id, definition_id, priority, not_before, ready_at,
             parent, task, item)
         select d.id,
             case when p_worker is not null then 'running'
-                when d.not_before is null and n.id = any (p_free) then start_status(n.kind) else 'requested' end,
+                when d.not_before is null
+                    then coalesce((select f.status from free f where f.id = d.namespace_id), 'requested')
+                else 'requested' end,
             (p_worker is not null)::integer, p_worker,
             d.namespace_id, d.definition_id, coalesce(d.priority, 0), d.not_before,
             greatest(clock_timestamp(), d.not_before), d.parent, d.task, coalesce(d.item, -1)
         from unnest(p_ids, p_namespaces, p_definitions, p_priorities, p_not_before, p_parents, p_tasks, p_items)
             as d (id, namespace_id, definition_id, priority, not_before, parent, task, item)
-        left join namespace n on n.id = d.namespace_id
         on conflict do nothing
         returning id, status, not_before
     )

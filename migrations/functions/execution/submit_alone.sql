@@ -13,18 +13,15 @@ as $$
 declare
     v_most constant integer := 10;
     v_asking message[];
-    v_limited uuid[];
     v_answer message[];
 begin
     select s.messages, s.stale, s.existing, s.conflicts into messages, stale, existing, conflicts
     from submit_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, p_priorities, p_not_before,
         p_expires, p_tenants, p_keys, p_digests) s;
-    v_asking := array(select m from unnest(messages) m where m.queue = 'execution.requested');
-    v_limited := array(select unnest(m.ids) from unnest(v_asking) m);
-    if v_limited = '{}' or cardinality(v_limited) > v_most then
-        return;
+    if (select sum(cardinality(m.ids)) from unnest(messages) m where m.queue = 'execution.requested') between 1 and v_most then
+        v_asking := array(select m from unnest(messages) m where m.queue = 'execution.requested');
+        v_answer := request_slots_soon(array(select unnest(m.ids) from unnest(v_asking) m));
     end if;
-    v_answer := request_slots_soon(v_limited);
     if v_answer is not null then -- nobody has to be asked
         delete from outbox where id = any (array(select m.outbox_id from unnest(v_asking) m));
         messages := array(select m from unnest(messages) m where m.queue <> 'execution.requested') || v_answer;

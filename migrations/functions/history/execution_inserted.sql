@@ -4,27 +4,30 @@ create or replace function execution_inserted() returns trigger
 language plpgsql
 as $$
 declare
+    v_actor text := current_setting('application_name');
     v_ids uuid[];
     v_statuses text[];
 begin
-    with written as (
-        insert into history (execution_id, at, old, new, attempt, actor, reason, ready_at)
-        select r.id, clock_timestamp() + m.later, m.was, m.becomes, m.attempt, current_setting('application_name'), r.reason,
-            case when m.was is null then r.ready_at end
-        from new_rows r
-        cross join lateral (values
-            (null, 'requested', 0, interval '0'),
-            ('requested', case when r.attempt > 0 then 'scheduled' else r.status end, 0, interval '1 microsecond'),
-            ('scheduled', case when r.attempt > 0 then r.status else 'scheduled' end, r.attempt, interval '2 microseconds')
-        ) m (was, becomes, attempt, later)
-        where m.was is distinct from m.becomes
-        returning execution_id, history.new as status
-    )
-    select array_agg(execution_id), array_agg(status) into v_ids, v_statuses from written
-    where exists (select from cluster where announced <> '{}' or subscribed <> '{}');
-    if v_ids is null then
+    insert into history (execution_id, at, old, new, attempt, actor, reason, ready_at)
+    select id, clock_timestamp(), null, 'requested', 0, v_actor, reason, ready_at from new_rows
+    union all
+    select id, clock_timestamp() + interval '1 microsecond', 'requested', case when attempt > 0 then 'scheduled' else status end, 0,
+        v_actor, reason, null
+    from new_rows where status <> 'requested'
+    union all
+    select id, clock_timestamp() + interval '2 microseconds', 'scheduled', status, attempt, v_actor, reason, null
+    from new_rows where attempt > 0;
+    if not exists (select from cluster where announced <> '{}' or subscribed <> '{}') then
         return null;
     end if;
+    select array_agg(r.id), array_agg(m.status) into v_ids, v_statuses
+    from new_rows r
+    cross join lateral (values
+        ('requested', true),
+        (case when r.attempt > 0 then 'scheduled' else r.status end, r.status <> 'requested'),
+        (r.status, r.attempt > 0)
+    ) m (status, was_reached)
+    where m.was_reached;
     perform announce_moves(v_ids, v_statuses);
     insert into subscribed_move (execution_id, status, attempt, namespace_id, parent, reason)
     select r.id, m.status, case m.status when 'running' then r.attempt else 0 end, r.namespace_id, r.parent, r.reason
