@@ -65,7 +65,6 @@ class Runner:
     ) -> None:
         self._parts = parts
         self._settings = parts.settings
-        self._waits = parts.metrics.start_seconds.labels
         self._times = cache(parts.metrics.run_seconds.labels)  # to find one takes longer than to count
         self._ends = cache(parts.metrics.attempts.labels)
         self._executors = executors
@@ -144,7 +143,7 @@ class Runner:
     def _start_all(self, queue: str, claimed: Claimed) -> None:
         for claim, size in Counter(one.claim for one in claimed.attempts).items():
             self.reports.claims.open(claim, size)
-        waits = self._waits(queue.removeprefix(WORK))
+        waits = self._parts.metrics.start_seconds.labels(queue.removeprefix(WORK))
         for one in claimed.attempts:
             waits.observe(one.waited)
             self._start(one)
