@@ -103,7 +103,12 @@ class Settings(BaseSettings):
     prefetch_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
     """Bytes of messages that a consumer of a queue holds at the most, and one message more."""
     payload_cap: int = Field(default=256 * 1024, ge=1024)
-    """Bytes of a payload, of parameters, and of a result at the most."""
+    """Bytes of a payload, of parameters, and of a result in the database at the most."""
+    result_store: str | None = None
+    """Where results go that are larger, as a URL that fsspec takes: s3://bucket/prefix. Workers and clients have the same. Unset:
+    they are refused."""
+    result_store_cap: int = Field(default=256 * 1024 * 1024, ge=1024)
+    """Bytes of a result there at the most."""
     suspend_after: float = Field(default=1.0, ge=0, le=60)
     """Seconds that a durable function stays on its worker while it waits for a step that may end soon. After that, or where its
     slot is needed, it gives its slot back, and goes on later where it was."""

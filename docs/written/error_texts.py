@@ -107,8 +107,8 @@ TEXTS: Mapping[str, Text] = {
     ),
     "ResultNotStorable": Text(
         why="An action returned an object that JSON cannot hold, NaN, a NUL character, or more bytes than are allowed.",
-        do="Return plain values; put what is large in an object store, and return its address. The attempt has failed with this error and is "
-        "not tried again by itself.",
+        do="Return plain values; [what is large](../../how-to/large-results.md) goes to an object store once `PENSTOCK_RESULT_STORE` names one. "
+        "The attempt has failed with this error, and is tried again only where that store was what failed.",
         code="from penstock.run.results import encode\n\nencode(float('nan'), 1_000_000)",
     ),
     "Undecodable": Text(

@@ -12,6 +12,8 @@ import orjson
 
 from penstock.ids import new_id
 from penstock.language.redaction import worth_hiding
+from penstock.language.secret_references import KEY
+from penstock.run import stored_results
 from penstock.run.run import executor_name
 from penstock.run.task_executors import RunnableAction, TaskReadyEvent
 from penstock.service.heartbeat import Identity
@@ -44,6 +46,8 @@ class OwnedAttempt:
     secrets: tuple[str, ...] = ()
     """Texts that its log and its error must not show."""
     traced: TracedAttempt | None = None
+    refers: bool = False
+    """Its parameters refer to secrets or to stored results, which are read before it runs."""
     of_store: tuple[str, ...] = ()
     """Those of them that came of the secrets store: its result must not show these either."""
     store_names: Mapping[str, str] = field(default_factory=dict)
@@ -136,7 +140,11 @@ class Claims:
                 answer.attempts = await attempts.claimed(self._session, id)
             return answer
 
-        return self.claimed(id, queue, await retried(ask))
+        try:
+            answer = await retried(ask)
+        finally:
+            self.over(id)  # nothing comes between this and the start of what it has taken
+        return self.claimed(id, queue, answer)
 
     def claimed(self, id: UUID, queue: str, answer: ClaimAnswer) -> Claimed:
         """What this answer says was claimed under this id of that queue."""
@@ -145,16 +153,20 @@ class Claims:
         return Claimed(owned, answer.staged, answer.parked, answer.unknown_definitions)
 
     def claimant(self, claim: UUID, most: int, queue: str) -> Claimant:
-        """Who claims so many of this queue under this id."""
+        """Who claims so many of this queue under this id; `over` once it has."""
         of_route = self._of_queues.get(queue)
         versions = self._versions
-        full = self._room.below(most)
+        full = self._room.promise(claim, most)
         limited = [
             (definition, name, full[name])
             for definition in (versions.known if full else ())
             if (name := executor_name(versions[definition].action, of_route)) in full
         ]
         return Claimant(self._worker.id, claim, versions.known, versions.lacking, limited)
+
+    def over(self, claim: UUID) -> None:
+        """What was taken under this id is started; or nothing was."""
+        self._room.over(claim)
 
     async def look_up(self, definitions: Sequence[int]) -> None:
         """Find out which of these definitions this worker can run."""
@@ -188,6 +200,7 @@ class Claims:
             context=options.get("context") or {},
             waited=attempt.waited,
             of_route=of_route,
+            refers=KEY in params or stored_results.KEY in attempt.params,
             secrets=worth_hiding(version.parameters.secrets_of(params)),
             traced=traced(attempt.trace, event, self._worker),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from uuid import UUID
 
 from penstock.run.task_executors import TaskExecutor
 
@@ -14,6 +15,7 @@ class ExecutorRoom:
     def __init__(self, executors: Mapping[str, TaskExecutor]) -> None:
         self._executors = executors
         self._given: Counter[str] = Counter()
+        self._promised: dict[UUID, Mapping[str, int]] = {}
 
     def give(self, executor: str) -> None:
         """It is given an attempt, and begins it in a moment."""
@@ -23,14 +25,22 @@ class ExecutorRoom:
         """An attempt that it was given has ended. A leaked one holds its place for longer, as the executor itself says."""
         self._given[executor] -= 1
 
-    def below(self, most: int) -> dict[str, int]:
-        """The executors that have room for fewer than `most` attempts, and for how many."""
+    def promise(self, claim: UUID, most: int) -> dict[str, int]:
+        """The executors that have room for fewer than the `most` attempts that this claim may take, and for how many. Until
+        `over`, no other claim is promised the same places: two are on their way at once."""
+        self.over(claim)
         room = {name: self._left(name, executor) for name, executor in self._executors.items()}
+        self._promised[claim] = {name: min(left, most) for name, left in room.items()}
         return {name: left for name, left in room.items() if left < most}
+
+    def over(self, claim: UUID) -> None:
+        """What this claim has taken is given to its executors, and it takes no more."""
+        self._promised.pop(claim, None)
 
     def _left(self, name: str, executor: TaskExecutor) -> int:
         if not executor.has_capacity():
             return 0
         now = executor.metrics()
         not_begun = self._given[name] - (now.active - now.leaked)
-        return max(0, now.available - max(0, not_begun))
+        promised = sum(places[name] for places in self._promised.values())
+        return max(0, now.available - max(0, not_begun) - promised)

@@ -113,6 +113,10 @@ class NextWork:
             self._start(taking.queue, taking.claimed)
             self._publisher.settle(taking.offers)
 
+    def over(self, taking: Taking) -> None:
+        """It has begun, or came to nothing."""
+        self._claims.over(taking.id)
+
     def pass_on(self, staged: Sequence[StagedMessage], ended: int) -> None:
         """Publish what so many endings brought about. Work on a queue of ours is claimed here, as far as there are free slots:
         it need not go round by the broker. Not where all slots were taken before these ended: other work may wait on the

@@ -144,6 +144,7 @@ class Reports:
         try:
             finished = await retried(write)
         except Exception as error:
+            self._next.over(taking)
             await self._split(batch, claims, error)
             return
         if any(report.ending.status in (REQUESTED, WAITING) for report in batch):
@@ -155,6 +156,7 @@ class Reports:
             self._settled(report.attempt)
         if finished.went_on:
             self._next.begin(taking)
+        self._next.over(taking)
         self._next.pass_on(finished.staged, len(batch))
 
     def _goes_on(self, batch: Sequence[Report]) -> bool:

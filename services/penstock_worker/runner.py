@@ -16,7 +16,6 @@ from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_after, ending_of_unfinished
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.redaction import concealed
-from penstock.language.secret_references import KEY
 from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner, work_parked
 from penstock.run.run import executor_name
 from penstock.run.run_log import RunLog
@@ -25,7 +24,6 @@ from penstock.service.assembly import Parts
 from penstock.service.explain_errors import explained
 from penstock.service.heartbeat import Identity
 from penstock.store.queues import WORK
-from penstock_worker import secret_values
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.claims import Claimed, Claims, OwnedAttempt
 from penstock_worker.durable.runs import DurableRuns
@@ -33,6 +31,7 @@ from penstock_worker.executor_room import ExecutorRoom
 from penstock_worker.executors import chosen
 from penstock_worker.next_work import NextWork
 from penstock_worker.parked_work import ParkedWork
+from penstock_worker.references import References
 from penstock_worker.reports import Reports
 from penstock_worker.route_consumer import RouteConsumer, offer_again
 from penstock_worker.running import Running
@@ -75,7 +74,7 @@ class Runner:
         self._queues: set[str] = set()
         self._stopping = asyncio.Event()
         self._session = parts.database.session()
-        self._session_of_secrets = parts.database.session()
+        self._references = References(parts)
         self._room = ExecutorRoom(executors)
         self._claims = Claims(
             self._session, worker, actions, self.slots, self._room, parts.settings.route_executors
@@ -174,7 +173,7 @@ class Runner:
 
     async def _run(self, owned: OwnedAttempt) -> None:
         event, version = owned.event, owned.version
-        if KEY in owned.params and not await self._revealed(owned):
+        if owned.refers and not await self._complete(owned):
             return
         self.running[event.execution_id].begun = True
         run = Run(
@@ -186,7 +185,7 @@ class Runner:
             grace=self._settings.grace,
             carry=owned.carry,
             context=owned.context,
-            result_limit=self._settings.payload_cap,
+            result_limit=self._references.limit,
             durable=self._durable.of(owned),
             trace=owned.traced.carrier if owned.traced is not None else {},
         )
@@ -194,6 +193,7 @@ class Runner:
         try:
             with owned.traced.begin() if owned.traced is not None else contextlib.nullcontext():
                 outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
+                outcome = await self._references.kept(owned, outcome)
         except asyncio.CancelledError:
             self._stopped(owned)
             return
@@ -220,10 +220,10 @@ class Runner:
             version = owned.version
             self._report(owned, ending_after(outcome, version.recovery, version.retry, owned.failures))
 
-    async def _revealed(self, owned: OwnedAttempt) -> bool:
-        """Give it the secrets that it refers to; or, where that cannot be, end it."""
+    async def _complete(self, owned: OwnedAttempt) -> bool:
+        """Give it what its parameters refer to; or, where that cannot be, end it."""
         try:
-            await secret_values.reveal(self._session_of_secrets, owned)
+            await self._references.follow(owned)
             return True
         except asyncio.CancelledError:
             self._stopped(owned)

@@ -26,12 +26,15 @@ PAGES = [
 
 
 @pytest.fixture
-async def house(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Installation]:
+async def house(
+    database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> AsyncIterator[Installation]:
     monkeypatch.setenv("PENSTOCK_DATABASE_URL", database)
     monkeypatch.delenv("PENSTOCK_BROKER_URL", raising=False)
     monkeypatch.setenv(
         "PENSTOCK_SECRETS_KEY", b64encode(bytes(32)).decode()
     )  # as who follows a page would export it
+    monkeypatch.setenv("PENSTOCK_RESULT_STORE", (tmp_path / "results").as_uri())
     async with Installation(database, None, **AS_USED) as installation:
         yield installation
 

@@ -16,6 +16,7 @@ WORDS = {
     "database_read_url": "unset",
     "broker_url": "unset",
     "export_folder": "unset",
+    "result_store": "unset",
     "schedule_to_start": "unset",
     "wait": "unset",
     "modules": "none",

@@ -40,12 +40,12 @@ async def scheduled(house: Installation, *refs: str) -> list[UUID]:
     return ids
 
 
-async def claims(house: Installation, slots: Slots, *defined: Any) -> Claims:
+async def claims(house: Installation, slots: Slots, *defined: Any, capacity: int = 100) -> Claims:
     actions = Definitions(defined or [known, met_later]).actions
     worker = Identity(new_id(), "worker", "claimant", ["default"], sorted(actions))
     session = (await house.parts()).database.session()
     return Claims(
-        session, worker, actions.get, slots, ExecutorRoom({"async": AsyncExecutor(capacity=100)}), {}
+        session, worker, actions.get, slots, ExecutorRoom({"async": AsyncExecutor(capacity=capacity)}), {}
     )
 
 
@@ -60,6 +60,21 @@ async def test_an_answer_that_was_lost_is_asked_for_again_within_the_slots(house
     taken = [one.event.execution_id for answer in answers for one in answer.attempts]
     running = await house.rows("select id from execution where status = 'running'")
     assert sorted(taken) == sorted(row["id"] for row in running) == sorted(ids[:4])
+
+
+async def test_two_claims_on_their_way_do_not_take_one_place_twice(house: Installation) -> None:
+    await house.apply(known)
+    await house.executor()
+    mine = await claims(house, Slots(10), capacity=1)
+    [first] = await scheduled(house, "claims.known")
+    assert [one async for one in mine.claim(QUEUE, [first])]  # it has looked up what it is to claim
+    ids = await scheduled(house, *["claims.known"] * 2)
+    on_its_way = new_id()
+    mine.claimant(on_its_way, 5, QUEUE)
+    assert [one.attempts async for one in mine.claim(QUEUE, ids)] == [[]]
+    mine.over(on_its_way)
+    given = await anext(mine.claim_parked(QUEUE))
+    assert [one.event.execution_id for one in given.attempts] == ids[:1]
 
 
 async def test_what_is_claimed_is_given_before_more_is_asked_of_the_database(house: Installation) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from penstock_worker.executor_room import ExecutorRoom
 from penstock_worker.executors.async_ import AsyncExecutor
+
+CLAIM, OTHER = UUID(int=1), UUID(int=2)
 
 
 def test_only_those_are_named_that_have_less_room_than_is_asked_for() -> None:
     room = ExecutorRoom({"narrow": AsyncExecutor(capacity=2), "wide": AsyncExecutor(capacity=9)})
-    assert room.below(9) == {"narrow": 2}
-    assert room.below(2) == {}
+    assert room.promise(CLAIM, 9) == {"narrow": 2}
+    assert room.promise(CLAIM, 2) == {}
 
 
 def test_what_was_given_to_an_executor_counts_before_it_begins() -> None:
@@ -17,11 +21,11 @@ def test_what_was_given_to_an_executor_counts_before_it_begins() -> None:
     room = ExecutorRoom({"async": executor})
     room.give("async")
     room.give("async")
-    assert room.below(9) == {"async": 1}
+    assert room.promise(CLAIM, 9) == {"async": 1}
     executor._tally.start()
-    assert room.below(9) == {"async": 1}
+    assert room.promise(CLAIM, 9) == {"async": 1}
     room.give("async")
-    assert room.below(9) == {"async": 0}
+    assert room.promise(CLAIM, 9) == {"async": 0}
 
 
 def test_a_leaked_attempt_holds_its_place_after_its_end() -> None:
@@ -31,6 +35,18 @@ def test_a_leaked_attempt_holds_its_place_after_its_end() -> None:
     executor._tally.start()
     executor._tally.leaked = 1
     room.take_back("async")
-    assert room.below(9) == {"async": 2}
+    assert room.promise(CLAIM, 9) == {"async": 2}
     room.give("async")
-    assert room.below(9) == {"async": 1}
+    assert room.promise(CLAIM, 9) == {"async": 1}
+
+
+def test_what_is_promised_to_a_claim_on_its_way_is_promised_to_no_other() -> None:
+    room = ExecutorRoom({"narrow": AsyncExecutor(capacity=2), "wide": AsyncExecutor(capacity=9)})
+    assert room.promise(CLAIM, 1) == {}
+    assert room.promise(OTHER, 5) == {"narrow": 1}
+    assert room.promise(OTHER, 9) == {"narrow": 1, "wide": 8}
+    room.over(CLAIM)
+    assert room.promise(OTHER, 9) == {"narrow": 2}
+    assert room.promise(CLAIM, 9) == {"narrow": 0, "wide": 0}
+    room.over(OTHER)
+    assert room.promise(CLAIM, 9) == {"narrow": 2}

@@ -14,6 +14,7 @@ import orjson
 from penstock.client.told_ends import ToldEnds
 from penstock.errors import ExecutionFailed, NotFound
 from penstock.language.moves import COMPLETED
+from penstock.run.stored_results import StoredResults
 from penstock.store import awaited, executions
 from penstock.store.database import Database, retried
 from penstock.store.executions import ExecutionEnd
@@ -40,6 +41,8 @@ class ResultWatch:
 
     def __init__(self, database: Database) -> None:
         self._session = database.session()
+        settings = self._session.settings
+        self.stored = StoredResults(settings.result_store, settings.result_store_cap)
         self._told = ToldEnds(database, self._hear)
         self._new: set[UUID] = set()
         """Of which nobody has been told that they are waited for."""
@@ -57,8 +60,8 @@ class ResultWatch:
         says when it has not answered for OUTAGE seconds."""
         async with asyncio.timeout(timeout):
             row = await self.ended(id)
-        if row.status == COMPLETED:
-            return orjson.loads(row.result) if row.result is not None else None
+            if row.status == COMPLETED:
+                return await self.stored.loads(row.result or "null")
         error = orjson.loads(row.error) if row.error is not None else {}
         raise ExecutionFailed(
             f"execution {id} ended as {row.status}: {error.get('type', '')}: {error.get('message', '')}".rstrip(

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from penstock.errors import ResultNotStorable
 
 RESULT_LIMIT = 1024 * 1024
-"""Bytes of JSON. Larger results belong in an object store, with a link to them as the result."""
+"""Bytes of JSON, where nothing else is set."""
 
 NULL = b"null"
 _EXTREME_NUMBER = re.compile(rb"[eE]-\d{3}|\d{400}")
@@ -54,7 +54,7 @@ def _within(encoded: bytes, limit: int) -> bytes:
     if len(encoded) > limit:
         raise ResultNotStorable(
             f"the result has {len(encoded):,} bytes; at most {limit:,} are stored",
-            hint="Put large results in an object store and return a link, or raise the limit on results.",
+            hint="Set PENSTOCK_RESULT_STORE, and it is kept there; or raise PENSTOCK_PAYLOAD_CAP.",
         )
     # An escaped backslash before u0000 is harmless text, so a hit is looked at again, decoded.
     nul = b"\\u0000" in encoded and orjson.loads(encoded)

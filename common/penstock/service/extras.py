@@ -9,6 +9,7 @@ from penstock.errors import MissingExtra
 EXTRAS = {
     "embedded": ("psutil", "watchfiles"),
     "api": ("argon2", "authlib", "fastapi", "httptools", "joserfc", "uvicorn"),
+    "store": ("fsspec",),
     "parquet": ("pyarrow",),
     "dask": ("distributed",),
     "ray": ("ray",),

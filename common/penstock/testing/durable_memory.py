@@ -207,6 +207,9 @@ class AttemptMemory:
         self._memory.check(self._attempt)
         return self._memory.write(records)
 
+    async def resolved(self, result: Any) -> Any:
+        return result
+
     async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:
         self._memory.check(self._attempt)
         return {start.record.key: await self._memory.start(start) for start in children}

@@ -106,6 +106,9 @@ class AttemptAccess:
         done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         return {waits[task]: _child(waits[task], self._awaited.pop(waits[task]).result()) for task in done}
 
+    async def resolved(self, result: Any) -> Any:
+        return await self._watch.stored.resolved(result)
+
     def close(self) -> None:
         """The attempt is over: nothing is awaited any more."""
         for task in self._awaited.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from penstock.language.durable.records import Child, ChildStart, History, Key, Record
@@ -27,6 +27,9 @@ class Backend(Protocol):
 
     async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
         """Wait so long at most for one of these to end; returns those that have."""
+
+    async def resolved(self, result: Any) -> Any:
+        """What a child gave, with stored results in place of references to them."""
 
     async def cancel(self, ids: Sequence[UUID]) -> None:
         """Ask for these children to end: nobody needs them any more."""

@@ -20,6 +20,7 @@ from penstock.language.options import did_you_mean, dotted
 from penstock.language.schemas import formats, secrets
 from penstock.language.schemas.fast_validator import compile_fast_validator
 from penstock.language.schemas.value_checks import PAYLOAD_CAP, check_value
+from penstock.run.stored_results import is_within
 
 SHOWN = 5
 """Faults of one value that an error lists."""
@@ -96,7 +97,10 @@ class Schema:
 
     def _refuse(self, value: Any, what: str) -> None:
         try:
-            faults = list(islice(self._validator.iter_errors(value), SHOWN))
+            found = (
+                one for one in self._validator.iter_errors(value) if not is_within(value, one.absolute_path)
+            )
+            faults = list(islice(found, SHOWN))
         except RecursionError:
             raise InvalidInput(f"{what} nests too deep for its schema", hint="Flatten it.") from None
         except Unresolvable as error:

@@ -1,0 +1,57 @@
+"""What an attempt's parameters only refer to, and its result will: secrets and stored results, read just before a run and put
+away right after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.errors import ResultNotStorable
+from penstock.language.redaction import worth_hiding
+from penstock.language.secret_references import KEY
+from penstock.run import results
+from penstock.run.outcomes import Outcome, TaskError
+from penstock.run.stored_results import StoredResults
+from penstock.service.assembly import Parts
+from penstock_worker import secret_values
+from penstock_worker.claims import OwnedAttempt
+from penstock_worker.secret_masking import concealed_outcome
+
+
+class References:
+    """Of one worker."""
+
+    def __init__(self, parts: Parts) -> None:
+        settings = parts.settings
+        self._session = parts.database.session()
+        self._cap = settings.payload_cap
+        self._store = StoredResults(settings.result_store, settings.result_store_cap)
+        self._store.open()
+        self.limit = self._cap if self._store.url is None else max(self._cap, self._store.cap)
+        """Bytes of a result at the most."""
+
+    async def follow(self, owned: OwnedAttempt) -> None:
+        """Give the attempt what its parameters refer to. Raises NotFound, InvalidInput, ConfigurationError."""
+        if KEY in owned.params:
+            await secret_values.reveal(self._session, owned)
+        given = await self._store.resolved(owned.params)
+        if given is not owned.params:
+            schema = owned.version.parameters
+            schema.validate(given)  # a reference was taken as it is
+            owned.params = given
+            owned.secrets = worth_hiding((*owned.secrets, *schema.secrets_of(given)))
+
+    async def kept(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
+        """The same, with a reference for a result that is too large for the database."""
+        encoded = outcome.result_json
+        if self._store.url is None or (encoded is not None and len(encoded) <= self._cap):
+            return outcome
+        try:
+            if encoded is None:
+                for said in (outcome.carry, outcome.inquiry):
+                    results.encode(said, self._cap)  # these are never stored elsewhere
+                return outcome
+            clean = concealed_outcome(outcome, owned.secrets, owned.of_store).result_json or encoded
+            return Outcome("completed", await self._store.put(owned.event.execution_id, clean))
+        except ResultNotStorable as error:
+            # The store may take it the next time; a question that is too large stays so.
+            return Outcome.failed(replace(TaskError.of(error), retryable=encoded is not None))
