@@ -95,6 +95,7 @@ ALL = (
 
 @pytest.fixture
 async def house(make_house: Callable[..., Installation], tmp_path: Path) -> AsyncIterator[Installation]:
+    (tmp_path / "store").mkdir()
     kept = {"result_store": (tmp_path / "store").as_uri(), "result_store_cap": MOST}
     async with make_house(payload_cap=CAP, secrets_key=KEY, **kept) as house:
         await house.start(*ALL)
@@ -147,11 +148,11 @@ async def test_what_even_the_store_may_not_have_fails(house: Installation) -> No
 
 
 async def test_a_store_that_takes_nothing_costs_an_attempt(house: Installation, tmp_path: Path) -> None:
-    (tmp_path / "store").write_text("no folder")
+    (tmp_path / "store").rmdir()
     id = await house.client.start("large.rows_again", {"count": 9000})
     while not await house.rows("select 1 from attempt where outcome = 'failed'"):
         await asyncio.sleep(0.05)
-    (tmp_path / "store").unlink()
+    (tmp_path / "store").mkdir()
     assert len(await house.client.result(id, timeout=60)) == 9000
     [error] = [row["error"] for row in await house.rows("select error from attempt where error is not null")]
     assert "could not be put into the result store" in error

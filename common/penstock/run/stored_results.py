@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
@@ -109,8 +110,14 @@ class StoredResults:
     def _write(self, name: str, encoded: bytes) -> None:
         files, root = self._files
         path = f"{root}/{name}"
-        files.makedirs(path.rpartition("/")[0], exist_ok=True)
-        files.pipe_file(path, encoded)
+        try:
+            files.pipe_file(path, encoded)
+        except (
+            FileNotFoundError
+        ):  # the first of its day, where folders have to be made. The root is the user's to make.
+            with suppress(FileExistsError):
+                files.mkdir(path.rpartition("/")[0], create_parents=False)
+            files.pipe_file(path, encoded)
 
     async def _tried(self, what: Any, *args: Any) -> Any:
         async for attempt in tenacity.AsyncRetrying(
