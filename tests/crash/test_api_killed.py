@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import httpx
@@ -31,7 +32,8 @@ async def test_an_api_that_is_killed_takes_nothing_along(
     await house.apply(*shop.ALL, shop.sturdy)
     port = free_port()
     answered: dict[str, UUID] = {}
-    with Fleet(database, broker, log, api_port=port, api_access="open", **AS_USED) as fleet:
+    given: dict[str, Any] = {"api_port": port, "api_access": "open", **AS_USED}
+    with Fleet(database, broker, log, **given) as fleet:
         others = [fleet.executor(), fleet.worker(), fleet.worker()]
         api = fleet.start("api")
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=5) as http:
