@@ -132,7 +132,7 @@ async def test_a_workflow_passes_on_what_it_cannot_hold(house: Installation) -> 
     numbers = list(range(8000))
     result = await house.client.run("large.passed", timeout=60)
     assert result == {"rows": numbers, "total": 2 * sum(numbers)}
-    with pytest.raises(ExecutionFailed):
+    with pytest.raises(ExecutionFailed, match="in the result store, where no expression looks"):
         await house.client.run("large.looked_into", timeout=60)
 
 

@@ -11,6 +11,8 @@ from jinja2 import StrictUndefined
 from jinja2.exceptions import UndefinedError
 from jinja2.utils import missing
 
+from penstock.run.stored_results import is_reference
+
 _SHOWN = 12
 _OTHER_LANGUAGES = {"null": "none", "nil": "none", "undefined": "none", "NULL": "none", "TRUE": "true"}
 
@@ -33,6 +35,11 @@ class MissingName(UndefinedError):
             if other := _OTHER_LANGUAGES.get(name):
                 return f"`{name}` is not defined", f"Write `{other}`."
             return f"`{name}` is not defined", _suggest(name, list(namespace), functions)
+        if is_reference(inside):
+            return (
+                "it is in the result store, where no expression looks",
+                "Pass it on whole: an action may look into it.",
+            )
         if str(name) not in source:
             return "something in it has no such key as is looked for", None
         if isinstance(inside, Mapping):
