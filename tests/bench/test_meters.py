@@ -26,7 +26,7 @@ def test_the_time_of_a_child_that_has_ended_counts_in_its_tree() -> None:
         assert parent.stdout.readline() == b"done\n"
         used = meters.cpu_seconds({"tree": [parent.pid], "own": [os.getpid()], "nobody": []})
         parent.communicate(b"\n")
-    assert used["tree"] >= 0.2
+    assert used["tree"] >= 0.18  # the kernel counts in hundredths, of each process and kind
     assert used["own"] >= used["tree"]  # it is a child of ours
     assert used["nobody"] == 0
 

@@ -48,9 +48,7 @@ class StoredResults:
             ) from None
         try:
             files, root = url_to_fs(self.url)
-        except (
-            Exception
-        ) as error:  # whatever the package for this kind of store raises, or that there is none
+        except Exception as error:  # what the package of this kind of store raises, or that there is none
             raise ConfigurationError(
                 f"PENSTOCK_RESULT_STORE cannot be used: {str(error).partition(chr(10))[0]}",
                 hint="fsspec lists the kinds of stores, and which package each needs.",
@@ -112,9 +110,8 @@ class StoredResults:
         path = f"{root}/{name}"
         try:
             files.pipe_file(path, encoded)
-        except (
-            FileNotFoundError
-        ):  # the first of its day, where folders have to be made. The root is the user's to make.
+        except FileNotFoundError:
+            # The first of its day, where folders have to be made. The root is the user's to make.
             with suppress(FileExistsError):
                 files.mkdir(path.rpartition("/")[0], create_parents=False)
             files.pipe_file(path, encoded)
@@ -136,6 +133,7 @@ def is_reference(value: object) -> bool:
         isinstance(value, Mapping)
         and value.keys() == {KEY, SIZE}
         and isinstance(value[SIZE], int)
+        and value[SIZE] >= 0
         and isinstance(value[KEY], str)
         and NAME.fullmatch(value[KEY]) is not None
     )
