@@ -40,8 +40,10 @@ class References:
             owned.params = given
             owned.secrets = worth_hiding((*owned.secrets, *schema.secrets_of(given)))
 
-    async def kept(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
-        """The same, with a reference for a result that is too large for the database."""
+    async def put_away(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
+        """The same without secrets, and with a reference for a result that is too large for the database. In this order: what
+        looks like a secret within a reference is none."""
+        outcome = concealed_outcome(outcome, owned.secrets, owned.of_store)
         encoded = outcome.result_json
         if self._store.url is None or (encoded is not None and len(encoded) <= self._cap):
             return outcome
@@ -50,8 +52,7 @@ class References:
                 for said in (outcome.carry, outcome.inquiry):
                     results.encode(said, self._cap)  # these are never stored elsewhere
                 return outcome
-            clean = concealed_outcome(outcome, owned.secrets, owned.of_store).result_json or encoded
-            return Outcome("completed", await self._store.put(owned.event.execution_id, clean))
+            return Outcome("completed", await self._store.put(owned.event.execution_id, encoded))
         except ResultNotStorable as error:
             # The store may take it the next time; a question that is too large stays so.
             return Outcome.failed(replace(TaskError.of(error), retryable=encoded is not None))

@@ -193,7 +193,7 @@ class Runner:
         try:
             with owned.traced.begin() if owned.traced is not None else contextlib.nullcontext():
                 outcome = await attempt(chosen(self._executors, version.action, owned.of_route), run)
-                outcome = await self._references.kept(owned, outcome)
+                outcome = await self._references.put_away(owned, outcome)
         except asyncio.CancelledError:
             self._stopped(owned)
             return
@@ -216,7 +216,6 @@ class Runner:
         if running is not None and running.lost:
             self.reports.discard(owned, known_to_be_lost=running.known_to_be_lost)
         else:
-            outcome = concealed_outcome(outcome, owned.secrets, owned.of_store)
             version = owned.version
             self._report(owned, ending_after(outcome, version.recovery, version.retry, owned.failures))
 
@@ -228,7 +227,7 @@ class Runner:
         except asyncio.CancelledError:
             self._stopped(owned)
         except Exception as error:
-            self._finished(owned, Outcome.failed(explained(error)))
+            self._finished(owned, concealed_outcome(Outcome.failed(explained(error)), owned.secrets))
         return False
 
     def _stopped(self, owned: OwnedAttempt) -> None:
