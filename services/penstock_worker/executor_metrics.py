@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from penstock.messaging.metrics import counter, gauge
 from penstock.run.task_executors import TaskExecutor
 
-GAUGES = {
-    "active": "Attempts that run now",
-    "available": "How many more it would start now",
-    "leaked": "Attempts given up that still run",
-    "average_duration": "Seconds that an ended attempt took",
+SHOWN = {
+    **dict.fromkeys(("active", "available", "leaked", "average_duration"), gauge),
+    **dict.fromkeys(("executed", "failed", "cancelled"), counter),
 }
-COUNTERS = {
-    "executed": "Attempts ended",
-    "failed": "Of those, how many failed",
-    "cancelled": "Of those, how many were cancelled from outside",
-}
+"""Of what an executor says: what is shown, and as what."""
 
 
 def measured(executors: Mapping[str, TaskExecutor]) -> dict[str, dict[str, float]]:
@@ -36,9 +31,5 @@ class ExecutorCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         now = measured(self.executors)
-        for kinds, family in ((GAUGES, GaugeMetricFamily), (COUNTERS, CounterMetricFamily)):
-            for field, text in kinds.items():
-                metric = family(f"penstock_executor_{field}", text, labels=["executor"])
-                for name, numbers in now.items():
-                    metric.add_metric([name], numbers[field])
-                yield metric
+        for field, family in SHOWN.items():
+            yield family(f"executor_{field}", {(name,): numbers[field] for name, numbers in now.items()})

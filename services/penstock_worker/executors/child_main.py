@@ -125,6 +125,8 @@ def _memory(limit: int | None) -> Iterator[None]:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
+    if _State.stopping:  # it is told more than once, see `Child.end`
+        return
     _State.stopping = True
     if _State.busy:
         raise Stopped("the attempt was cancelled")

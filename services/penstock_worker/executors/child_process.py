@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -25,6 +26,8 @@ main(int(sys.argv[2]), int(sys.argv[3]))
 """
 _FRAME_SLACK = 1024 * 1024
 """Bytes that a frame may have over the limit on results: an error, its traceback, a line of log."""
+_REMINDERS = (0.1, 1.0)
+"""Seconds after which a child that was told to stop is told again: once, and once more where it did not get to run meanwhile."""
 
 
 class Child:
@@ -97,13 +100,21 @@ class Child:
 
     async def end(self, grace: float) -> None:
         """End what it does: SIGTERM, `grace` seconds, SIGKILL."""
+        reminding = asyncio.ensure_future(self._remind())
         try:
             await self._group.end(grace)
             if self._hearing is not None:
                 await asyncio.wait([self._hearing], timeout=1.0)
         finally:
+            reminding.cancel()
             self._hush()
             self._close()
+
+    async def _remind(self) -> None:
+        """A signal that comes just before Python calls what waits (a sleep, a read) is not looked at until that has ended."""
+        for pause in _REMINDERS:
+            await asyncio.sleep(pause)
+            self._group.signal_leader(signal.SIGTERM)
 
     async def _hear(self, limit: int) -> Outcome | None:
         """Read until the outcome; None if the child dies first, or says what no child of ours would."""

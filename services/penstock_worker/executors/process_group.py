@@ -77,6 +77,12 @@ class ProcessGroup:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
+    def signal_leader(self, number: int) -> None:
+        """Not those that it has started."""
+        if not self._ended.done():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, number)
+
     async def _wait(self) -> int:
         try:
             await _exited(self.pid)

@@ -157,7 +157,7 @@ async def test_memory_is_limited_per_attempt(executor: ProcessExecutor) -> None:
     assert fits.kind == "completed"
 
 
-@pytest.mark.parametrize("action", [victims.tidy, victims.tidy_coroutine])
+@pytest.mark.parametrize("action", [victims.tidy, victims.tidy_coroutine, victims.tidy_slowly])
 async def test_cancelled_work_gets_to_tidy_up(
     executor: ProcessExecutor, action: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -165,6 +165,20 @@ async def test_cancelled_work_gets_to_tidy_up(
     task = asyncio.create_task(_do(executor, action, path=str(path)))
     await until(lambda: path.exists() and path.read_text() == "began")
     task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert path.read_text() == "tidied"
+
+
+async def test_work_that_did_not_hear_of_its_cancellation_is_told_again(
+    executor: ProcessExecutor, tmp_path: Path
+) -> None:
+    path = tmp_path / "state"
+    task = asyncio.create_task(_do(executor, victims.tidy_what_was_not_heard, path=str(path)))
+    await until(lambda: path.exists() and path.read_text() == "began")
+    task.cancel()
+    await asyncio.sleep(0.02)
+    path.with_name("state.sent").touch()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert path.read_text() == "tidied"

@@ -68,6 +68,28 @@ def tidy(path: str) -> None:
         Path(path).write_text("tidied")
 
 
+def tidy_slowly(path: str) -> None:
+    try:
+        Path(path).write_text("began")
+        time.sleep(60)
+    finally:
+        time.sleep(1.5)
+        Path(path).write_text("tidied")
+
+
+def tidy_what_was_not_heard(path: str) -> None:
+    """As if the signal had come between two instructions before the sleep: the first is lost."""
+    heard = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        Path(path).write_text("began")
+        while not Path(f"{path}.sent").exists():
+            time.sleep(0.01)
+        signal.signal(signal.SIGTERM, heard)
+        time.sleep(60)
+    finally:
+        Path(path).write_text("tidied")
+
+
 async def tidy_coroutine(path: str) -> None:
     try:
         Path(path).write_text("began")
