@@ -279,12 +279,13 @@ class Client(StartAndWait):
         self.publisher.publish(tx.staged)
         return new
 
-    async def answer(self, id: UUID, response: Any, *, by: str) -> None:
-        """Answer the inquiry that an execution waits for; the answer becomes its result. Raises NotFound,
-        InvalidInput, Conflict."""
+    async def answer(self, id: UUID, response: Any, *, by: str, asked: datetime | None = None) -> None:
+        """Answer what an execution asks; the answer becomes its result, or it goes on with it. `asked`: the `created_at` of the
+        question that is meant, where it may ask several. Raises NotFound, InvalidInput, NotAllowed, and Conflict where that was
+        answered before or something else is asked by now."""
         from penstock.client import inquiries
 
-        self.publisher.publish(await inquiries.answer(self.session, id, response, by))
+        self.publisher.publish(await inquiries.answer(self.session, id, response, by, asked))
 
     def publish_staged(self, tx: Transaction) -> None:
         """Publish what a transaction on this client's session has staged and committed."""

@@ -36,8 +36,10 @@ PREFIX = "/api/v1"
 NO_HEADERS: Mapping[str, str] = {}
 PATIENCE = 30.0
 """Seconds that an answer may take."""
-FIRST, MOST = 0.05, 2.0
-"""Seconds between two looks for a result: more each time."""
+WAIT = 20.0
+"""Seconds that the server is asked to wait for a result; then it is asked again."""
+PAUSE = 0.05
+"""Seconds before that: one that is about to stop answers at once."""
 
 _LISTED = TypeAdapter(list[ListedExecution])
 _STANDING = TypeAdapter(list[Standing])
@@ -56,7 +58,11 @@ class HttpClient(StartAndWait):
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._server = server
         self._http = httpx.AsyncClient(
-            base_url=server.rstrip("/"), headers=headers, timeout=PATIENCE, transport=transport
+            base_url=server.rstrip("/"),
+            headers=headers,
+            timeout=PATIENCE,
+            limits=httpx.Limits(max_connections=None),  # each who waits for a result has one
+            transport=transport,
         )
         self.limits = HttpLimits(self._tell)
         self.rules = HttpRules(self._tell)
@@ -101,12 +107,10 @@ class HttpClient(StartAndWait):
         return UUID((await self._send("POST", "/events", body, key=key))["id"])
 
     async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
-        """As `Client.result`: raises ExecutionFailed with its error, TimeoutError, NotFound. It asks again and again."""
-        pause = FIRST
+        """As `Client.result`: raises ExecutionFailed with its error, TimeoutError, NotFound."""
         async with asyncio.timeout(timeout):
-            while (found := await self.described(id))["finished_at"] is None:
-                await asyncio.sleep(pause)
-                pause = min(MOST, pause * 1.5)
+            while not (found := await self._get(f"/executions/{id}/result", wait=WAIT))["finished"]:
+                await asyncio.sleep(PAUSE)
         if found["status"] == COMPLETED:
             return found["result"]
         error = found["error"] or {}
@@ -158,9 +162,9 @@ class HttpClient(StartAndWait):
         """As `Client.signal`."""
         await self._send("POST", f"/executions/{id}/signal", {"name": name, "value": value})
 
-    async def answer(self, id: UUID, response: Any, *, by: str = "") -> None:
+    async def answer(self, id: UUID, response: Any, *, by: str = "", asked: datetime | None = None) -> None:
         """As `Client.answer`; `by` is who the token says."""
-        await self._send("POST", f"/inquiries/{id}/answer", {"response": response})
+        await self._send("POST", f"/inquiries/{id}/answer", {"response": response, "asked": asked})
 
     async def cancel_chosen(self, chosen: ExecutionFilter, *, reason: str, dry_run: bool = False) -> int:
         """Ask those to end that are chosen; how many were told, or would be."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from datetime import datetime
 from uuid import UUID
 
 import orjson
 
 from penstock.errors import Conflict, InvalidInput, NotAllowed, NotFound
+from penstock.language.moves import WAITING
 from penstock.language.schemas import Schema, mask
-from penstock.store import inquiries
+from penstock.store import executions, inquiries
 from penstock.store.database import Session, Transaction, backoff
 from penstock.store.inquiries import Inquiry
 from penstock.store.staged_messages import StagedMessage
@@ -40,52 +42,70 @@ def _masked(row: Inquiry) -> str | None:
     return orjson.dumps(mask(orjson.loads(row.response), orjson.loads(row.schema))).decode()
 
 
-async def answer(session: Session, execution: UUID, response: object, by: str) -> list[StagedMessage]:
-    """Answer an inquiry; returns what was staged. Raises NotFound, InvalidInput for a response that does not fit its
-    schema, NotAllowed for somebody whom it does not ask, Conflict if it was answered, ran out of time or was cancelled before."""
+async def answer(
+    session: Session, execution: UUID, response: object, by: str, asked: datetime | None = None
+) -> list[StagedMessage]:
+    """Answer the question that was asked at `asked` (its `created_at`; by default the one that is asked now); returns what was
+    staged. Raises NotFound, InvalidInput for a response that does not fit its schema, NotAllowed for somebody whom it does not
+    ask, Conflict if it was answered, ran out of time or was cancelled before, or if something else is asked by now."""
     staged: list[StagedMessage] = []
     tried = False
     async for attempt in backoff(deadline=30):
         with attempt:
             try:
                 async with session.transaction() as tx:
-                    await _answer(tx, execution, response, by)
+                    inquiry = await _asking(tx, execution)
+                    asked = asked or inquiry.created_at  # another try is about the same question
+                    await _answer(tx, inquiry, asked, response, by)
                 staged = tx.staged
             except Conflict:
                 # An earlier try of this very call may have committed, and only its answer was lost.
-                if not tried or not await _is_ours(session, execution, response, by):
+                if not tried or asked is None or not await _is_ours(session, execution, asked, response, by):
                     raise
             finally:
                 tried = True
     return staged
 
 
-async def _answer(tx: Transaction, execution: UUID, response: object, by: str) -> None:
-    inquiry = await inquiries.find(tx, execution)
+async def _asking(tx: Transaction, execution: UUID) -> Inquiry:
+    inquiry = await inquiries.find_locked(tx, execution)
     if inquiry is None:
         raise NotFound(
             f"execution {execution} has not asked anything", hint="`penstock inquiries` lists open inquiries."
+        )
+    return inquiry
+
+
+async def _answer(tx: Transaction, inquiry: Inquiry, asked: datetime, response: object, by: str) -> None:
+    if inquiry.created_at != asked:
+        raise Conflict(
+            "something else is asked by now, after an answer to this",
+            hint=f"It asks: {inquiry.prompt}" if inquiry.status == "created" else None,
         )
     if not may_answer(inquiry.assignee, by):
         raise NotAllowed(
             f"only {inquiry.assignee} may answer this", hint=f"Answer as {inquiry.assignee} (--by)."
         )
-    if by == f"execution:{execution}":
+    if by == f"execution:{inquiry.execution_id}":
         raise InvalidInput("an execution may not answer its own inquiry")
     encoded = Schema(orjson.loads(inquiry.schema) if inquiry.schema else None).check(
         response, what="response"
     )
-    if not await inquiries.answer(tx, execution, encoded.decode(), by):
-        # Somebody else may have answered between the two statements, or its execution may have ended.
-        inquiry = await inquiries.find(tx, execution) or inquiry
+    if not await inquiries.answer(tx, inquiry.execution_id, encoded.decode(), by):
         raise Conflict(
             f"the inquiry is {inquiry.status}"
             + (f" (by {inquiry.responder})" if inquiry.responder else " or its execution has ended")
         )
 
 
-async def _is_ours(session: Session, execution: UUID, response: object, by: str) -> bool:
+async def _is_ours(session: Session, execution: UUID, asked: datetime, response: object, by: str) -> bool:
     inquiry = await inquiries.find(session, execution)
     if inquiry is None:
         return False
-    return bool(inquiry.responder == by and orjson.loads(inquiry.response or "null") == response)
+    if inquiry.created_at == asked:
+        return bool(inquiry.responder == by and orjson.loads(inquiry.response or "null") == response)
+    # It went on, and asked something else: whose answer that was is in its history.
+    rows = await executions.find(session, [execution])
+    moves = await executions.history(session, rows[0]) if rows else []
+    answered = next((move for move in moves if move.old == WAITING and move.at >= asked), None)
+    return answered is not None and answered.reason == f"answered by {by}"

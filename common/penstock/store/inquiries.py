@@ -58,6 +58,15 @@ async def find(db: Session | Transaction, execution: UUID) -> Inquiry | None:
     return first_as(Inquiry, await db.fetch(FIND, execution))
 
 
+LOCK_ASKING = "select 1 from execution where id = $1 for no key update"
+
+
+async def find_locked(tx: Transaction, execution: UUID) -> Inquiry | None:
+    """The same; until this transaction has ended it asks nothing else."""
+    await tx.fetch(LOCK_ASKING, execution)
+    return await find(tx, execution)
+
+
 ANSWER = "select messages, moved from answer_inquiry($1, $2, $3)"
 
 

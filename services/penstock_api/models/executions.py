@@ -133,6 +133,16 @@ class Trace(Answer):
     url: str | None = Field(description="Where it is shown, as PENSTOCK_TRACE_URL says.")
 
 
+class Ending(Answer):
+    """What came of an execution; secrets are `***`."""
+
+    id: UUID
+    status: str
+    finished: bool
+    result: Any
+    error: Any
+
+
 class Execution(Answer):
     """Everything about it; secrets are `***`."""
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from penstock_api.models.executions import ListedExecution
-from penstock_api.models.model import Answer, Given, JsonText, Seconds, Tenant
+from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant
 
 
 class Process(Answer):
@@ -80,6 +80,10 @@ class Inquiry(Answer):
 
 class Reply(Given):
     response: Any
+    asked: Instant | None = Field(
+        default=None,
+        description="`created_at` of the question that is meant: where another is asked by now, 409.",
+    )
 
 
 class DeadLetterSummary(Answer):

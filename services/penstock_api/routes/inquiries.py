@@ -32,5 +32,5 @@ async def list_inquiries(
 
 @router.post("/inquiries/{id}/answer", status_code=204, dependencies=[OPERATE])
 async def answer(id: ExecutionId, given: models.Reply, here: Here, caller: Asked) -> None:
-    """Answer a question; the answer becomes the execution's result."""
-    await here.client.answer(id, given.response, by=caller.name)
+    """Answer a question; the answer becomes the execution's result, or it goes on with it."""
+    await here.client.answer(id, given.response, by=caller.name, asked=given.asked)
