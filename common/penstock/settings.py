@@ -8,10 +8,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from penstock.errors import ConfigurationError
 from penstock.language import labels as labels_
 
 
@@ -19,6 +25,10 @@ def _identifier(value: str) -> str:
     if not value.replace("_", "").replace(".", "").replace("-", "").isalnum():
         raise ValueError("letters, digits, '_', '-' and '.' only")
     return value
+
+
+def _lowered(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
 
 
 Identifier = Annotated[str, Field(min_length=1, max_length=63), AfterValidator(_identifier)]
@@ -37,153 +47,176 @@ def is_tls_or_local(address: str) -> bool:
 class Settings(BaseSettings):
     """Settings of every service. The unit of every duration is the second."""
 
-    model_config = SettingsConfigDict(env_prefix="PENSTOCK_", frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix="PENSTOCK_", env_ignore_empty=True, frozen=True, extra="forbid"
+    )
 
     database_url: SecretStr | None = None
-    """PostgreSQL, several hosts and TLS parameters allowed. Unset: the embedded server of this folder."""
+    """PostgreSQL 14 to 18: `postgresql://user:password@host:5432/database`. Several hosts: `host1:5432,host2:5432`; the one that
+    takes writes is used. TLS: `?sslmode=verify-full&sslrootcert=...`. Unset: the embedded server of this folder."""
     database_read_url: SecretStr | None = None
-    """A standby, from which the API reads its lists, its overview and its live stream. Unset, or while it is away: as above."""
+    """A standby, from which the API reads its lists, its overview and its live stream. Unset, or while away: the primary."""
     database_schema: Identifier = "public"
+    """Schema of all tables; `penstock migrate` creates it."""
     database_pooler: bool = False
-    """True behind a transaction pooler such as PgBouncer: no session state, no named statements, no LISTEN."""
+    """`true` behind a transaction pooler such as PgBouncer: no session state, named statements or LISTEN. Migrate past it."""
     database_connections: int = Field(default=4, ge=2, le=1000)
     """Connections to PostgreSQL that all parts of a process share, at the most. Beside them it has one for its heartbeat and,
-    where PostgreSQL carries the messages, one that listens."""
+    where PostgreSQL carries the messages, one that listens. An idle process closes what it does not need: 2 or 3 are left. A
+    server that is full gives it no more, and it gets along with those that it has; `penstock doctor` says when one service more
+    would not fit."""
     broker_url: SecretStr | None = None
-    """RabbitMQ, as amqp(s)://; several, separated by commas. Unset: PostgreSQL carries the messages too."""
+    """RabbitMQ 3.10 or later: `amqp://user:password@host:5672/vhost` or `amqps://`; several separated by commas. Unset:
+    PostgreSQL carries the messages too."""
     prefix: Identifier = "penstock"
-    """Of every queue and exchange on the broker, so that installations can share one."""
+    """What every queue and exchange on the broker begins with, so that installations can share one."""
     declare_topology: bool = True
-    """False where the user may not configure the broker: queues are checked, not declared."""
+    """`false` where the user may not configure the broker: queues are checked, not declared."""
 
     name: Identifier = Field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
-    """What people call this process, in logs, history and `penstock workers list`."""
+    """What people call this process, in logs, in the history and in `penstock workers list`. Two may have the same name: what
+    they own goes by a random id."""
     port: int = Field(default=0, ge=0, le=65535)
-    """Of /live, /ready and /metrics. 0: any free one (said in the log); see `host`."""
+    """Port of `/live`, `/ready` and `/metrics`. `0`: any free one, which the log says."""
     host: str = "127.0.0.1"
-    log_level: str = "info"
-    log_format: str = "auto"
-    """json, console, or auto: console on a terminal."""
+    """Address of `PENSTOCK_PORT`."""
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lowered)] = "info"
+    """What is logged: lines of this level and of those above it."""
+    log_format: Annotated[Literal["json", "console", "auto"], BeforeValidator(_lowered)] = "auto"
+    """`auto`: `console` on a terminal, else `json`."""
     trace_url: str | None = None
-    """Where a trace is shown, for links: https://tempo.example/trace/{trace_id}. Unset: its id is shown alone."""
+    """Where a trace is shown, for links from pages and `penstock show`: `https://tempo.example/trace/{trace_id}`. Traces are
+    switched on by OpenTelemetry's own variables."""
 
     api_host: str = "127.0.0.1"
     """Address of the HTTP API."""
     api_port: int = Field(default=8000, ge=0, le=65535)
-    """Of the HTTP API. 0: any free one (said in the log)."""
+    """Port of the HTTP API. `0`: any free one, which the log says. `penstock dev` takes any free one where this is not set and
+    8000 is taken."""
     api_address: str | None = None
-    """How browsers reach the API: https://penstock.example.org. Unset: as `api_host` says, without TLS on a loopback address
-    alone."""
+    """How browsers reach the API, such as `https://penstock.example.org`: sessions go over TLS alone where it begins so; without
+    it, everywhere but on a loopback address."""
     api_access: Literal["token", "open"] = "token"
-    """token: nothing without one. open: everything for anybody, on a loopback address alone."""
+    """`token`: nothing without one. `open`: everything for anybody, on a loopback address alone, which is what `penstock dev`
+    does."""
 
     oidc_issuer: str | None = None
-    """The OpenID Connect provider that people sign in with, as it calls itself. Needs the next two, and `api_address`."""
+    """The OpenID Connect provider that people sign in with, as it calls itself; an `https` address. Needs `PENSTOCK_API_ADDRESS`
+    and the next two."""
     oidc_client_id: str | None = None
+    """What the provider knows Penstock by."""
     oidc_client_secret: SecretStr | None = None
+    """The secret that goes with it."""
     oidc_scopes: str = "profile email"
     """What is asked of it beside `openid`, separated by spaces."""
     oidc_name_claim: str = "email"
-    """The claim that names a user here. An `email` has to be verified; of others, take none that people choose themselves."""
+    """The claim that names a user here. An `email` has to be verified (`email_verified`); of others, take none that people choose
+    themselves."""
     oidc_roles_claim: str = "groups"
-    """The claim, or the path to it (`realm_access.roles`), whose values `oidc_roles` maps."""
+    """The claim, or the path to it (`realm_access.roles`), whose values are mapped."""
     oidc_roles: dict[str, str] = Field(default_factory=dict)
-    """Roles by value of that claim, as JSON: {"ops": "operator", "acme-dev": "viewer, developer:acme"}. What follows the colon is
-    a tenant; without one it is all of them. Who has nothing that is mapped is not let in."""
+    """Roles by value of that claim, as JSON: `{"ops": "operator", "acme-dev": "viewer, developer:acme"}`. What follows the colon
+    is a tenant; without one it is all of them. Who has nothing that is mapped is not let in."""
 
     secrets_key: SecretStr | None = None
-    """Master keys of the secrets store, separated by commas, the newest first: 32 random bytes each, in base64."""
+    """Master keys, separated by commas, the newest first: 32 random bytes each, in base64 (`openssl rand -base64 32`)."""
     secrets_key_file: Path | None = None
     """A file that holds them instead, one a line."""
     secrets_kms: str | None = None
-    """`module:name` of a key service instead of these: see docs/secrets.md."""
+    """`module:name` of a key service instead."""
 
     batch: int = Field(default=500, ge=1, le=5000)
     """Items that a handler takes in one transaction at the most."""
     prefetch_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
-    """Bytes of messages that a consumer of a queue holds at the most, and one message more."""
+    """Bytes of messages that a consumer of a queue holds at the most, and one message more. A process has a consumer for each of
+    its queues; only events from outside and dead letters are larger than some kilobytes."""
     payload_cap: int = Field(default=256 * 1024, ge=1024)
-    """Bytes of a payload, of parameters, and of a result in the database at the most."""
+    """Bytes of a payload, of parameters and of a result in the database at the most."""
     result_store: str | None = None
-    """Where results go that are larger, as a URL that fsspec takes: s3://bucket/prefix. Workers and clients have the same. Unset:
-    they are refused."""
+    """Where results go that are larger, as a URL that fsspec takes: `s3://bucket/prefix`, `file:///mnt/results`. Workers and
+    clients have the same. Unset: such results are refused. Needs `pip install 'penstock[store]'`."""
     result_store_cap: int = Field(default=256 * 1024 * 1024, ge=1024)
-    """Bytes of a result there at the most."""
+    """Bytes of a result there at the most, and of all stored results that one execution is given."""
     suspend_after: float = Field(default=1.0, ge=0, le=60)
     """Seconds that a durable function stays on its worker while it waits for a step that may end soon. After that, or where its
     slot is needed, it gives its slot back, and goes on later where it was."""
     max_workflow_depth: int = Field(default=20, ge=1, le=1000)
-    """How many workflows may run inside one another, the outermost counted."""
+    """How many workflows may run inside one another, the outermost counted. One that would be deeper fails, and says so."""
 
     concurrency: int = Field(default=32, ge=1, le=10_000)
-    """Executions that a worker runs at once."""
+    """Executions that a worker runs at once. `penstock worker --concurrency`."""
     modules: str = ""
-    """What a worker runs: Python modules or files, or folders of YAML packs, separated by commas."""
+    """What a worker runs: Python modules or files, or folders of YAML packs, separated by commas. `penstock worker --module`."""
     executors: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
-    """Options of a worker's task executors by name, as JSON: {"process": {"memory_limit": 1073741824}, "http": null}.
-    null leaves one out; one of your own has a "class"."""
+    """Options of a worker's task executors by name, as JSON: `{"process": {"memory_limit": 1073741824}, "http": null}`. `null`
+    leaves one out; one of your own has a `class`. `penstock apply` and workers refuse actions that ask for one that is neither
+    built in, nor registered in their modules, nor named here."""
     route_executors: dict[str, str] = Field(default_factory=dict)
-    """Which task executor runs what comes by a route and asks for none, as JSON: {"heavy": "process"}."""
+    """Which task executor runs what comes by a route and asks for none, as JSON: `{"heavy": "process"}`."""
     known_routes: str = ""
-    """All routes there are, separated by commas: definitions that name another are refused. Empty: any will do."""
+    """All routes there are, separated by commas. `penstock apply` refuses definitions that name another. Unset: any will do."""
     routes: str = "default"
-    """Routes that a worker serves, separated by commas."""
+    """Routes that a worker serves, separated by commas. `penstock worker --routes`."""
     labels: str = ""
-    """What a worker has that actions may ask for: `gpu=a100,zone=eu`."""
+    """What a worker has that actions may ask for: `gpu=a100,zone=eu`. `penstock worker --labels`."""
     grace: Seconds = 30.0
-    """How long a draining worker lets its work finish; how long cancelled work may take to end."""
+    """After SIGTERM, how long running work may go on; also how long cancelled work may take to end. A second signal ends at
+    once."""
 
     wait: Seconds | None = None
-    """How long a service that starts waits for its servers; then it ends with exit code 3. Unset: until they are there."""
+    """How long an executor or a worker that starts waits for PostgreSQL, its schema and the broker; then it ends with exit code
+    3. `--wait 30s`. Unset: until they are there. It says at once what it waits for, and once a minute."""
     heartbeat_interval: Seconds = 10.0
+    """How often a process says that it lives."""
     stale_threshold: Seconds = 60.0
-    """Without the database for this long, from the first heartbeat on that does not come through, a process ends its own work;
-    soon after that, others have it (`lost_after`). One that was killed is noticed within seconds, by its session."""
+    """Without the database for this long, counted from the first heartbeat that does not come through, a process ends its own
+    work; two heartbeats after that time its work is given to others. At least 3 x the heartbeat. A process that was killed is
+    noticed in 3 to 5 s, whatever this says; not behind a pooler."""
     sweep_interval: Seconds = 30.0
-    """How often to look for slots and attempts that nobody looks after any more."""
+    """How often executors look for slots and attempts that nobody looks after any more (for dead processes each second). Below
+    the stale threshold."""
     relay_interval: Seconds = 5.0
-    """How often the relay looks for messages that were not confirmed."""
+    """How often executors look for messages that the broker has not confirmed."""
     relay_age: Seconds = 5.0
-    """A staged message older than this was not published by the process that staged it."""
+    """A staged message that is older was not published by whoever staged it."""
     restage_age: Seconds = 60.0
-    """Work that is requested or scheduled for this long without moving is staged again, if no message of it waits."""
+    """Work that is requested or scheduled for this long without moving is sent again, if no message of it waits."""
     schedule_to_start: Seconds | None = None
-    """What no worker has claimed for this long ends as timeout, where its action says nothing else. Unset: it waits."""
+    """What no worker has claimed for this long, once it is on its route, ends as `timeout`, unless its action says another time,
+    or `null`. Unset: it waits until a worker comes."""
     poll_interval: Seconds = 5.0
     """PostgreSQL transport: how often to look for messages when no wake-up comes."""
     lease: Seconds = 60.0
     """PostgreSQL transport: a delivery that is not settled for this long comes again."""
     queue_type: Literal["quorum", "classic"] = "quorum"
-    """Of RabbitMQ's queues. Classic ones are quicker, not replicated, and know no delivery limit."""
+    """Of RabbitMQ's queues. `classic` ones are quicker, but live on one node of the broker and know no delivery limit. Cannot be
+    changed for queues that exist."""
     delivery_limit: int = Field(default=20, ge=1)
-    """Deliveries of a message after which it is a dead letter."""
+    """Deliveries of a message after which it is a dead letter. On RabbitMQ it cannot be changed for queues that exist."""
 
     archive_after: Seconds = 3600.0
-    """Finished executions are moved to the archive this long after they ended."""
+    """Seconds after their end at which executions move to the archive, whole trees at a time. Commands read both."""
     archive_retention_days: int = Field(default=90, ge=1)
+    """Days that the archive keeps them."""
     history_retention_days: int = Field(default=30, ge=1)
+    """Days that the history of moves is kept."""
     event_retention_days: int = Field(default=30, ge=1)
+    """Days that events are kept."""
     log_retention_days: int = Field(default=30, ge=1)
+    """Days that the output of actions is kept."""
     fire_retention_days: int = Field(default=30, ge=1)
+    """Days that the fires of schedules are kept."""
     key_retention_days: int = Field(default=30, ge=1)
-    """How long idempotency keys and message ids are remembered."""
+    """Days that idempotency keys and message ids are remembered: the same key later is a new request."""
     dead_letter_retention_days: int = Field(default=90, ge=1)
-    """Counted from when a dead letter came the last time."""
+    """Days that a dead letter is kept after it came the last time."""
     private_subscribers: str = ""
-    """Host names, addresses and networks that subscriptions may call though they are private, separated by commas."""
+    """Hosts (`*.example.org` too), addresses and networks that subscriptions may call though private, separated by commas."""
     export_folder: Path | None = None
-    """Where a day is written to before it is dropped. Unset: nowhere."""
+    """A folder into which executors write each day of the archive, the history, events, output and fires, and dead letters,
+    before they drop them. The same for all executors, on a disk that they share."""
     export_format: Literal["jsonl", "parquet"] = "jsonl"
-
-    @field_validator(
-        *("database_url", "database_read_url", "broker_url", "export_folder", "schedule_to_start", "wait"),
-        *("oidc_issuer", "oidc_client_id", "oidc_client_secret"),
-        *("trace_url", "api_address", "secrets_key", "secrets_key_file", "secrets_kms"),
-        mode="before",
-    )
-    @classmethod
-    def _empty_is_unset(cls, value: object) -> object:
-        return None if value == "" else value
+    """`jsonl`: JSON lines, compressed with gzip. `parquet` needs `pip install 'penstock[parquet]'`."""
 
     @field_validator("trace_url")
     @classmethod
@@ -264,37 +297,3 @@ class Settings(BaseSettings):
     @property
     def transport(self) -> str:
         return "rabbitmq" if self.broker_url else "postgres"
-
-
-def load(**overrides: object) -> Settings:
-    """The settings of the environment. Raises ConfigurationError that names what is wrong."""
-    given = {name: value for name, value in overrides.items() if value is not None}
-    known = {f"PENSTOCK_{name.upper()}" for name in Settings.model_fields}
-    ours = [name for name in os.environ if name.startswith("PENSTOCK_") and not name.startswith(TESTS)]
-    unknown = [name for name in ours if name not in known | FOREIGN]
-    if unknown:
-        raise ConfigurationError(
-            f"unknown setting {', '.join(sorted(unknown))}",
-            hint="See docs/configuration.md for every setting, or unset it.",
-        )
-    try:
-        return Settings(**given)  # type: ignore[arg-type]
-    except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()]
-        raise ConfigurationError("; ".join(lines), hint="See docs/configuration.md.") from None
-
-
-TESTS = "PENSTOCK_TEST_"
-"""What the tests' own variables begin with."""
-FOREIGN = frozenset(
-    f"PENSTOCK_{name}"
-    for name in (
-        *("HOME", "TEST_DATABASE_URL", "TEST_BROKER_URL"),
-        *("SERVER", "TOKEN", "PROFILE", "PLAIN_HTTP"),
-        *("EXECUTION_ID", "ATTEMPT", "MAX_ATTEMPTS", "NAMESPACE", "ACTION"),
-        *("IDEMPOTENCY_TOKEN", "ATTEMPT_TOKEN"),
-        *("TIMEOUT", "PARAMS", "CONTEXT", "ROOT_ID", "WORKFLOW_ID", "TASK"),
-    )
-)
-"""Variables that begin like settings and are not: the embedded server's folder, the tests', the command line's, a command
-action's."""

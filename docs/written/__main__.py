@@ -6,7 +6,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.written import actions, cli, errors, expressions, logs, packs, python, traces, yaml_schemas
+from docs.written import (
+    actions,
+    cli,
+    errors,
+    expressions,
+    http,
+    logs,
+    metrics,
+    packs,
+    python,
+    settings,
+    traces,
+    yaml_schemas,
+)
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs/reference"
@@ -17,7 +30,9 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "cli.md": cli.page,
     "errors.md": errors.page,
     "expressions.md": expressions.page,
+    "http.md": http.page,
     "logs.md": logs.page,
+    "metrics.md": metrics.page,
     "packs.md": packs.page,
     "python.md": python.page,
     "traces.md": traces.page,
@@ -25,6 +40,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 WRITTEN: Mapping[Path, Callable[[], str]] = {
     **{REFERENCE / name: page for name, page in PAGES.items()},
     **{REFERENCE / name: page for name, page in errors.PAGES.items()},
+    ROOT / "docs/configuration.md": settings.page,
     **{SHIPPED / name: text for name, text in yaml_schemas.FILES.items()},
 }
 """Each file, and what makes its text."""

@@ -28,7 +28,7 @@ TEXTS: Mapping[str, Text] = {
         "for what they ask.",
         do="Set what the message names right, or unset it: [configuration](../../configuration.md) has every setting with its default. "
         "`penstock doctor` looks at all of them.",
-        code='from penstock.settings import load\n\nload(heartbeat_interval="often")',
+        code='from penstock.service.environment import load\n\nload(heartbeat_interval="often")',
     ),
     "ConnectionFailed": Text(
         why="The server is not running, its address is wrong, or something between refuses the connection.",

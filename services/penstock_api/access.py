@@ -21,7 +21,7 @@ from penstock.operate import access
 from penstock.operate.access import ANYBODY, Caller
 from penstock.store import audit, executions
 from penstock_api import session_cookie
-from penstock_api.backend import Backend, Db, backend_of
+from penstock_api.backend import Backend, backend_of
 
 
 class Guard(HTTPBearer):
@@ -180,9 +180,12 @@ Tenants = Annotated[frozenset[str] | None, Depends(_tenants)]
 """The tenants whose things a list shows: the one that is asked for, else all of the caller's. None: all there are."""
 
 
-async def _seen(id: Annotated[UUID, Path(description="An execution.")], caller: Asked, session: Db) -> UUID:
+async def _seen(
+    id: Annotated[UUID, Path(description="An execution.")], caller: Asked, request: Request
+) -> UUID:
     if caller.tenants is not None:
-        tenant = await executions.tenant(session, id)
+        async with backend_of(request).pool.session() as session:
+            tenant = await executions.tenant(session, id)
         if tenant is None or not caller.within(access.READ).sees(tenant):
             raise NotFound(
                 f"no execution {id}", hint="It may be another tenant's, or older than the archive."

@@ -6,15 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import Depends, Request, Response
 
 from penstock.client.client import Client
 from penstock.client.limits import Limits
+from penstock.client.result_watch import ResultWatch
 from penstock.client.schedules import Schedules
 from penstock.operate.access import PREFIX, Caller, find_caller
 from penstock.operate.activity import Activity, ActivityWatch
 from penstock.operate.people import find_session_caller
+from penstock.service.assembly import cancel
 from penstock.settings import Settings
 from penstock.store.database import Session
 from penstock.store.standby import Standby, StandbySession
@@ -39,6 +42,7 @@ class Backend:
     """For lists: from the standby, where there is one."""
     changes: Changes
     standby: Standby | None
+    ends: ResultWatch
     looks: SharedLooks = field(default_factory=SharedLooks)
     _activity: ActivityWatch = field(default_factory=ActivityWatch)
     _known: dict[str, tuple[Caller, float]] = field(default_factory=dict)
@@ -46,17 +50,18 @@ class Backend:
     @classmethod
     def of(cls, client: Client) -> Backend:
         database, settings = client.database, client.settings
-        pool = SessionPool(database)
+        pool, ends = SessionPool(database), ResultWatch(database)
         if settings.database_read_url is None:
-            return cls(settings, client, pool, pool, Changes(database.session()), None)
+            return cls(settings, client, pool, pool, Changes(database.session()), None, ends)
         standby = Standby(settings, role="api")
         # What is told as changed is there for who then looks: both are read from the same server.
         changes = Changes(StandbySession(standby, database.session()))
-        return cls(settings, client, pool, SessionPool(database, standby), changes, standby)
+        return cls(settings, client, pool, SessionPool(database, standby), changes, standby, ends)
 
     async def close(self) -> None:
         """End every watch, and leave the standby."""
         await self.changes.close()
+        await self.ends.close()
         if self.standby is not None:
             await self.standby.close()
 
@@ -81,6 +86,18 @@ class Backend:
                 self.forget_callers()
             self._known[secret] = (found, now)
         return found
+
+    async def until_ended(self, id: UUID, seconds: float) -> None:
+        """Wait for an execution to end, for so long at the most, and until this process is asked to stop. Raises NotFound."""
+        ended = asyncio.ensure_future(self.ends.ended(id))
+        stopping = asyncio.ensure_future(self.changes.closed.wait())
+        try:
+            await asyncio.wait({ended, stopping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if ended.done():
+                ended.result()
+        finally:
+            stopping.cancel()
+            await cancel(ended)
 
     async def look_at_activity(self) -> Activity:
         """How much ended lately, and what waits: one look for everybody who asks within a second."""

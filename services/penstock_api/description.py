@@ -68,7 +68,7 @@ def document_of(app: FastAPI) -> Document:
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class Field:
     name: str
     type: str
     says: str
@@ -77,26 +77,18 @@ class _Field:
 
 
 @dataclass(frozen=True, slots=True)
-class _Operation:
+class Operation:
     method: str
     path: str
     says: str
     scope: str
-    parameters: list[_Field]
+    parameters: list[Field]
     body: str | None
     answers: list[tuple[str, str]]
 
 
 def page_of(document: Document) -> str:
     """HTML that runs nothing and asks nobody else."""
-    subjects: dict[str, list[_Operation]] = {}
-    for (path, method), operation in _operations(document):
-        subjects.setdefault(operation["tags"][0], []).append(_operation(path, method, operation))
-    models = {
-        name: list(_fields(schema))
-        for name, schema in document["components"]["schemas"].items()
-        if "properties" in schema and not name.startswith(("HTTPValidation", "ValidationError"))
-    }
     template = jinja2.Environment(autoescape=True).from_string(
         (_HERE / "templates/description.html").read_text()
     )
@@ -104,9 +96,26 @@ def page_of(document: Document) -> str:
         info=document["info"],
         openapi=document["openapi"],
         document_at=DOCUMENT_AT,
-        subjects=subjects,
-        models=models,
+        subjects=subjects_of(document),
+        models=models_of(document),
     )
+
+
+def subjects_of(document: Document) -> dict[str, list[Operation]]:
+    """What can be asked for, by what it is about."""
+    subjects: dict[str, list[Operation]] = {}
+    for (path, method), operation in _operations(document):
+        subjects.setdefault(operation["tags"][0], []).append(_operation(path, method, operation))
+    return subjects
+
+
+def models_of(document: Document) -> dict[str, list[Field]]:
+    """What bodies and answers are made of, by the names of these."""
+    return {
+        name: list(_fields(schema))
+        for name, schema in document["components"]["schemas"].items()
+        if "properties" in schema and not name.startswith(("HTTPValidation", "ValidationError"))
+    }
 
 
 def _operations(document: Document) -> Iterator[tuple[tuple[str, str], Document]]:
@@ -115,9 +124,9 @@ def _operations(document: Document) -> Iterator[tuple[tuple[str, str], Document]
             yield (path, method), operation
 
 
-def _operation(path: str, method: str, operation: Document) -> _Operation:
+def _operation(path: str, method: str, operation: Document) -> Operation:
     parameters = [
-        _Field(one["name"], _type(one["schema"]), one.get("description", ""), one["required"], one["in"])
+        Field(one["name"], _type(one["schema"]), one.get("description", ""), one["required"], one["in"])
         for one in operation.get("parameters", ())
     ]
     body = operation.get("requestBody")
@@ -125,7 +134,7 @@ def _operation(path: str, method: str, operation: Document) -> _Operation:
         (status, _content(said)) for status, said in operation["responses"].items() if status[0] == "2"
     ]
     scopes = [scope for need in operation.get("security", ()) for one in need.values() for scope in one]
-    return _Operation(
+    return Operation(
         method,
         path,
         operation.get("description", ""),
@@ -140,10 +149,10 @@ def _content(said: Mapping[str, Any]) -> str:
     return next((_type(one.get("schema", {})) for one in said.get("content", {}).values()), "")
 
 
-def _fields(schema: Mapping[str, Any]) -> Iterator[_Field]:
+def _fields(schema: Mapping[str, Any]) -> Iterator[Field]:
     required = schema.get("required", ())
     for name, one in schema["properties"].items():
-        yield _Field(name, _type(one), one.get("description", ""), name in required)
+        yield Field(name, _type(one), one.get("description", ""), name in required)
 
 
 def _type(schema: Mapping[str, Any]) -> str:

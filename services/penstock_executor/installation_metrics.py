@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from penstock.language.moves import CANCELING, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
+from penstock.messaging.metrics import counter, gauge, histogram
 from penstock.service.assembly import Parts
 from penstock.store.figures import BUCKETS, Figures, Work
 from penstock.store.queues import WORK
@@ -54,12 +55,12 @@ def _waiting(of: Figures) -> Iterable[Metric]:
             counts[cause] += work.count
     for line in of.lines:
         counts[LINES[line.gate]] += line.count
-    yield _gauge("waiting", "Open executions that wait, by what they wait for", "cause", counts)
-    for kind, text in (("action", "Attempts that run"), ("workflow", "Workflows that are under way")):
+    yield _gauge("waiting", counts)
+    for kind in ("action", "workflow"):
         running = sum(
             work.count for work in of.work if work.kind == kind and work.status in (RUNNING, CANCELING)
         )
-        yield GaugeMetricFamily(f"penstock_{kind}s_running", text, value=running)
+        yield gauge(f"{kind}s_running", {(): running})
 
 
 def waits_for(work: Work) -> str | None:
@@ -88,30 +89,20 @@ def _routes(of: Figures) -> Iterable[Metric]:
             running[route] += work.count
     slots = {**dict.fromkeys(routes, 0), **{crew.route: crew.slots for crew in of.crews}}
     workers = {**dict.fromkeys(routes, 0), **{crew.route: crew.workers for crew in of.crews}}
-    yield _gauge("route_ready", "Executions that only a free worker is missing for", "route", ready)
-    yield _gauge("route_running", "Executions that its workers run", "route", running)
-    yield _gauge("route_oldest_seconds", "What the first of them waits for", "route", oldest)
-    yield _gauge("route_workers", "Workers that serve the route", "route", workers)
-    yield _gauge("route_slots", "What they can run at once", "route", slots)
-    processes = GaugeMetricFamily("penstock_processes", "Services that live", labels=["kind", "state"])
-    for one in of.processes:
-        processes.add_metric([one.kind, one.state], one.count)
-    yield processes
+    yield _gauge("route_ready", ready)
+    yield _gauge("route_running", running)
+    yield _gauge("route_oldest_seconds", oldest)
+    yield _gauge("route_workers", workers)
+    yield _gauge("route_slots", slots)
+    yield gauge("processes", {(one.kind, one.state): one.count for one in of.processes})
 
 
 def _messages(of: Figures) -> Iterable[Metric]:
-    single = {
-        "outbox_messages": ("Messages staged and not known to be published", of.outbox_messages),
-        "outbox_oldest_seconds": ("Age of the oldest of them", of.outbox_oldest),
-        "events_waiting": ("Events whose rules nobody has looked at yet", of.unmatched_events),
-        "ends_waiting": ("Ends whose followers have not heard of them yet", of.untold_ends),
-    }
-    for name, (text, value) in single.items():
-        yield GaugeMetricFamily(f"penstock_{name}", text, value=value)
-    letters = GaugeMetricFamily("penstock_dead_letters_kept", "Dead letters", labels=["queue", "reason"])
-    for one in of.letters:
-        letters.add_metric([one.queue, one.reason], one.count)
-    yield letters
+    yield gauge("outbox_messages", {(): of.outbox_messages})
+    yield gauge("outbox_oldest_seconds", {(): of.outbox_oldest})
+    yield gauge("events_waiting", {(): of.unmatched_events})
+    yield gauge("ends_waiting", {(): of.untold_ends})
+    yield gauge("dead_letters_kept", {(one.queue, one.reason): one.count for one in of.letters})
 
 
 def _ends(of: Figures) -> Iterable[Metric]:
@@ -119,21 +110,12 @@ def _ends(of: Figures) -> Iterable[Metric]:
     for one in of.ended:
         total[one.action] = total.get(one.action, 0) + one.count
     named = set(sorted(total, key=lambda action: -total[action])[:ACTIONS])
-    counts: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, ...], float] = {}
     for one in of.ended:
         of_both = (one.action if one.action in named else OTHER, one.status)
         counts[of_both] = counts.get(of_both, 0) + one.count
-    ended = CounterMetricFamily(
-        "penstock_executions_ended", "Executions ended, of actions and workflows", labels=["action", "status"]
-    )
-    for labels, count in counts.items():
-        ended.add_metric(labels, count)
-    yield ended
-    took = HistogramMetricFamily(
-        "penstock_execution_seconds",
-        "From creation to end, of what a client, an event or a schedule started",
-        labels=["action"],
-    )
+    yield counter("executions_ended", counts)
+    took = histogram("execution_seconds")
     for action, times in of.took.items():
         if action in named:
             edges = [*(f"{edge:g}" for edge in BUCKETS), "+Inf"]
@@ -142,8 +124,6 @@ def _ends(of: Figures) -> Iterable[Metric]:
     yield took
 
 
-def _gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = GaugeMetricFamily(f"penstock_{name}", text, labels=[label])
-    for value, number in values.items():
-        family.add_metric([value], number)
-    return family
+def _gauge(name: str, values: Mapping[str, float]) -> Metric:
+    """One that has one label."""
+    return gauge(name, {(value,): number for value, number in values.items()})

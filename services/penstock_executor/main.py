@@ -72,9 +72,9 @@ async def work(parts: Parts, stop: Stop) -> None:
     listening = start("wakeups", partial(wake_on_broadcasts, parts, woken))
     events = event_counts.tally(parts.database)
     by_label = {
-        ("rule_errors", "rule"): rule_failures.tally(parts.database).total,
-        ("events", "trigger"): events.seen,
-        ("events_matched", "trigger"): events.matched,
+        "rule_errors": rule_failures.tally(parts.database).total,
+        "events": events.seen,
+        "events_matched": events.matched,
     }
     parts.metrics.show(gauges=gauges(parts), counters=counters(parts), by_label=by_label)
     parts.metrics.registry.register(installation_metrics.shown(parts))

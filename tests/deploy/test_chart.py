@@ -16,7 +16,8 @@ import typer
 import yaml
 
 from penstock.cli import app
-from penstock.settings import Settings, load
+from penstock.service.environment import load
+from penstock.settings import Settings
 from tests.deploy.chart import CHART, NEWEST, ROOT, Document, of_kind, pods, refused, rendered
 from tests.deploy.custom_resources import as_read
 from tests.deploy.restricted import violations

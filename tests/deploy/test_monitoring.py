@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import yaml
 
+from penstock.messaging.metric_list import METRICS, OF_APIS
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.flows.reading import get
@@ -25,7 +26,6 @@ TESTS = ROOT / "deploy/prometheus/alerts_test.yml"
 SCALED = ROOT / "deploy/helm/penstock/templates/scaledobjects.yaml"
 DASHBOARD = ROOT / "deploy/grafana/dashboard.py"
 NAMED = re.compile(r"\bpenstock_\w+")
-SERIES = re.compile(r"_(bucket|sum|count)$")
 
 
 async def shows(port: int, name: str) -> str:
@@ -38,35 +38,32 @@ async def shows(port: int, name: str) -> str:
             await asyncio.sleep(0.1)
 
 
-async def shown(house: Installation) -> set[str]:
-    """Names of all series of an executor and a worker."""
+async def shown(house: Installation) -> dict[str, str]:
+    """The kinds of all metrics of an executor and a worker, by their names."""
     ports = free_port(), free_port()
     await house.apply(*shop.ALL)
     await house.executor(port=ports[0])
     await house.worker(*shop.ALL, port=ports[1])
-    text = "".join(
-        [await shows(port, name) for port, name in zip(ports, ("waiting", "running"), strict=True)]
-    )
-    kinds = re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE)
-    series = {"histogram": ("_bucket", "_sum", "_count")}
-    return {name + ending for name, kind in kinds for ending in series.get(kind, ("",))}
+    texts = [await shows(port, name) for port, name in zip(ports, ("waiting", "running"), strict=True)]
+    return dict(re.findall(r"^# TYPE (\w+) (\w+)$", "".join(texts), re.MULTILINE))
 
 
 async def test_what_alerts_dashboard_and_scalers_name_is_shown(house: Installation) -> None:
-    names = await shown(house)
+    series = {"histogram": ("_bucket", "_sum", "_count")}
+    kinds = await shown(house)
+    names = {name + ending for name, kind in kinds.items() for ending in series.get(kind, ("",))}
     for file in (RULES, TESTS, SCALED, DASHBOARD.with_name("penstock.json")):
         assert set(NAMED.findall(file.read_text())) - names == set(), file.name
 
 
-async def test_the_page_on_metrics_names_each_of_them(house: Installation) -> None:
-    page = (ROOT / "docs/metrics.md").read_text() + (ROOT / "docs/schedules.md").read_text()
-    plain = {SERIES.sub("", name).removeprefix("penstock_") for name in await shown(house)}
-    unnamed = {
-        name
-        for name in plain
-        if name not in page and not name.endswith("_created") and "schedule" not in name
+async def test_what_is_shown_is_what_is_listed(house: Installation) -> None:
+    listed = {
+        f"penstock_{name}{'_total' if one.kind == 'counter' else ''}": one.kind
+        for name, one in METRICS.items()
+        if name not in OF_APIS
     }
-    assert not unnamed, "docs/metrics.md says what each metric means"
+    seen = {name: kind for name, kind in (await shown(house)).items() if not name.endswith("_created")}
+    assert {name: kind for name, kind in seen.items() if name.startswith("penstock_")} == listed
 
 
 def test_every_alert_has_its_page_and_the_reverse() -> None:

@@ -10,7 +10,7 @@ import shlex
 import socket
 import sys
 import textwrap
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from penstock.language.loading import Definitions, load
@@ -38,7 +38,7 @@ NOT_RUN = (
     "penstock worker ",
     "penstock api",
     "penstock migrate",
-    "penstock users create",
+    "penstock users ",
     "penstock dead-letters replay",
 )
 """What starts services, installs something, or needs a person: the test starts an installation in their place."""
@@ -49,24 +49,34 @@ ASKING = {
 }
 """Commands that may be typed again until what they wait for has happened."""
 
+EXPORTED = {"PENSTOCK_TOKEN", "WEBHOOK_SECRET"}
+"""Variables that the commands after them need. The addresses of servers are the test's own."""
+
 UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+TOKEN = re.compile(r"pst_[\w-]{20,}")
 PATIENCE = 20.0
 
 
 class Reader:
     """One page, one installation, one folder."""
 
-    def __init__(self, house: Installation, folder: Path) -> None:
+    def __init__(self, house: Installation, folder: Path, export: Callable[[str, str], None]) -> None:
         self.house = house
+        self.export = export
         self.folder = folder
         self.id = ""
         self.address = ""
+        self.token = ""
 
     async def read(self, parts: list[Part]) -> None:
         """Raises AssertionError where the page promises something else than what happens."""
         await self.house.start(*self.saved([part for part in parts if isinstance(part, File)]))
-        asks_the_api = any(isinstance(part, Command) and part.line.startswith("curl ") for part in parts)
-        async with self.api() if asks_the_api else contextlib.nullcontext():
+        lines = [part.line for part in parts if isinstance(part, Command)]
+        asks_the_api = any(line.startswith("curl ") for line in lines)
+        makes_tokens = any(line.startswith("penstock tokens create") for line in lines)
+        async with (
+            self.api("token" if makes_tokens else "open") if asks_the_api else contextlib.nullcontext()
+        ):
             for part in parts:
                 if isinstance(part, Command):
                     await self.type(part)
@@ -82,13 +92,13 @@ class Reader:
         return load(self.folder)
 
     @contextlib.asynccontextmanager
-    async def api(self) -> AsyncIterator[None]:
+    async def api(self, access: str) -> AsyncIterator[None]:
         """An HTTP API on a free port, for as long as this lasts."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         stop = Stop()
-        settings = self.house.settings(api_port=port, api_access="open")
+        settings = self.house.settings(api_port=port, api_access=access)
         serving = asyncio.create_task(serve(settings, stop))
         await asyncio.wait({serving, asyncio.ensure_future(stop.began.wait())}, return_when="FIRST_COMPLETED")
         self.address = f"127.0.0.1:{port}"
@@ -97,9 +107,11 @@ class Reader:
         await serving
 
     async def type(self, command: Command) -> None:
+        if command.line.startswith("export "):
+            self.exports(command.line)
         if command.line.startswith(NOT_RUN):
             return
-        line = re.sub(r"\bID\b", self.id, command.line).replace("127.0.0.1:8000", self.address)
+        line = self.as_typed(command.line)
         words = shlex.split(line, comments=True)
         if words[:3] == ["python", "-m", "pytest"]:
             words = [
@@ -120,6 +132,24 @@ class Reader:
         assert fits(said, command.printed), f"$ {line}\nprints:\n{said}\nthe page says:\n{command.printed}"
         if found := UUID.findall(said):
             self.id = found[-1]
+        if found := TOKEN.findall(said):
+            self.token = found[-1]
+
+    def exports(self, line: str) -> None:
+        for name, value in (word.split("=", 1) for word in shlex.split(self.as_typed(line))[1:]):
+            if name in EXPORTED:
+                self.export(name, value)
+
+    def as_typed(self, text: str) -> str:
+        """With what the reader has been given in the place of what the page says."""
+        for shown, meant in (
+            ("http://127.0.0.1:8000", f"http://{self.address}"),
+            ("https://penstock.example.org", f"http://{self.address}"),
+            ("$TOKEN", self.token),
+            ("pst_...", self.token),
+        ):
+            text = text.replace(shown, meant)
+        return re.sub(r"\bID\b", self.id, text)
 
     async def answer(self, words: list[str]) -> str:
         if words[0] == "penstock":
@@ -130,14 +160,13 @@ class Reader:
         return out.decode()
 
     async def run(self, code: Code) -> None:
-        if "asyncio.run(" in code.text:  # a whole program
-            said = await self.answer([sys.executable, "-c", code.text])
+        text = self.as_typed(code.text) if self.address else code.text
+        if "asyncio.run(" in text or "with SyncHttpClient(" in text:  # a whole program
+            said = await self.answer([sys.executable, "-c", text])
             assert fits(said, "\n".join(code.promised)), f"{code.text}\nprints:\n{said}"
             return
         names: dict[str, object] = {}
-        exec(
-            f"async def example():\n{textwrap.indent(code.text, '    ')}", names
-        )  # a page has no file to import
+        exec(f"async def example():\n{textwrap.indent(text, '    ')}", names)  # a page has no file to import
         printed = io.StringIO()
         async with asyncio.timeout(PATIENCE):
             with contextlib.redirect_stdout(printed):

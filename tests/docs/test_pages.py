@@ -16,6 +16,7 @@ from tests.flows.installation import AS_USED, Installation
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [
     DOCS / "tutorial.md",
+    DOCS / "api.md",
     *sorted((DOCS / "how-to").glob("*.md")),
     *sorted((DOCS / "coming-from").glob("*.md")),
     DOCS / "reference/actions.md",
@@ -45,4 +46,4 @@ async def test_a_page_does_what_it_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))  # loading a file puts its folder there
-    await Reader(house, tmp_path).read(list(parts(page)))
+    await Reader(house, tmp_path, monkeypatch.setenv).read(list(parts(page)))

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
-import asyncpg
 import pytest
 
 from penstock import AskInquiry, Limit, action, current
-from penstock.client.inquiries import answer, listed
+from penstock.client.inquiries import listed
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotAllowed, NotFound
 from penstock.ids import new_id
 from penstock.messaging import envelope
 from penstock.run import steering
-from penstock.store.database import Session, Transaction
 from tests.flows.installation import Installation
 from tests.penstock.messaging.transports.broker import plain_pika
 
@@ -39,11 +35,6 @@ async def launch() -> dict[str, Any]:
     return {"who": who, "when": when, "attempt": current().attempt}
 
 
-@action(pack="ops")
-async def interview() -> list[str]:
-    return [await steering.ask("First?"), await steering.ask("Second?")]
-
-
 @action(pack="ops", limits=[Limit(1)], retry={"max_attempts": 2, "initial_delay": 0.01})
 def land() -> list[str]:
     if not current().answers:
@@ -56,7 +47,6 @@ def land() -> list[str]:
 ANSWER = "select moved from answer_inquiry($1, 'true', 'ada')"
 EXPIRE = "select expired from expire_inquiries(10)"
 CANCEL = "select * from cancel_executions(array[$1::uuid], 'asked')"
-ASKS = "select 1 from inquiry where execution_id = $1 and prompt = $2 and status = 'created'"
 WAITING = "select 1 from execution where id = $1 and status = 'waiting'"
 
 
@@ -113,63 +103,6 @@ async def test_an_action_goes_on_with_its_answers(house: Installation) -> None:
         await house.client.answer(asked, "here", by="ada")
     await house.quiet()
     await house.sound()
-
-
-async def test_an_answer_is_to_the_question_that_was_meant(house: Installation) -> None:
-    await house.start(interview)
-    id = await house.client.start("ops.interview")
-    await house.until(ASKS, id, "First?")
-    [first] = await listed(house.session)
-    await house.client.answer(id, "one", by="ada")
-    await house.until(ASKS, id, "Second?")
-    with pytest.raises(Conflict, match="something else is asked by now") as refused:
-        await house.client.answer(id, "uno", by="bob", asked=first.created_at)
-    assert refused.value.hint == "It asks: Second?"
-    [second] = await listed(house.session)
-    await house.client.answer(id, "two", by="bob", asked=second.created_at)
-    assert await house.client.result(id, timeout=20) == ["one", "two"]
-
-
-@pytest.mark.parametrize("meanwhile", ["nobody", "somebody"])
-async def test_an_answer_whose_commit_was_lost_is_not_given_to_the_next_question(
-    house: Installation, meanwhile: str
-) -> None:
-    await house.start(interview)
-    id = await house.client.start("ops.interview")
-    await house.until(ASKS, id, "First?")
-
-    class Losing:
-        """A session that has lost its first transaction before its commit, or after it, and is back once the next is asked."""
-
-        times = 0
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(house.client.session, name)
-
-        @asynccontextmanager
-        async def transaction(self) -> AsyncIterator[Transaction]:
-            self.times += 1
-            gone = asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
-            try:
-                async with house.client.session.transaction() as tx:
-                    yield tx
-                    if self.times == 1 and meanwhile == "somebody":
-                        raise gone
-            except asyncpg.ConnectionDoesNotExistError:
-                await house.client.answer(id, "mine", by="bob")
-            if self.times == 1:
-                await house.until(ASKS, id, "Second?")
-                raise gone
-
-    answering = answer(cast(Session, Losing()), id, "one", "ada")
-    if meanwhile == "somebody":
-        with pytest.raises(Conflict, match="something else is asked"):
-            await answering
-    else:
-        await answering
-    await house.client.answer(id, "two", by="ada")
-    expected = ["mine" if meanwhile == "somebody" else "one", "two"]
-    assert await house.client.result(id, timeout=20) == expected
 
 
 async def test_two_answers_have_one_winner(house: Installation) -> None:

@@ -2,50 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
+from docs.written.fields import attribute_docs
+from docs.written.settings_texts import SECTIONS
 from penstock.errors import ConfigurationError
-from penstock.settings import FOREIGN, Settings, load
+from penstock.service.environment import FOREIGN, load
+from penstock.settings import Settings
 
 PAGE = Path(__file__).parents[2] / "docs/configuration.md"
-WORDS = {
-    "database_url": "unset",
-    "database_read_url": "unset",
-    "broker_url": "unset",
-    "export_folder": "unset",
-    "result_store": "unset",
-    "schedule_to_start": "unset",
-    "wait": "unset",
-    "modules": "none",
-    "labels": "none",
-    "private_subscribers": "none",
-    "known_routes": "none",
-    "name": "host and process id",
-}
-"""Defaults that the page gives in words."""
 
 
-def listed() -> dict[str, str]:
-    """Variable and default, of every row of the page."""
-    rows = re.findall(r"^\| `(PENSTOCK_[A-Z_]+)` \| ([^|]+) \|", PAGE.read_text(), re.M)
-    assert len(rows) == len(dict(rows)), "a setting is listed twice"
-    return {name: default.strip().strip("`") for name, default in rows}
-
-
-def test_the_page_lists_every_setting_with_its_default() -> None:
-    rows = listed()
-    expected = {f"PENSTOCK_{name.upper()}": name for name in Settings.model_fields}
-    assert set(rows) - FOREIGN == set(expected), (
-        "docs/configuration.md has a row for each setting, and no other"
-    )
-    for variable, name in expected.items():
-        default = WORDS.get(name, Settings.model_fields[name].get_default(call_default_factory=True))
-        assert rows[variable] == (f"{default:g}" if isinstance(default, float) else str(default).lower()), (
-            f"{variable}: its default in docs/configuration.md, or a word for it in WORDS"
-        )
+def test_every_setting_has_its_row_on_the_page() -> None:
+    """And its row says what its code says: see test_written.py."""
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted(Settings.model_fields)
+    assert set(attribute_docs(Settings)) == set(listed), "a text below each setting"
 
 
 def test_the_page_names_what_only_looks_like_a_setting() -> None:
@@ -64,9 +38,19 @@ def test_what_is_for_the_tests_is_no_setting(monkeypatch: pytest.MonkeyPatch) ->
     load()
 
 
-def test_an_empty_address_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PENSTOCK_BROKER_URL", "")
-    assert load().transport == "postgres"
+@pytest.mark.parametrize("name", sorted({*Settings.model_fields} - {"name"}))
+def test_what_is_empty_is_unset(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"PENSTOCK_{name.upper()}", "")
+    assert (
+        getattr(load(), name)
+        == getattr(Settings(), name)
+        == Settings.model_fields[name].get_default(call_default_factory=True)
+    )
+
+
+def test_levels_may_be_written_as_in_other_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_LOG_LEVEL", "WARNING")
+    assert load().log_level == "warning"
 
 
 @pytest.mark.parametrize(
@@ -77,6 +61,8 @@ def test_an_empty_address_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"concurrency": 0}, "concurrency"),
         ({"prefix": "a b"}, "prefix"),
         ({"batch": "many"}, "batch"),
+        ({"log_level": "loud"}, "log_level.*'debug', 'info', 'warning' or 'error'"),
+        ({"log_format": "jsn"}, "log_format.*'json', 'console' or 'auto'"),
     ],
 )
 def test_what_cannot_work_is_refused_at_the_start(given: dict[str, object], says: str) -> None:

@@ -71,7 +71,7 @@ async def api(postgres_server: Postgres, template: str) -> AsyncIterator[Api]:
         made = Api(make_app(backend), house, {})
         await made.token("all", "administrator")
         yield made
-        await backend.changes.close()
+        await backend.close()
     await databases.drop(postgres_server, name)
 
 

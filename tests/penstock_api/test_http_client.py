@@ -99,6 +99,17 @@ async def server(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str
         await task
 
 
+async def test_many_may_wait_for_results_at_once(server: str, api: Api) -> None:
+    async with HttpClient(server, token=api.secrets["all"]) as client:
+        id = await client.start("shop.count", {"words": "a"}, delay=3600)
+        waiting = [asyncio.create_task(client.result(id, timeout=60)) for _ in range(120)]
+        await asyncio.sleep(0.5)
+        assert await client.run("shop.count", {"words": "a b"}, timeout=20) == 2
+        assert await client.cancel(id) == 1
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert {type(one) for one in ended} == {ExecutionFailed}
+
+
 async def test_commands_need_no_database_where_a_server_is_named(server: str) -> None:
     ran = await penstock("run", "shop.count", "words=a b", "--wait", "--json")
     assert (ran.code, ran.document["result"]) == (0, 2), ran

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock import settings as settings_
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import run
@@ -17,6 +16,7 @@ from penstock.cli.output import Json, err, json_line, out
 from penstock.client.installation import HOME, find_installation
 from penstock.service.assembly import run as run_service
 from penstock.service.assembly import stop_on_signals, until_stopped
+from penstock.service.environment import load
 from penstock.service.extras import require
 from penstock.service.installed_services import service
 from penstock.service.log_setup import configure_logging
@@ -43,7 +43,7 @@ def _serve(kind: str, /, *, wait: str | None, **overrides: Any) -> None:
         if wait is not None:
             given["wait"] = parse_duration("--wait", wait)
         current = await find_installation()
-        settings = settings_.load(**{**_given(current), **given})
+        settings = load(**{**_given(current), **given})
         configure_logging(settings, service=kind)
         stop = stop_on_signals()
         await until_stopped(service(kind)(settings, stop), stop)

@@ -14,13 +14,13 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from penstock import settings as settings_
 from penstock.client.installation import HOME
 from penstock.errors import ConfigurationError
 from penstock.language.loading import Definitions, load_all
 from penstock.operate.apply import Change, register
 from penstock.service import embedded
 from penstock.service.assembly import Stop
+from penstock.service.environment import load
 from penstock.service.installed_services import service
 from penstock.service.log_setup import configure_logging
 from penstock.service.ports import listening
@@ -113,12 +113,12 @@ class LocalInstallation:
         names, it has an embedded database, and no broker."""
         given = {name: value for name, value in (overrides or {}).items() if value is not None}
         async with AsyncExitStack() as stack:
-            base = settings_.load()
+            base = load()
             if apart or base.database_url is None:
                 server = await asyncio.to_thread(embedded.start, home.resolve(), fresh=fresh)
                 stack.push_async_callback(asyncio.to_thread, server.release)
                 given["database_url"] = SecretStr(server.dsn)
-            settings, listener = with_an_address(settings_.load(modules=",".join(modules), **given))
+            settings, listener = with_an_address(load(modules=",".join(modules), **given))
             stack.enter_context(listener)
             if apart:
                 settings = settings.model_copy(update={"broker_url": None})

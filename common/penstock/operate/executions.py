@@ -32,6 +32,18 @@ async def one(session: Session, id: UUID) -> Execution:
     return rows[0]
 
 
+async def ending(session: Session, id: UUID) -> dict[str, Any]:
+    """Its `id` and `status`, whether it has `finished`, and its `result` or `error`. Raises NotFound."""
+    row = await one(session, id)
+    return {
+        "id": row.id,
+        "status": row.status,
+        "finished": row.finished_at is not None,
+        "result": await _shown_result(session, row),
+        "error": orjson.loads(row.error) if row.error is not None else None,
+    }
+
+
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     """An execution with all its attempts and, of a workflow, its `graph` and `tasks`, secrets masked; whether it is a `durable`
     function, its `steps` and its `state`; and what people told it. None where there is none."""
@@ -39,7 +51,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     if not rows:
         return None
     found = {name: value for name, value in asdict(rows[0]).items() if name != "claim"}
-    for name in ("params", "options", "origin", "result", "error"):
+    for name in ("params", "options", "origin", "error"):
         found[name] = orjson.loads(found[name]) if found[name] is not None else None
     found["trace"] = _taken_out(found["origin"], session.settings.trace_url)
     found["origin"] = found["origin"] or None
@@ -47,9 +59,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     body = (await catalog.bodies(session, [definition])).get(definition)
     masking = await Masking.load(session)
     found["params"] = masking.parameters(found["action"], found["params"])
-    inquiry = await inquiries.find(session, id)
-    if inquiry is not None and inquiry.schema is not None:  # its answer became the result
-        found["result"] = mask(found["result"], orjson.loads(inquiry.schema))
+    found["result"] = await _shown_result(session, rows[0])
     found["graph"] = graph_of(body)
     found["tasks"] = [] if found["graph"] is None else await tree(session, rows[0], found["graph"])
     found["durable"] = body is not None and "durable" in body
@@ -62,6 +72,14 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
         for row in await past_attempts.attempts(session, rows[0])
     ]
     return found
+
+
+async def _shown_result(session: Session, row: Execution) -> Any:
+    result = orjson.loads(row.result) if row.result is not None else None
+    inquiry = await inquiries.find(session, row.id)
+    if inquiry is not None and inquiry.schema is not None:  # its answer became the result
+        return mask(result, orjson.loads(inquiry.schema))
+    return result
 
 
 def _taken_out(origin: dict[str, Any] | None, shown_at: str | None) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from penstock.tracing import trace_of
 def configure_logging(settings: Settings, **bound: str) -> None:
     """What this process logs says who it is (`bound`, and its name), and of which run it is; what libraries log, too."""
     people = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
-    level = logging.getLevelNamesMapping().get(settings.log_level.upper(), logging.INFO)
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     who = {"replica": settings.name, **bound}
 
     def of_this_process(_: Any, __: str, line: EventDict) -> EventDict:

@@ -13,7 +13,7 @@ from penstock.language.moves import STATUSES
 from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.operate.access import DEFINE as DEFINING
 from penstock.operate.durable_steps import steps_of
-from penstock.operate.executions import described, one, plain
+from penstock.operate.executions import described, ending, one, plain
 from penstock.operate.why import why
 from penstock.store import execution_list, executions, log_lines, past_attempts
 from penstock.store.execution_list import ExecutionFilter
@@ -106,6 +106,31 @@ async def _described(session: Db, id: UUID) -> dict[str, Any]:
     if found is None:
         raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
     return found
+
+
+@router.get(
+    "/executions/{id}/result",
+    dependencies=[READ],
+    responses={202: {"model": models.Ending, "description": "It has not ended yet."}},
+)
+async def result(
+    id: ExecutionId,
+    here: Here,
+    response: Response,
+    wait: Annotated[float, Query(ge=0, le=60, description="Seconds to wait for its end at the most.")] = 0,
+) -> models.Ending:
+    """What came of it, as soon as it has ended. Answered with 202 where it has not: ask again."""
+    found = await _ending(here, id)
+    if wait and not found.finished:
+        await here.until_ended(id, wait)
+        found = await _ending(here, id)
+    response.status_code = 200 if found.finished else 202
+    return found
+
+
+async def _ending(here: Here, id: UUID) -> models.Ending:
+    async with here.pool.session() as session:
+        return models.Ending.model_validate(await ending(session, id))
 
 
 @router.get("/executions/{id}/graph", response_class=PlainTextResponse, dependencies=[READ])

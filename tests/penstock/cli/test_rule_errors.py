@@ -137,7 +137,7 @@ async def test_failures_are_counted_by_rule_and_told_once_a_turn(
     parts = await house.parts()
     tally = rule_failures.tally(parts.database)
     metrics = Metrics()
-    metrics.show(by_label={("rule_errors", "rule"): tally.total})
+    metrics.show(by_label={"rule_errors": tally.total})
     tally.add(["till.a", "till.b", "till.a"])
     told = structlog.testing.LogCapture()
     monkeypatch.setattr(

@@ -1,0 +1,44 @@
+"""The settings as the environment gives them: PENSTOCK_* variables, of which none is unknown."""
+
+from __future__ import annotations
+
+import os
+
+from pydantic import ValidationError
+
+from penstock.errors import ConfigurationError
+from penstock.settings import Settings
+
+
+def load(**overrides: object) -> Settings:
+    """The settings of the environment. Raises ConfigurationError that names what is wrong."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    known = {f"PENSTOCK_{name.upper()}" for name in Settings.model_fields}
+    ours = [name for name in os.environ if name.startswith("PENSTOCK_") and not name.startswith(TESTS)]
+    unknown = [name for name in ours if name not in known | FOREIGN]
+    if unknown:
+        raise ConfigurationError(
+            f"unknown setting {', '.join(sorted(unknown))}",
+            hint="See docs/configuration.md for every setting, or unset it.",
+        )
+    try:
+        return Settings(**given)  # type: ignore[arg-type]
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()]
+        raise ConfigurationError("; ".join(lines), hint="See docs/configuration.md.") from None
+
+
+TESTS = "PENSTOCK_TEST_"
+"""What the tests' own variables begin with."""
+FOREIGN = frozenset(
+    f"PENSTOCK_{name}"
+    for name in (
+        *("HOME", "TEST_DATABASE_URL", "TEST_BROKER_URL"),
+        *("SERVER", "TOKEN", "PROFILE", "PLAIN_HTTP"),
+        *("EXECUTION_ID", "ATTEMPT", "MAX_ATTEMPTS", "NAMESPACE", "ACTION"),
+        *("IDEMPOTENCY_TOKEN", "ATTEMPT_TOKEN"),
+        *("TIMEOUT", "PARAMS", "CONTEXT", "ROOT_ID", "WORKFLOW_ID", "TASK"),
+    )
+)
+"""Variables that begin like settings and are not: the embedded server's folder, the tests', the command line's, a command
+action's."""
