@@ -8,14 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.servers import chromium
+
 ROOT = Path(__file__).parents[2]
 LOADED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"https?://[^\"]+\"")
 
 
-def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the site, built strictly."""
+    folder = tmp_path_factory.mktemp("site")
     built = subprocess.run(
-        command,
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
@@ -23,7 +29,11 @@ def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Pat
         check=False,
     )
     assert built.returncode == 0, built.stdout + built.stderr
-    pages = list(tmp_path.rglob("*.html"))
+    return folder
+
+
+def test_every_page_is_there_and_loads_nothing_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
     sources = list((ROOT / "docs").rglob("*.md"))
     assert len(pages) == len(sources) + 1  # 404.html
     foreign = [
@@ -33,4 +43,16 @@ def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Pat
         if "canonical" not in found
     ]
     assert foreign == []
-    assert (tmp_path / "search/search_index.json").exists()
+
+
+async def test_search_works_where_the_site_is_read_from_a_folder(site: Path) -> None:
+    async with chromium.started() as browser:
+        page = await browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        await page.goto((site / "how-to/approvals.html").as_uri())
+        await page.get_by_role("textbox", name="Search").fill("dead letters")
+        found = page.locator(".md-search-result__link", has_text="Dead letters").first
+        await found.click(timeout=60_000)
+        await page.wait_for_url("**/dead-letters.html*")
+        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser
 
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
@@ -23,11 +22,8 @@ from tests.flows.installation import Installation
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.pages import depot
 from tests.penstock_api.pages.provider import Provider, app_of, browser_of
-from tests.servers import apt, databases
-from tests.servers.errors import NoServer
+from tests.servers import chromium, databases
 from tests.servers.postgres import Postgres
-
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 @dataclass(slots=True)
@@ -71,35 +67,10 @@ async def serving(app: FastAPI) -> AsyncIterator[str]:
     await task
 
 
-def chromium() -> str | None:
-    """The browser of this machine, installed first where that is possible."""
-    given = os.environ.get("PENSTOCK_TEST_CHROMIUM")
-    if given:
-        return given
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None and apt.can_install():
-        try:
-            apt.install("chromium", there=lambda: shutil.which("chromium"))
-        except NoServer:
-            return None
-        found = shutil.which("chromium")
-    return found
-
-
 @pytest.fixture(scope="package")
 async def browser() -> AsyncIterator[Browser]:
-    """Skips where there is none and none can be installed."""
-    program = await asyncio.to_thread(chromium)
-    if program is None:
-        pytest.skip(
-            "there is no Chromium here: install the package `chromium`, or set PENSTOCK_TEST_CHROMIUM"
-        )
-    async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox"] if os.geteuid() == 0 else []
-        )
+    async with chromium.started() as started:
         yield started
-        await started.close()
 
 
 @pytest.fixture(scope="package")
