@@ -92,7 +92,7 @@ class Claims:
         """Claim as many of `ids` as there is room for."""
         left = list(ids)
         while left:
-            answer = await self._answered(queue, partial(attempts.claim, self._session, ids=left))
+            answer = await self._answered(queue, partial(attempts.claim, self._session, ids=left), len(left))
             yield answer
             taken = {attempt.event.execution_id for attempt in answer.attempts}
             left = [id for id in left if id not in taken] if answer.unknown else []
@@ -101,7 +101,9 @@ class Claims:
     async def claim_parked(self, queue: str) -> AsyncIterator[Claimed]:
         """Claim of what is parked as much as there is room for. `parked`: some of it was for this worker."""
         while self._slots.free:
-            answer = await self._answered(queue, partial(attempts.claim_parked, self._session))
+            answer = await self._answered(
+                queue, partial(attempts.claim_parked, self._session), self._slots.free
+            )
             yield answer
             if not answer.attempts and not answer.unknown:
                 return
@@ -125,7 +127,9 @@ class Claims:
         """Whether the same task executors run what comes by these."""
         return len({self._of_queues.get(queue) for queue in queues}) == 1
 
-    async def _answered(self, queue: str, claim: Callable[..., Awaitable[ClaimAnswer]]) -> Claimed:
+    async def _answered(
+        self, queue: str, claim: Callable[..., Awaitable[ClaimAnswer]], offered: int
+    ) -> Claimed:
         id = new_id()
         tries = 0
 
@@ -134,7 +138,7 @@ class Claims:
             tries += 1
             # A try before this one may have been committed and its answer lost: what it took is found under its claim.
             before = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
-            most = max(0, self._slots.free - before)
+            most = max(0, min(self._slots.free, offered) - before)
             answer = await claim(who=self.claimant(id, most, queue), queue=queue, most=most)
             if tries > 1:
                 answer.attempts = await attempts.claimed(self._session, id)

@@ -10,10 +10,12 @@ from penstock.run.task_executors import TaskExecutor
 
 
 class ExecutorRoom:
-    """Asked before work is claimed: what an executor has no room for stays on its route, for another worker or for later."""
+    """Asked before work is claimed: what an executor has no room for stays on its route, for another worker or for later.
+    One that has a place for each of the worker's `slots` always has room, as nothing is claimed without a slot."""
 
-    def __init__(self, executors: Mapping[str, TaskExecutor]) -> None:
+    def __init__(self, executors: Mapping[str, TaskExecutor], slots: int) -> None:
         self._executors = executors
+        self._slots = slots
         self._given: Counter[str] = Counter()
         self._promised: dict[UUID, Mapping[str, int]] = {}
 
@@ -29,7 +31,11 @@ class ExecutorRoom:
         """The executors that have room for fewer than the `most` attempts that this claim may take, and for how many. Until
         `over`, no other claim is promised the same places: two are on their way at once."""
         self.over(claim)
-        room = {name: self._left(name, executor) for name, executor in self._executors.items()}
+        room = {
+            name: left
+            for name, executor in self._executors.items()
+            if (left := self._left(name, executor)) is not None
+        }
         self._promised[claim] = {name: min(left, most) for name, left in room.items()}
         return {name: left for name, left in room.items() if left < most}
 
@@ -37,10 +43,13 @@ class ExecutorRoom:
         """What this claim has taken is given to its executors, and it takes no more."""
         self._promised.pop(claim, None)
 
-    def _left(self, name: str, executor: TaskExecutor) -> int:
+    def _left(self, name: str, executor: TaskExecutor) -> int | None:
+        """None: enough, whatever is claimed."""
+        now = executor.metrics()
+        if now.available + now.active - now.leaked >= self._slots:
+            return None
         if not executor.has_capacity():
             return 0
-        now = executor.metrics()
         not_begun = self._given[name] - (now.active - now.leaked)
-        promised = sum(places[name] for places in self._promised.values())
+        promised = sum(places.get(name, 0) for places in self._promised.values())
         return max(0, now.available - max(0, not_begun) - promised)

@@ -75,7 +75,7 @@ class Runner:
         self._stopping = asyncio.Event()
         self._session = parts.database.session()
         self._references = References(parts)
-        self._room = ExecutorRoom(executors)
+        self._room = ExecutorRoom(executors, self.slots.count)
         self._claims = Claims(
             self._session, worker, actions, self.slots, self._room, parts.settings.route_executors
         )

@@ -111,7 +111,7 @@ class Scene(Desk):
         async def work(session: Session) -> list[UUID]:
             async for attempt in soon():
                 with attempt:
-                    claims = Claims(session, identity, self.action, Slots(take), ExecutorRoom({}), {})
+                    claims = Claims(session, identity, self.action, Slots(take), ExecutorRoom({}, 0), {})
                     found = [claimed async for claimed in claims.claim("work.default", list(ids))]
             return [one.event.execution_id for claimed in found for one in claimed.attempts]
 

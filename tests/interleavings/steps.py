@@ -78,7 +78,7 @@ def _takes(scene: Scene, ends: Sequence[AttemptEnd], remembered: RememberedWorkf
 
     async def work(session: Session) -> None:
         slots = Slots(100)
-        claims = Claims(session, worker, scene.action, slots, ExecutorRoom({}), {})
+        claims = Claims(session, worker, scene.action, slots, ExecutorRoom({}, 0), {})
         await claims.look_up(scene.known_definitions)
         next_work = NextWork(
             scene.parts.publisher, slots, {"work.default"}, claims, _nothing, _nothing, asyncio.Event()

@@ -45,7 +45,12 @@ async def claims(house: Installation, slots: Slots, *defined: Any, capacity: int
     worker = Identity(new_id(), "worker", "claimant", ["default"], sorted(actions))
     session = (await house.parts()).database.session()
     return Claims(
-        session, worker, actions.get, slots, ExecutorRoom({"async": AsyncExecutor(capacity=capacity)}), {}
+        session,
+        worker,
+        actions.get,
+        slots,
+        ExecutorRoom({"async": AsyncExecutor(capacity=capacity)}, slots.count),
+        {},
     )
 
 

@@ -8,17 +8,18 @@ from penstock_worker.executor_room import ExecutorRoom
 from penstock_worker.executors.async_ import AsyncExecutor
 
 CLAIM, OTHER = UUID(int=1), UUID(int=2)
+SLOTS = 10
 
 
 def test_only_those_are_named_that_have_less_room_than_is_asked_for() -> None:
-    room = ExecutorRoom({"narrow": AsyncExecutor(capacity=2), "wide": AsyncExecutor(capacity=9)})
+    room = ExecutorRoom({"narrow": AsyncExecutor(capacity=2), "wide": AsyncExecutor(capacity=9)}, SLOTS)
     assert room.promise(CLAIM, 9) == {"narrow": 2}
     assert room.promise(CLAIM, 2) == {}
 
 
 def test_what_was_given_to_an_executor_counts_before_it_begins() -> None:
     executor = AsyncExecutor(capacity=3)
-    room = ExecutorRoom({"async": executor})
+    room = ExecutorRoom({"async": executor}, SLOTS)
     room.give("async")
     room.give("async")
     assert room.promise(CLAIM, 9) == {"async": 1}
@@ -30,7 +31,7 @@ def test_what_was_given_to_an_executor_counts_before_it_begins() -> None:
 
 def test_a_leaked_attempt_holds_its_place_after_its_end() -> None:
     executor = AsyncExecutor(capacity=3)
-    room = ExecutorRoom({"async": executor})
+    room = ExecutorRoom({"async": executor}, SLOTS)
     room.give("async")
     executor._tally.start()
     executor._tally.leaked = 1
@@ -41,7 +42,7 @@ def test_a_leaked_attempt_holds_its_place_after_its_end() -> None:
 
 
 def test_what_is_promised_to_a_claim_on_its_way_is_promised_to_no_other() -> None:
-    room = ExecutorRoom({"narrow": AsyncExecutor(capacity=2), "wide": AsyncExecutor(capacity=9)})
+    room = ExecutorRoom({"narrow": AsyncExecutor(capacity=2), "wide": AsyncExecutor(capacity=9)}, SLOTS)
     assert room.promise(CLAIM, 1) == {}
     assert room.promise(OTHER, 5) == {"narrow": 1}
     assert room.promise(OTHER, 9) == {"narrow": 1, "wide": 8}
@@ -50,3 +51,15 @@ def test_what_is_promised_to_a_claim_on_its_way_is_promised_to_no_other() -> Non
     assert room.promise(CLAIM, 9) == {"narrow": 0, "wide": 0}
     room.over(OTHER)
     assert room.promise(CLAIM, 9) == {"narrow": 2}
+
+
+def test_one_with_a_place_for_every_slot_is_never_short_of_room() -> None:
+    executor = AsyncExecutor(capacity=SLOTS)
+    room = ExecutorRoom({"async": executor}, SLOTS)
+    assert room.promise(CLAIM, SLOTS) == room.promise(OTHER, SLOTS) == {}
+    room.give("async")
+    executor._tally.start()
+    assert room.promise(CLAIM, SLOTS) == {}
+    executor._tally.leaked = 1
+    room.take_back("async")
+    assert room.promise(CLAIM, SLOTS) == {"async": SLOTS - 1}
