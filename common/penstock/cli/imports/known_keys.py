@@ -47,9 +47,8 @@ PARAMETER = Keys(
     {"immutable": False},
 )
 RULE = Keys(
-    IDENTITY | {"name", "enabled", "trigger", "criteria", "action"},
+    IDENTITY | {"name", "description", "enabled", "trigger", "criteria", "action"},
     {
-        "description": "Write it as a comment.",
         "type": "Write a rule whose `when` says what the others leave.",
         "tags": _TAGS,
         "context": "Give it as parameters of the action.",
@@ -66,16 +65,15 @@ RULE_TRIGGER = Keys(
 TIMER = Keys(RULE_TRIGGER.mapped | {"parameters"}, RULE_TRIGGER.by_hand)
 RULE_ACTION = Keys(frozenset({"ref", "parameters"}), {"description": "Write it as a comment."})
 TRIGGER = Keys(
-    IDENTITY | {"name", "payload_schema"},
+    IDENTITY | {"name", "description", "payload_schema"},
     {
-        "description": "Write it as a comment.",
         "parameters_schema": "Rules compare with the payload, in `when`.",
         "tags": _TAGS,
     },
 )
 WORKFLOW = Keys(
-    frozenset({"version", "name", "input", "vars", "tasks", "output"}),
-    {"description": "Write it as `description` of the workflow.", "tags": _TAGS},
+    frozenset({"version", "name", "description", "input", "vars", "tasks", "output"}),
+    {"tags": _TAGS},
 )
 TASK = Keys(frozenset({"action", "input", "with", "join", "delay", "retry", "next"}))
 ITEMS = Keys(frozenset({"items", "concurrency"}))

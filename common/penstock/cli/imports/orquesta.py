@@ -34,7 +34,7 @@ class Orquesta:
     def workflow(self, source: Marked) -> dict[str, Any]:
         """The body below the workflow's name."""
         self._name_left(source, known_keys.WORKFLOW, "the workflow")
-        made: dict[str, Any] = {}
+        made: dict[str, Any] = {"description": source.get("description")}
         made["parameters"] = {
             name: {"required": True} if given is NOTHING else self._parameter(given, line)
             for name, given, line in pairs(source, "input")

@@ -14,27 +14,9 @@ from penstock.cli.imports.orquesta import Orquesta
 from penstock.cli.imports.orquesta_expressions import NotMapped
 from penstock.cli.imports.project import Project, stub
 from penstock.cli.imports.report import Report
+from penstock.cli.imports.stackstorm_runners import BUILT_IN, runner_parameters
 from penstock.errors import NotFound
 
-BUILT_IN = {
-    "core.local": """
-def core_local(cmd: str, **more) -> dict:
-    \"\"\"A command of the shell, on the worker.\"\"\"
-    ran = subprocess.run(cmd, shell=True, capture_output=True, text=True, env={**os.environ, **(more.get("env") or {})})
-    if ran.returncode:
-        raise RuntimeError(f"exit code {ran.returncode}: {ran.stderr}")
-    return {"stdout": ran.stdout.rstrip("\\n"), "stderr": ran.stderr, "return_code": 0, "succeeded": True, "failed": False}
-""",
-    "core.echo": """
-def core_echo(message: str = "", **more) -> dict:
-    return {"stdout": message, "stderr": "", "return_code": 0, "succeeded": True, "failed": False}
-""",
-    "core.noop": """
-def core_noop(**more) -> dict:
-    return {}
-""",
-}
-"""Actions that every installation of StackStorm has, as functions."""
 _KEPT = known_keys.PARAMETER.mapped
 _ELSEWHERE = {
     "aliases": ("a chat command", "There is no ChatOps: have the bot call `penstock run`, or a webhook."),
@@ -59,33 +41,46 @@ class StackStormPack:
         self.project = Project(_name(about.get("ref") or about.get("name") or folder.name))
         self._theirs = str(about.get("ref") or about.get("name") or folder.name)
         self._orquesta: list[tuple[str, Marked]] = []
+        self._of_runners: dict[str, frozenset[str]] = {}
 
     def mapped(self) -> Project:
         for file, source in self._files("triggers"):
             name_left(self.report, file, source, known_keys.TRIGGER, f"trigger {source.get('name')}")
-            self._trigger(str(source.get("name")), source.get("payload_schema"), file)
+            self._trigger(source)
         for kind, (what, by_hand) in _ELSEWHERE.items():
             for file, source in self._files(kind):
                 self.report.found[kind] += 1
                 self.report.gap(file, 1, f"{what}: {source.get('class_name') or source.get('name')}", by_hand)
                 for made in source.get("trigger_types") or []:
-                    self._trigger(str(made.get("name")), made.get("payload_schema"), file)
+                    self._trigger(made)
         for file, source in self._files("actions"):
             self._action(file, source)
         for file, source in self._orquesta:
             self._workflow(file, source)
         for file, source in self._files("rules"):
             self._rule(file, source)
+        for one in (*self.project.rules.values(), *self.project.schedules.values()):
+            self._take(one["action"], one.get("params") or {})
+        for task in (task for one in self.project.workflows.values() for task in one["tasks"].values()):
+            if isinstance(given := task.get("input"), dict) and "action" in task:
+                self._take(task["action"], given)
         return self.project
+
+    def _take(self, ref: str, given: dict[str, Any]) -> None:
+        """What its runner takes beside what an action says that it takes."""
+        for name in self._of_runners.get(ref, frozenset()) & given.keys():
+            self.project.actions[ref.rpartition(".")[2]]["parameters"].setdefault(name, {})
 
     def _files(self, kind: str) -> Iterator[tuple[str, Marked]]:
         for file in sorted([*self._folder.glob(f"{kind}/*.yaml"), *self._folder.glob(f"{kind}/*.yml")]):
             yield str(file.relative_to(self._folder)), read(file)
 
-    def _trigger(self, name: str, schema: Any, file: str) -> None:
+    def _trigger(self, source: Marked) -> None:
         self.report.found["triggers"] += 1
         self.report.mapped["triggers"] += 1
-        self.project.triggers[_name(name)] = {"schema": _whole(schema)} if _is_schema(schema) else {}
+        schema = source.get("payload_schema")
+        made = {"schema": _whole(schema)} if _is_schema(schema) else {}
+        self.project.triggers[_name(str(source.get("name")))] = _described(source) | made
 
     def _action(self, file: str, source: Marked) -> None:
         runner, name = source.get("runner_type"), _name(str(source.get("name")))
@@ -99,6 +94,7 @@ class StackStormPack:
             "description": source.get("description") or "",
             "parameters": self._parameters(file, source),
         }
+        self._of_runners[f"{self.project.name}.{name}"] = runner_parameters(str(runner))
 
     def _run(self, file: str, source: Marked, name: str) -> dict[str, Any]:
         """What it runs."""
@@ -170,7 +166,7 @@ class StackStormPack:
                 )  # whoever starts it says nothing: the action has a default, or it is optional
                 about.setdefault("default", None)
                 about.pop("type", None) if about["default"] is None else None
-        self.project.workflows[name] = made
+        self.project.workflows[name] = _described(source) | made
         if len(self.report.gaps) == before:
             self.report.mapped["workflows"] += 1
 
@@ -204,6 +200,7 @@ class StackStormPack:
             self._schedule(file, source, name, kind, action)
         else:
             self.project.rules[name] = {
+                **_described(source),
                 "trigger": self._event(kind, file, source),
                 **self._criteria(file, source),
                 "action": action,
@@ -222,6 +219,7 @@ class StackStormPack:
             self.report.gap(file, source.line("trigger"), f"a timer, {kind}", "Write it as a schedule.")
             return
         self.project.schedules[name] = {
+            **_described(source),
             "action": action,
             **when,
             **self._given(file, source.get("action") or Marked(), sees=False),
@@ -278,6 +276,11 @@ def _name(theirs: str) -> str:
     """A name as it can be here."""
     made = re.sub(r"\W+", "_", theirs.strip()).strip("_").lower()
     return made if made[:1].isalpha() else f"x_{made}"
+
+
+def _described(source: Marked) -> dict[str, str]:
+    said = source.get("description")
+    return {"description": str(said)} if said else {}
 
 
 def _is_schema(schema: Any) -> bool:

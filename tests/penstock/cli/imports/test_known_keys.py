@@ -20,12 +20,11 @@ ACTION_KEYS = {
 """Of `ActionAPI` in StackStorm, those without an equal."""
 PARAMETER_KEYS = {"position": 1, "immutable": True}
 RULE_KEYS = {
-    "description": "why",
     "type": {"ref": "backstop"},
     "tags": [{"name": "team", "value": "a"}],
     "context": {"user": "stanley"},
 }
-"""Of `RuleAPI`."""
+"""Of `RuleAPI`, those without an equal."""
 
 
 def imported(tmp_path: Path, kind: str, files: dict[str, str]) -> tuple[str, Path]:
@@ -82,21 +81,39 @@ def test_keys_of_a_rule(tmp_path: Path) -> None:
     timer |= {"action": {"ref": "core.echo"}, "criteria": {"trigger.x": {"type": "eq", "pattern": 1}}}
     files = {
         "triggers/arrived.yaml": "name: arrived\nparameters_schema: {type: object}\ndescription: x\n",
-        "rules/one.yaml": yaml.safe_dump(rule | RULE_KEYS),
+        "rules/one.yaml": yaml.safe_dump(rule | RULE_KEYS | {"description": "ships on time"}),
         "rules/two.yaml": yaml.safe_dump(timer | {"type": {"ref": "standard"}}),
     }
-    page, _ = pack(tmp_path, **files)
+    page, into = pack(tmp_path, **files)
     for said in (
         *(f"{key} of rule on_ship" for key in RULE_KEYS),
         "parameters of the trigger of rule on_ship",
         "description of the trigger of rule on_ship",
         "description of the action of rule on_ship",
         "parameters_schema of trigger arrived",
-        "description of trigger arrived",
         "criteria of rule nightly, which has a timer",
     ):
         assert f"| {said} |" in page, page
     assert "type of rule nightly" not in page
+    assert yaml.safe_load((into / "triggers.yaml").read_text())["arrived"]["description"] == "x"
+    assert yaml.safe_load((into / "rules.yaml").read_text())["on_ship"]["description"] == "ships on time"
+
+
+def test_what_runners_take_may_be_given(tmp_path: Path) -> None:
+    """`timeout` is the runner's, and no parameter that the action names; nobody's is left as it is: a fault that lint names."""
+    workflow = """
+version: 1.0
+tasks:
+  weigh: {action: depot.weigh, input: {crate: 1, timeout: 5, sudo: true}}
+"""
+    files = {
+        "actions/weigh.yaml": "name: weigh\npack: depot\nrunner_type: remote-shell-cmd\nparameters: {crate: {type: integer}}\n",
+        "actions/a.yaml": "name: unload\nrunner_type: orquesta\nentry_point: unload.yaml\n",
+        "actions/unload.yaml": workflow,
+    }
+    _, into = pack(tmp_path, **files)
+    kept = yaml.safe_load((into / "actions.yaml").read_text())["weigh"]["parameters"]
+    assert kept.keys() == {"crate", "timeout", "sudo"}
 
 
 def test_keys_of_a_workflow_and_its_parts(tmp_path: Path) -> None:
@@ -120,7 +137,6 @@ tasks:
     action = "name: unload\nrunner_type: orquesta\nentry_point: unload.yaml\n"
     page, into = pack(tmp_path, **{"actions/a.yaml": action, "actions/unload.yaml": workflow})
     for said in (
-        "description of the workflow",
         "batch of `with`",
         "retry when <% failed() and result().code > 3 %>",
         "until of `retry`",
@@ -129,7 +145,9 @@ tasks:
     ):
         assert f"| {said} |" in page, page
     assert "retry when <% failed() %>" not in page
-    made = yaml.safe_load((into / "workflows.yaml").read_text())["unload"]["tasks"]
+    whole = yaml.safe_load((into / "workflows.yaml").read_text())["unload"]
+    assert whole["description"] == "unloads"
+    made = whole["tasks"]
     assert made["tell"]["join"] == "all"
     assert made["weigh"]["delay"] == 3
 
