@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,13 @@ from penstock.cli.imports.celery_options import (
     ROUTE_BY_HAND,
     SEE,
     TASK_BY_HAND,
-    left_in,
     says_nothing,
     whole_retry,
 )
+from penstock.cli.imports.celery_settings import BEAT, ROUTES, CelerySettings
 from penstock.cli.imports.project import Project, stub
 from penstock.cli.imports.report import Report
 from penstock.errors import NotFound
-
-_BEAT = {"beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE"}
-_ROUTES = {"task_routes", "CELERY_TASK_ROUTES", "CELERY_ROUTES"}
 
 
 class CeleryProject:
@@ -38,7 +34,7 @@ class CeleryProject:
             )
         self._folder = source if source.is_dir() else source.parent
         self._package = f"{source.name}." if source.is_dir() else ""
-        self._files = sorted(source.rglob("*.py")) if source.is_dir() else [source]
+        self._files = sorted(filter(_is_no_test, source.rglob("*.py"))) if source.is_dir() else [source]
         self.report = Report()
         self.project = Project(re.sub(r"\W+", "_", source.stem).strip("_").lower() or "tasks")
         self._refs: dict[str, str] = {}
@@ -58,13 +54,12 @@ class CeleryProject:
                     options = task_options(node)
                     if options is not None:
                         self._task(name, node, options)
-        for name, tree in trees:
-            for key, value in _settings(tree, _ROUTES):
-                self._route(name, key, value)
-            for key, value in _settings(tree, _BEAT):
-                self._schedule(name, key, value)
-            for node, what, by_hand in left_in(tree, _BEAT, _ROUTES):
-                self._gap(name, node, what, by_hand)
+        settings = CelerySettings(dict(trees), self._gap)
+        for name, key, value in settings.entries(ROUTES):
+            self._route(name, key, value)
+        for name, key, value in settings.entries(BEAT):
+            self._schedule(name, key, value)
+        settings.name_left()
         return self.project
 
     def _task(
@@ -163,19 +158,5 @@ class CeleryProject:
         self.report.gap(file, node.lineno, " ".join(what.split()), by_hand)
 
 
-def _settings(tree: ast.Module, names: set[str]) -> Iterator[tuple[str, ast.expr]]:
-    """The entries of a dict that is assigned to one of these, or given as one of these."""
-    for node in ast.walk(tree):
-        value: ast.expr | None = None
-        if isinstance(node, ast.Assign):
-            target = node.targets[0]
-            named = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
-            value = node.value if named in names else None
-        elif isinstance(node, ast.keyword) and node.arg in names:
-            value = node.value
-        if isinstance(value, ast.Dict):
-            yield from (
-                (str(k.value), v)
-                for k, v in zip(value.keys, value.values, strict=True)
-                if isinstance(k, ast.Constant)
-            )
+def _is_no_test(file: Path) -> bool:
+    return not file.name.startswith(("test_", "conftest.")) and "tests" not in file.parts

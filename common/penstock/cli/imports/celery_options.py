@@ -4,7 +4,7 @@ the rest what to do by hand. An option that is in none of these is named, too.""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.cli.imports.celery_calls import NotLiteral, literal, seconds
@@ -116,41 +116,3 @@ BEAT_BY_HAND: Mapping[str, str] = {
     "enabled": "Write `enabled: false` of the schedule.",
     "name": "The key is its name.",
 }
-_BY_CODE = "Write it as a schedule."
-
-
-def left_in(tree: ast.Module, beat: set[str], routes: set[str]) -> Iterator[tuple[ast.expr, str, str]]:
-    """Schedules and routes that no dict of literals says: where, what, and what to do by hand."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_periodic_task":
-            yield node, f"a schedule that code adds: {ast.unparse(node)}", _BY_CODE
-        elif isinstance(node, ast.Assign):
-            yield from _left_of(_named(node.targets[0]), node.targets[0], node.value, beat, routes)
-        elif isinstance(node, ast.keyword):
-            yield from _left_of(node.arg or "", None, node.value, beat, routes)
-
-
-def _left_of(
-    name: str, target: ast.expr | None, value: ast.expr, beat: set[str], routes: set[str]
-) -> Iterator[tuple[ast.expr, str, str]]:
-    if name in ("timezone", "CELERY_TIMEZONE"):
-        yield (
-            value,
-            f"the timezone of schedules: {ast.unparse(value)}",
-            "Write `timezone` of each schedule with a `cron`.",
-        )
-    if name not in beat | routes:
-        return
-    by_hand = _BY_CODE if name in beat else "Write `route` of the actions that are meant."
-    if isinstance(target, ast.Subscript) or not isinstance(value, ast.Dict):
-        yield value, f"{name} is computed: {ast.unparse(value)}", by_hand
-        return
-    for key, one in zip(value.keys, value.values, strict=True):
-        if not isinstance(key, ast.Constant):
-            yield one, f"an entry of {name} is computed: {ast.unparse(one)}", by_hand
-
-
-def _named(target: ast.expr) -> str:
-    while isinstance(target, ast.Subscript):
-        target = target.value
-    return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")

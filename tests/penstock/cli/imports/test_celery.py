@@ -52,3 +52,36 @@ def test_an_application_becomes_a_project(tmp_path: Path) -> None:
         "depot.py:17 | the schedule odd",
     ):
         assert said in page, page
+
+
+def test_schedules_that_are_put_together_of_dicts_of_other_files(tmp_path: Path) -> None:
+    files = {
+        "shop/tasks.py": "@shared_task\ndef tell(): ...\n",
+        "shop/often.py": 'OFTEN = {"hourly": {"task": "shop.tasks.tell", "schedule": 3600}}\n'
+        'AT_NIGHT: dict = {"nightly": {"task": "shop.tasks.tell", "schedule": 86400}}\n',
+        "shop/settings.py": "CELERY_BEAT_SCHEDULE = dict(OFTEN)\n"
+        "if not STAGE:\n    CELERY_BEAT_SCHEDULE |= AT_NIGHT\n"
+        'CELERY_BEAT_SCHEDULE["more"] = made()\n'
+        "CELERY_BEAT_SCHEDULE.update(read(FILE))\n",
+        "shop/app.py": 'app.conf.timezone = "UTC"\ntimezone = "of a user"\n',
+        "shop/tests/test_beat.py": 'CELERY_BEAT_SCHEDULE = {"mock": {"task": "nothing", "schedule": 1}}\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    into = tmp_path / "ours"
+    ran = CliRunner().invoke(build(), ["import", "celery", str(tmp_path / "shop"), "--into", str(into)])
+    assert ran.exit_code == 0, ran.output
+    schedules = yaml.safe_load((into / "schedules.yaml").read_text())
+    assert {name: one["every"] for name, one in schedules.items()} == {"hourly": 3600, "nightly": 86400}
+    page = (into / "IMPORT.md").read_text()
+    for said in (
+        "settings.py:2 | CELERY_BEAT_SCHEDULE where not STAGE",
+        "settings.py:4 | CELERY_BEAT_SCHEDULE is computed: made()",
+        "settings.py:5 | CELERY_BEAT_SCHEDULE is computed: read(FILE)",
+        "app.py:1 | the timezone of schedules: 'UTC'",
+    ):
+        assert said in page, page
+    assert "dict(OFTEN)" not in page
+    assert "of a user" not in page
+    assert "mock" not in page

@@ -1,0 +1,123 @@
+"""Beat schedules and routes of a Celery application, as its source says them: dicts of literals, and what is made of such."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+BEAT = frozenset({"beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE"})
+ROUTES = frozenset({"task_routes", "CELERY_TASK_ROUTES", "CELERY_ROUTES"})
+Tell = Callable[[str, ast.expr, str, str], None]
+"""(file, where, what, what to do by hand)."""
+
+_BY_CODE = "Write it as a schedule."
+
+
+class CelerySettings:
+    """Those of all files. `tell` is called with whatever is not mapped."""
+
+    def __init__(self, trees: Mapping[str, ast.Module], tell: Tell) -> None:
+        self._trees = trees
+        self._tell = tell
+        self._dicts = {
+            name for tree in trees.values() for name, value, _ in _given(tree) if isinstance(value, ast.Dict)
+        }
+
+    def entries(self, settings: frozenset[str]) -> Iterator[tuple[str, str, ast.expr]]:
+        """File, key and value of each entry of these settings, and of the dicts that they are put together of."""
+        names = settings | self._parts(settings)
+        for file, tree in self._trees.items():
+            for name, value, _ in _given(tree):
+                if name in names and isinstance(value, ast.Dict):
+                    for key, one in zip(value.keys, value.values, strict=True):
+                        if isinstance(key, ast.Constant):
+                            yield file, str(key.value), one
+
+    def name_left(self) -> None:
+        """Tell of what is in no dict of literals."""
+        known = BEAT | self._parts(BEAT) | ROUTES | self._parts(ROUTES)
+        for file, tree in self._trees.items():
+            for name, value, whole in _given(tree):
+                if name in known:
+                    self._name_left_of(file, name, value, whole)
+            for value in _timezones(tree):
+                said = f"the timezone of schedules: {ast.unparse(value)}"
+                self._tell(file, value, said, "Write `timezone` of each schedule with a `cron`.")
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_periodic_task":
+                    self._tell(file, node, f"a schedule that code adds: {ast.unparse(node)}", _BY_CODE)
+                elif isinstance(node, ast.If) and (
+                    named := sorted(known & {name for name, *_ in _given(node)})
+                ):
+                    said = f"{', '.join(named)} where {ast.unparse(node.test)}"
+                    self._tell(file, node.test, said, "All of it is imported: take out what is not meant.")
+
+    def _name_left_of(self, file: str, name: str, value: ast.expr, whole: bool) -> None:
+        by_hand = _BY_CODE if name not in ROUTES else "Write `route` of the actions that are meant."
+        if not whole or not isinstance(value, ast.Dict):
+            parts = _parts(value)
+            if not whole or parts is None or not parts <= self._dicts:
+                self._tell(file, value, f"{name} is computed: {ast.unparse(value)}", by_hand)
+            return
+        for key, one in zip(value.keys, value.values, strict=True):
+            if key is None and isinstance(one, ast.Name) and one.id in self._dicts:
+                continue
+            if not isinstance(key, ast.Constant):
+                self._tell(file, one, f"an entry of {name} is computed: {ast.unparse(one)}", by_hand)
+
+    def _parts(self, settings: Iterable[str]) -> set[str]:
+        """Names of the dicts that these settings are put together of, which may stand in another file."""
+        found: set[str] = set()
+        for tree in self._trees.values():
+            for name, value, _ in _given(tree):
+                if name in settings:
+                    found |= _parts(value) or set()
+        return found & self._dicts
+
+
+def _parts(value: ast.expr) -> set[str] | None:
+    """Names of the dicts that this is put together of. None: of something else, too."""
+    if isinstance(value, ast.Name):
+        return {value.id}
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        return _parts(value.args[0]) if len(value.args) == 1 and not value.keywords else None
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
+        left, right = _parts(value.left), _parts(value.right)
+        return None if left is None or right is None else left | right
+    if isinstance(value, ast.Dict):
+        return {
+            one.id
+            for key, one in zip(value.keys, value.values, strict=True)
+            if key is None and isinstance(one, ast.Name)
+        }
+    return None
+
+
+def _timezones(tree: ast.AST) -> Iterator[ast.expr]:
+    """`CELERY_TIMEZONE = X`, `app.conf.timezone = X`, `Celery(timezone=X)` or `app.conf.update(timezone=X)`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            target = ast.unparse(node.targets[0])
+            if target == "CELERY_TIMEZONE" or target.endswith("conf.timezone"):
+                yield node.value
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("Celery", "conf.update")):
+            yield from (one.value for one in node.keywords if one.arg == "timezone")
+
+
+def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
+    """What is given to which name, and whether that is all of it: not an item of it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            yield _named(node.targets[0]), node.value, not isinstance(node.targets[0], ast.Subscript)
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
+            yield _named(node.target), node.value, not isinstance(node.target, ast.Subscript)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "update" and node.args:
+            yield _named(node.func.value), node.args[0], True
+        elif isinstance(node, ast.keyword):
+            yield node.arg or "", node.value, True
+
+
+def _named(target: ast.expr) -> str:
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
