@@ -111,8 +111,9 @@ def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
             yield _named(node.targets[0]), node.value, not isinstance(node.targets[0], ast.Subscript)
         elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
             yield _named(node.target), node.value, not isinstance(node.target, ast.Subscript)
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "update" and node.args:
-            yield _named(node.func.value), node.args[0], True
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "update" and node.args:
+                yield _named(node.func.value), node.args[0], True
         elif isinstance(node, ast.keyword):
             yield node.arg or "", node.value, True
 
