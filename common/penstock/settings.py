@@ -33,6 +33,7 @@ def _lowered(value: object) -> object:
 
 Identifier = Annotated[str, Field(min_length=1, max_length=63), AfterValidator(_identifier)]
 Seconds = Annotated[float, Field(gt=0)]
+LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Addresses that only this machine reaches."""
 
@@ -80,7 +81,7 @@ class Settings(BaseSettings):
     """Port of `/live`, `/ready` and `/metrics`. `0`: any free one, which the log says."""
     host: str = "127.0.0.1"
     """Address of `PENSTOCK_PORT`."""
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lowered)] = "info"
+    log_level: Annotated[LogLevel, BeforeValidator(_lowered)] = "info"
     """What is logged: lines of this level and of those above it."""
     log_format: Annotated[Literal["json", "console", "auto"], BeforeValidator(_lowered)] = "auto"
     """`auto`: `console` on a terminal, else `json`."""

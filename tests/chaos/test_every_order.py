@@ -19,7 +19,7 @@ async def played(
 ) -> AsyncIterator[Played]:
     async def one(name: str) -> Found:
         async with theatre(postgres_server, gated, CASES[name]) as (scene, stage):
-            return await explore(scene, stage, CASES[name], 12 * ORDERS, seed)
+            return await explore(scene, stage, CASES[name], 18 * ORDERS, seed)
 
     async with in_lanes(LANES, asked_for(request), one) as playing:
         yield playing

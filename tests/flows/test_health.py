@@ -23,14 +23,14 @@ from tests.servers.rabbitmq import RabbitMQ
 
 async def test_a_service_is_live_ready_and_has_metrics(house: Installation) -> None:
     parts = await house.parts()
-    parts.metrics.show(gauges={"running": lambda: 3}, counters={"lost": lambda: 2})
+    parts.metrics.show(gauges={"running": lambda: 3}, counters={"claims_lost": lambda: 2})
     health = await serve_health(parts)
     assert await get(health.port, "/live") == (200, "live\n")
     assert await get(health.port, "/ready") == (200, "ready\n")
     status, text = await get(health.port, "/metrics")
     assert status == 200
     assert "penstock_running 3.0\n" in text
-    assert "penstock_lost_total 2.0\n" in text
+    assert "penstock_claims_lost_total 2.0\n" in text
     assert (await get(health.port, "/nothing"))[0] == 404
     await health.close()
 

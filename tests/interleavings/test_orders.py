@@ -14,7 +14,7 @@ from tests.interleavings.explore import Found, Played, explore, in_lanes, theatr
 from tests.servers.postgres import Postgres
 
 NAMES = [pytest.param(name, id=name.replace(" ", "-").replace(",", "")) for name in CASES]
-ORDERS = 45
+ORDERS = 30
 """Of each case, of which some have no more than a dozen. `make chaos` plays ten times as many."""
 WANTED = 1000
 LANES = 2

@@ -35,7 +35,6 @@ TIMES = {
     "lease": 5,
     "grace": 2,
     "delivery_limit": 3,
-    "schedule_to_start": "",
 }
 """Thresholds in seconds, so that recovery can be watched; all of them are settings of the docs."""
 FINAL = {"completed", "failed", "timeout", "cancelled", "abandoned", "skipped"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import socket
 import subprocess
@@ -118,13 +119,25 @@ async def completions(typed: str, more: Mapping[str, str] | None = None) -> list
     """What a real bash is offered after these words, the last of which is not ended. Nothing else may be printed."""
     words = [*typed.split(), *([""] if typed.endswith(" ") else [])]
     script = (
-        'eval "$(penstock completion bash)" || exit 1\n'
+        f"{await bash_script()}\n"
         f"COMP_WORDS=(penstock {' '.join(map(repr, words))}); COMP_CWORD={len(words)}; _penstock_completion penstock\n"
         'echo "${COMPREPLY[@]}"'
     )
     said = await ran(["bash", "--norc", "-c", script], more or {})
     assert (said.returncode, said.stderr) == (0, ""), said
     return sorted(said.stdout.split())
+
+
+@functools.cache
+def bash_script() -> asyncio.Future[str]:
+    """What a shell evaluates once, when it starts."""
+
+    async def told() -> str:
+        said = await ran(["penstock", "completion", "bash"], {})
+        assert (said.returncode, said.stderr) == (0, ""), said
+        return said.stdout
+
+    return asyncio.ensure_future(told())
 
 
 async def ran(command: Sequence[str | Path], more: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

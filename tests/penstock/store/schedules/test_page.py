@@ -15,7 +15,6 @@ from penstock.language.loading import load
 from penstock.language.schedules.compiled_schedule import compile_schedule
 from penstock.language.schedules.reserved_context import RESERVED
 from penstock.store.schedules.firing import context_of
-from penstock_executor.schedule_metrics import READ
 
 PAGE = (Path(__file__).parents[4] / "docs/schedules.md").read_text()
 
@@ -64,9 +63,3 @@ def test_what_a_run_is_told_is_named() -> None:
     told = context_of(schedule, schedule.spec.anchor, "due", recovery=False)
     assert set(told) == set(RESERVED)
     assert [name for name in RESERVED if f"`{name}`" not in PAGE] == []
-
-
-def test_every_gauge_is_named() -> None:
-    named = PAGE.partition("| gauge ")[2]
-    parts = [name.removeprefix("schedules").removeprefix("schedule_fires") for name in READ]
-    assert [part for part in parts if part.strip("_") not in named] == []
