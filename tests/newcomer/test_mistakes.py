@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from penstock import Trigger, action
+from penstock.cli import build
 from penstock.errors import DefinitionError
 from penstock.language.loading import load
 from tests.flows.installation import AS_USED, Installation
@@ -81,3 +83,16 @@ async def test_a_mistake_on_the_command_line_says_how_to_mend_it(
     assert said.code in (1, 2), said
     assert wanted in said.err, said.err
     assert "Traceback" not in said.err
+
+
+def test_lint_knows_the_task_executors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mistaken.py"
+    file.write_text(
+        "from penstock import action\n@action(pack='shop', executor='proces')\ndef f() -> None: ...\n"
+    )
+    said = CliRunner().invoke(build(), ["lint", str(file)])
+    assert (said.exit_code, "mistaken.py:2" in said.output) == (1, True), said.output
+    assert "no task executor 'proces'" in said.output
+    assert "Did you mean 'process'?" in " ".join(said.output.split())
+    monkeypatch.setenv("PENSTOCK_EXECUTORS", '{"proces": {"class": "shop.gpu:Gpu"}}')
+    assert CliRunner().invoke(build(), ["lint", str(file)]).exit_code == 0

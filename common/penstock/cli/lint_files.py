@@ -15,6 +15,7 @@ from penstock.language.loading import Definitions
 from penstock.language.loading import lint as loading
 from penstock.language.loading.lint import Fault
 from penstock.language.shipped_schemas import shipped
+from penstock.service.environment import load
 
 
 class Kind(StrEnum):
@@ -40,7 +41,7 @@ def lint(
     whole, faults = loading.joined([definitions for definitions, _ in looked])
     faults = [fault for _, found in looked for fault in found] + faults
     if not faults and not alone:  # what is missing may be what could not be read
-        faults = loading.check(whole)
+        faults = loading.check(whole, load().executors)
     faults += _nondeterminism(whole)
     if json:
         for fault in faults:

@@ -6,14 +6,16 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 from penstock.errors import DefinitionError, PenstockError
 from penstock.language.definitions.importing import explained
+from penstock.language.executor_names import refuse_unknown_executors
 from penstock.language.loading.collection import Definitions
 from penstock.language.loading.load import load, may_define
 from penstock.language.sources import shown
@@ -48,13 +50,19 @@ def lint(source: str) -> tuple[Definitions, list[Fault]]:
         return Definitions(), _faults(error)
 
 
-def check(definitions: Definitions) -> list[Fault]:
-    """What these refer to and is not among them, and expressions with names that will not be there."""
-    try:
-        definitions.check()
-    except DefinitionError as error:
-        return _faults(error)
-    return []
+def check(definitions: Definitions, executors: Collection[str]) -> list[Fault]:
+    """What these refer to and is not among them, or among the task executors; and expressions with names that will not be
+    there. `executors`: those that the settings name."""
+    faults = []
+    for look in (
+        definitions.check,
+        partial(refuse_unknown_executors, definitions.actions.values(), executors),
+    ):
+        try:
+            look()
+        except DefinitionError as error:
+            faults += _faults(error)
+    return faults
 
 
 def joined(parts: list[Definitions]) -> tuple[Definitions, list[Fault]]:
