@@ -45,6 +45,7 @@ async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> 
         found = await store.find(session, [id])
         if not found:
             raise NotFound(f"no execution {id}", hint="`penstock executions` lists the newest.")
+        last_look = not follow or await log_lines.are_all_there(session, found[0].finished_at)
         names = await names_inside(session, id)
         for execution in names:
             last.setdefault(execution, (0, -1))
@@ -54,7 +55,7 @@ async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> 
             last[execution] = (line.attempt, line.seq)
         count += len(lines)
         if len(lines) < log_lines.PAGE:
-            if not follow or found[0].finished_at is not None:
+            if last_look:
                 return count
             await asyncio.sleep(0.3)
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from penstock.store import clock
 from penstock.store.database import Session
 from penstock.store.rows import rows_as
 
@@ -36,6 +37,14 @@ async def store(session: Session, lines: Sequence[NewLine], worker: UUID, name: 
 
 PAGE = 5000
 """Lines that are read at once."""
+LATE = 2.0
+"""Seconds after an end for which lines may still come: workers write them some times a second, beside the ends."""
+
+
+async def are_all_there(session: Session, finished_at: datetime | None) -> bool:
+    """Whether what is read from now on has the last lines of an execution that ended then. Those of a worker that is cut off
+    from the database may come later."""
+    return finished_at is not None and await clock.seconds_since(session, finished_at) > LATE
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,7 +207,7 @@ class LogLine(Answer):
 class Log(Answer):
     lines: list[LogLine]
     next: str | None = Field(description="`after` of what comes next; null where it has printed nothing yet.")
-    ended: bool = Field(description="It has ended, and these are its last lines.")
+    ended: bool = Field(description="It has ended, and these were its last lines.")
 
 
 class Why(Answer):

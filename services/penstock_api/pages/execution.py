@@ -118,7 +118,7 @@ async def lines(
     id: ExecutionId, session: Db, after: Annotated[dict[UUID, tuple[int, int]], Body(embed=True)]
 ) -> dict[str, Any]:
     """What it and its tasks printed `after` the line of each (attempt, number) that the asker has already."""
-    row = await one(session, id)
+    complete = await log_lines.are_all_there(session, (await one(session, id)).finished_at)
     names = await names_inside(session, id)
     followed = dict(list(names.items())[:FOLLOWED])
     read = await log_lines.after_each(session, {one: after.get(one, (0, -1)) for one in followed})
@@ -136,5 +136,5 @@ async def lines(
             for of, line in read
         ],
         "left_out": max(0, len(names) - FOLLOWED),
-        "ended": row.finished_at is not None and len(read) < log_lines.PAGE,
+        "ended": complete and len(read) < log_lines.PAGE,
     }

@@ -177,7 +177,7 @@ async def logs(
     ] = None,
 ) -> models.Log:
     """What it printed and logged, 5,000 lines at once at the most."""
-    row = await one(session, id)
+    complete = await log_lines.are_all_there(session, (await one(session, id)).finished_at)
     attempt, _, seq = (after or "0--1").partition("-")
     found = await log_lines.after_each(session, {id: (int(attempt), int(seq))})
     lines = [line for _, line in found]
@@ -185,7 +185,7 @@ async def logs(
     return models.Log(
         lines=[models.LogLine.model_validate(line) for line in lines],
         next=last,
-        ended=row.finished_at is not None and len(lines) < log_lines.PAGE,
+        ended=complete and len(lines) < log_lines.PAGE,
     )
 
 

@@ -156,8 +156,7 @@ async def test_cancelling_says_how_many_were_told(house: Installation) -> None:
 async def test_the_log_has_what_was_printed(house: Installation) -> None:
     await house.start(talk)
     id = await house.client.start("cli.talk", {"words": ["one", "[two]"]})
-    await house.client.result(id, timeout=20)
-    await house.until("select 1 from log_line having count(*) = 2")
+    await house.client.result(id, timeout=20)  # its last lines may be written a moment later
     assert (await penstock("logs", id, "--follow")).out.split() == ["one", "[two]"]
     lines = (await penstock("logs", id, "--json")).documents
     assert [row["line"] for row in lines] == ["one", "[two]"]

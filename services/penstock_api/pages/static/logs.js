@@ -1,7 +1,6 @@
 // What an execution and its tasks print, as it comes.
 const MOST = 5000; // lines that are kept on the page
 const PAUSE = 700; // milliseconds between two looks
-const LATE = 6; // looks after the end: a worker's last lines are stored a moment after what they tell of
 
 export function follow() {
   const box = document.querySelector("[data-log]");
@@ -9,7 +8,6 @@ export function follow() {
   const empty = document.querySelector("[data-log-empty]");
   const state = document.querySelector("[data-log-state]");
   const after = {};
-  let quiet = 0;
 
   async function turn() {
     if (document.hidden) return setTimeout(turn, PAUSE);
@@ -25,8 +23,7 @@ export function follow() {
       add(lines);
       empty.hidden = box.childElementCount > 0;
       state.textContent = left ? `of its first 300 executions; ${left} are left out` : ended ? "" : "follows";
-      quiet = ended && !lines.length ? quiet + 1 : 0;
-      if (quiet < LATE) setTimeout(turn, lines.length ? 50 : PAUSE);
+      if (!ended || lines.length) setTimeout(turn, lines.length ? 50 : PAUSE);
     } catch {
       setTimeout(turn, 5 * PAUSE);
     }
