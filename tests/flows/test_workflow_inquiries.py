@@ -7,7 +7,7 @@ import asyncio
 import orjson
 import pytest
 
-from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotAllowed
+from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotAllowed, NotFound
 from tests.flows.installation import Installation
 from tests.flows.waits import ALL, waiting
 
@@ -22,6 +22,9 @@ async def test_the_answer_to_an_inquiry_is_the_result_of_its_task(house: Install
         "ada",
         {"type": "boolean"},
     )
+    with pytest.raises(NotFound) as elsewhere:
+        await house.client.answer(run, True, by="ada")
+    assert f"answer {task}" in (elsewhere.value.hint or "")
     with pytest.raises(NotAllowed, match="ada"):
         await house.client.answer(task, True, by="bob")
     with pytest.raises(InvalidInput, match="boolean"):

@@ -12,6 +12,7 @@ import orjson
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from penstock.errors import PenstockError
@@ -46,6 +47,7 @@ STYLES = {
 }
 WHOLE = (UUID, datetime, timedelta, int, float)
 """Values that are of no use when they are broken over two lines."""
+TREE = " │├└─*"
 ENDLESS = 10_000
 """Columns of a file or a pipe: what programs read is not folded."""
 
@@ -72,21 +74,32 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str =
     if not given:
         out.print(f"[dim]{escape(empty)}[/dim]")
         return
-    out.print(grid(columns, given))
+    print_whole(grid(columns, given))
+
+
+def print_whole(shown: Table) -> None:
+    """Print a table. Where names, ids and times are too much for the terminal, lines go over its edge: no name is broken."""
+    width = out.width
+    out.width = max(width, Measurement.get(out, out.options.update(max_width=ENDLESS), shown).minimum)
+    out.print(shown)
+    out.width = width
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """A table that is not printed yet."""
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for n, column in enumerate(columns):
-        shown.add_column(column, overflow="fold", no_wrap=any(_whole(row[n]) for row in rows))
+        values = [row[n] for row in rows]
+        whole = any(isinstance(value, WHOLE) for value in values) or all(map(_is_name, values))
+        shown.add_column(column, overflow="fold", no_wrap=whole)
     for row in rows:
         shown.add_row(*map(text, row))
     return shown
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, WHOLE) or (isinstance(value, str) and value in STYLES)
+def _is_name(value: Any) -> bool:
+    """One word, perhaps within a tree; or nothing."""
+    return value is None or (isinstance(value, str) and " " not in value.strip(TREE))
 
 
 def fields(values: Mapping[str, Any]) -> None:

@@ -70,8 +70,14 @@ async def answer(
 async def _asking(tx: Transaction, execution: UUID) -> Inquiry:
     inquiry = await inquiries.find_locked(tx, execution)
     if inquiry is None:
+        tasks = [
+            f"its task {task}: answer {id}" for id, task in (await inquiries.of_tasks(tx, execution)).items()
+        ]
         raise NotFound(
-            f"execution {execution} has not asked anything", hint="`penstock inquiries` lists open inquiries."
+            f"execution {execution} has not asked anything",
+            hint=f"What asks is {', or '.join(tasks)}."
+            if tasks
+            else "`penstock inquiries` lists open inquiries.",
         )
     return inquiry
 

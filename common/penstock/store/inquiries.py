@@ -67,6 +67,17 @@ async def find_locked(tx: Transaction, execution: UUID) -> Inquiry | None:
     return await find(tx, execution)
 
 
+OF_TASKS = """
+select i.execution_id, e.task from inquiry i join execution e on e.id = i.execution_id
+where e.parent = $1 and i.status = 'created' order by i.created_at limit 3
+"""
+
+
+async def of_tasks(tx: Transaction, workflow: UUID) -> dict[UUID, str]:
+    """Tasks of a workflow's run that ask something, and their names: a few of them."""
+    return {row["execution_id"]: row["task"] for row in await tx.fetch(OF_TASKS, workflow)}
+
+
 ANSWER = "select messages, moved from answer_inquiry($1, $2, $3)"
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
+from rich.console import Console
 
+from penstock.cli import output
 from penstock.cli.output import age, span, text
 
 
@@ -39,3 +43,20 @@ def test_values_are_shown_as_they_are() -> None:
     assert text([True, None, {"a": 1}]) == 'yes, , {"a":1}'
     assert text(datetime(2026, 1, 2, 3, 4, 5, 678_900, UTC)) == "2026-01-02 03:04:05.678"
     assert text("failed") == "[red]failed[/red]"
+
+
+def test_no_name_is_broken_where_the_terminal_is_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    narrow = Console(file=file, width=80, soft_wrap=True)
+    monkeypatch.setattr(output, "out", narrow)
+    id, task = uuid4(), "├─ approved_by_somebody"
+    ref = "shop.refund_what_was_paid_too_much_for_all_orders_of_a_customer_of_last_year"
+    output.table(
+        ["id", "task", "action", "error"],
+        [(id, task, ref, "one word after the other " * 9), (id, "", ref, None)],
+    )
+    said = file.getvalue()
+    for name in (str(id), task, ref):
+        assert name in said, said
+    assert len(said.splitlines()) > 3, "a sentence is folded"
+    assert narrow.width == 80
