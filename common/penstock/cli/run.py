@@ -63,6 +63,8 @@ def run(
             ref, given, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets
         )
         if not wait:
+            if warning := await _why_nothing_happens(client, ref):
+                err.print(f"[yellow]it will wait:[/yellow] {escape(warning)}")
             return id, None
         err.print(f"[dim]execution {id}[/dim]")
         return id, await _result(client, ref, id, timeout)

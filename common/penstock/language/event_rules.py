@@ -85,4 +85,4 @@ def evaluate(rule: CompiledRule, event: Event, payload: Any) -> Match:
             return Match(False)
         return Match(True, rule.params({**namespace, "secrets": SECRETS}))
     except ExpressionError as error:
-        return Match(True, error=f"{type(error).__name__}: {error.message}")
+        return Match(True, error=f"{type(error).__name__}: {error.message} {error.hint or ''}".rstrip())
