@@ -48,6 +48,7 @@ STYLES = {
 WHOLE = (UUID, datetime, timedelta, int, float)
 """Values that are of no use when they are broken over two lines."""
 TREE = " │├└─*"
+"""What stands before a name in a tree."""
 ENDLESS = 10_000
 """Columns of a file or a pipe: what programs read is not folded."""
 

@@ -76,15 +76,18 @@ class _Kept(Collector):
 
 def gauge(name: str, values: Mapping[Labels, float]) -> Metric:
     """As it is shown: a number for each set of values of its labels, which for one without labels is ()."""
-    family = GaugeMetricFamily(f"penstock_{name}", METRICS[name].said, labels=METRICS[name].labels)
-    for labels, value in values.items():
-        family.add_metric(labels, value)
-    return family
+    return _filled(GaugeMetricFamily, name, values)
 
 
 def counter(name: str, values: Mapping[Labels, float]) -> Metric:
     """As gauge."""
-    family = CounterMetricFamily(f"penstock_{name}", METRICS[name].said, labels=METRICS[name].labels)
+    return _filled(CounterMetricFamily, name, values)
+
+
+def _filled(
+    kind: type[GaugeMetricFamily] | type[CounterMetricFamily], name: str, values: Mapping[Labels, float]
+) -> Metric:
+    family = kind(f"penstock_{name}", METRICS[name].said, labels=METRICS[name].labels)
     for labels, value in values.items():
         family.add_metric(labels, value)
     return family

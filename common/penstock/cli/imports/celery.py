@@ -34,7 +34,8 @@ class CeleryProject:
             )
         self._folder = source if source.is_dir() else source.parent
         self._package = f"{source.name}." if source.is_dir() else ""
-        self._files = sorted(filter(_is_no_test, source.rglob("*.py"))) if source.is_dir() else [source]
+        whole = sorted(source.rglob("*.py")) if source.is_dir() else [source]
+        self._files = [file for file in whole if file == source or not _is_test(file.relative_to(source))]
         self.report = Report()
         self.project = Project(re.sub(r"\W+", "_", source.stem).strip("_").lower() or "tasks")
         self._refs: dict[str, str] = {}
@@ -158,5 +159,5 @@ class CeleryProject:
         self.report.gap(file, node.lineno, " ".join(what.split()), by_hand)
 
 
-def _is_no_test(file: Path) -> bool:
-    return not file.name.startswith(("test_", "conftest.")) and "tests" not in file.parts
+def _is_test(file: Path) -> bool:
+    return file.name.startswith(("test_", "conftest.")) or "tests" in file.parts

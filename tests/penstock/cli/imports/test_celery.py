@@ -66,11 +66,14 @@ def test_schedules_that_are_put_together_of_dicts_of_other_files(tmp_path: Path)
         "shop/app.py": 'app.conf.timezone = "UTC"\ntimezone = "of a user"\n',
         "shop/tests/test_beat.py": 'CELERY_BEAT_SCHEDULE = {"mock": {"task": "nothing", "schedule": 1}}\n',
     }
+    theirs, into = (
+        tmp_path / "tests",
+        tmp_path / "ours",
+    )  # what is named so above the application says nothing of it
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    into = tmp_path / "ours"
-    ran = CliRunner().invoke(build(), ["import", "celery", str(tmp_path / "shop"), "--into", str(into)])
+        (theirs / name).parent.mkdir(parents=True, exist_ok=True)
+        (theirs / name).write_text(text)
+    ran = CliRunner().invoke(build(), ["import", "celery", str(theirs / "shop"), "--into", str(into)])
     assert ran.exit_code == 0, ran.output
     schedules = yaml.safe_load((into / "schedules.yaml").read_text())
     assert {name: one["every"] for name, one in schedules.items()} == {"hourly": 3600, "nightly": 86400}
