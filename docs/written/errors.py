@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from docs.written.error_texts import TEXTS, Text
 from penstock import errors
+from penstock.cli.error_texts import TEXTS, Text
 
 HEAD = """# Errors
 

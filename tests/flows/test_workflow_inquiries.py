@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotAllowed, NotFound
+from penstock.operate.executions import described
 from tests.flows.installation import Installation
 from tests.flows.waits import ALL, waiting
 
@@ -36,6 +37,20 @@ async def test_the_answer_to_an_inquiry_is_the_result_of_its_task(house: Install
     assert await house.client.result(run, timeout=30) is (answers[0] is None or answers[2] is None)
     await house.quiet()
     await house.sound()
+
+
+async def test_a_run_that_waits_for_a_human_waits_and_does_not_run(house: Installation) -> None:
+    await house.start(*ALL)
+    run = await house.client.start("wf.asking", {"who": "Bob"})
+    task = await waiting(house, run)
+    await asyncio.sleep(0.3)
+    await house.client.answer(task, True, by="ada")
+    assert await house.client.result(run, timeout=30) is True
+    found = await described(house.session, run)
+    assert found is not None
+    whole = (found["finished_at"] - found["created_at"]).total_seconds()
+    assert found["ran"] < 0.3 <= found["waited"]
+    assert found["ran"] + found["waited"] == pytest.approx(whole, abs=0.01)
 
 
 async def test_without_an_answer_in_time_the_default_is_the_result(house: Installation) -> None:

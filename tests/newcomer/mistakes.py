@@ -40,6 +40,14 @@ PYTHON: Mapping[str, tuple[str, str]] = {
         _CHARGE + "Schedule('shop.s', action=charge, cron='61 2 * * *')",
         "between 0 and 59",
     ),
+    "a weekday that is misspelt": (
+        _CHARGE + "Schedule('shop.s', action=charge, cron='0 6 * * MON-FRY')",
+        "Did you mean 'FRI'?",
+    ),
+    "a cron hour in words": (
+        _CHARGE + "Schedule('shop.s', action=charge, cron='0 six * * *')",
+        "Give numbers from 0 to 23",
+    ),
     "a word of cron": (_CHARGE + "Schedule('shop.s', action=charge, cron='@dayly')", "@daily"),
     "no time at all": (_CHARGE + "Schedule('shop.s', action=charge)", "cron"),
     "two times": (_CHARGE + "Schedule('shop.s', action=charge, cron='@daily', every='1h')", "one of"),
@@ -69,6 +77,7 @@ PYTHON: Mapping[str, tuple[str, str]] = {
     "a rate that is none": (_HEAD + "@action(limits=[Limit(rate='fast')])\ndef f() -> None: ...", "100/min"),
     "a module that is not there": ("import requestz\n", "requestz"),
     "a syntax error": ("def f(:\n", "not Python"),
+    "a bracket that stays open": ("\nwanted = [1,\nx = 2\n", "at: wanted = [1,"),
     "a workflow of nothing": (_CHARGE + "@workflow\ndef w(): ...", "task"),
     "if on a result": (
         _CHARGE + "@workflow\ndef w():\n    if charge(order=1):\n        charge(order=2)",
@@ -171,7 +180,10 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "an id that is none": (("show", "7"), "UUID"),
     "an id of nothing": (("show", "0198c7a2-0000-7000-8000-000000000000"), "penstock executions"),
     "a trigger that is not there": (("publish", "shop.order_palced"), "shop.order_placed"),
-    "a payload that does not fit": (("publish", "shop.order_placed", "id=seven"), "id"),
+    "a payload that does not fit": (
+        ("publish", "shop.order_placed", "id=seven"),
+        "It takes: id=integer (optional).",
+    ),
     "a status that is not there": (("executions", "--status", "faild"), "failed"),
     "a time that is none": (("executions", "--since", "yesterday"), "1h"),
     "cancel of nobody": (("cancel",), "--status"),

@@ -11,6 +11,8 @@ import pytest
 import uvicorn
 from opentelemetry import trace
 
+from penstock import action
+from penstock.cli import run
 from penstock.client.http_client import HttpClient
 from penstock.errors import (
     Conflict,
@@ -28,6 +30,10 @@ from tests.flows.traced import traced
 from tests.penstock.cli.commands import penstock
 from tests.penstock.cli.test_completion import completions, offers
 from tests.penstock_api.conftest import Api
+
+
+@action(pack="nobodys")
+async def lonely() -> None: ...
 
 
 @pytest.fixture
@@ -97,6 +103,24 @@ async def server(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str
         yield address
         served.should_exit = True
         await task
+
+
+async def test_a_run_over_http_says_that_no_worker_is_there(
+    server: str, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "PATIENCE", 0.1)
+    await api.house.apply(lonely)
+    warning = "no worker that has nobodys.lonely is running"
+    said = await penstock("run", "nobodys.lonely", "--json")
+    assert warning in said.err
+    waited = await penstock("run", "nobodys.lonely", "--wait", "--timeout", "0.5")
+    assert (waited.code, warning in waited.err, "it goes on" in waited.err) == (1, True, True)
+    there = await penstock("run", "shop.count", "words=a", "--json")
+    assert "will wait" not in there.err
+    async with HttpClient(server, token=api.secrets["all"]) as client:
+        assert (
+            await client.cancel_chosen(ExecutionFilter(action="nobodys.lonely"), reason="it is lonely") == 2
+        )
 
 
 async def test_many_may_wait_for_results_at_once(server: str, api: Api) -> None:

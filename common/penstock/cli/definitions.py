@@ -11,11 +11,13 @@ import typer
 from penstock.cli import name_completion
 from penstock.cli import rule_errors as cli_rule_errors
 from penstock.cli.command_runner import wake_schedules, with_session
-from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.lint_files import print_faults
+from penstock.cli.output import Json, err, json_line, out, table
 from penstock.cli.routes import warn
 from penstock.cli.server import read
 from penstock.client.installation import find_installation
 from penstock.language.loading import load_all
+from penstock.language.loading.likely_typos import likely_typos
 from penstock.operate import definitions as operate
 from penstock.operate import event_rules, routes
 from penstock.operate.apply import Change, register
@@ -54,6 +56,7 @@ def apply(
     out.print(f"{len(changed)} of {len(changes)} definitions changed.")
     for use in unserved:
         warn(use)
+    print_faults(likely_typos(definitions), err)
 
 
 def _listed(kinds: list[str], json: bool, *columns: str) -> None:

@@ -15,9 +15,11 @@ import orjson
 from rich.markup import escape
 from watchfiles import DefaultFilter, awatch
 
+from penstock.cli.lint_files import print_faults
 from penstock.cli.output import STYLES, complain, err, span
 from penstock.client.local_installation import LocalInstallation
 from penstock.errors import PenstockError
+from penstock.language.loading.likely_typos import likely_typos
 from penstock.language.loading.reload import folders_of, reload_all
 from penstock.language.moves import FINAL
 from penstock.operate.executions import described
@@ -67,6 +69,7 @@ async def take_over(
         or "no definition changed"
     )
     err.print(f"[green]taken[/green]  {escape(', '.join(saved))}: {escape(said)}", highlight=False)
+    print_faults(likely_typos(definitions), err)
 
 
 async def print_executions(local: LocalInstallation) -> None:

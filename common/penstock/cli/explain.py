@@ -1,15 +1,20 @@
-"""`penstock explain`: what an error means, wherever Penstock is installed."""
+"""`penstock explain`: what an error means, why it happens and what to do, wherever Penstock is installed."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Annotated
 
 import typer
 
 from penstock import errors
+from penstock.cli.error_texts import TEXTS
 from penstock.cli.output import Json, json_line, out
 from penstock.errors import NotFound, PenstockError
+
+_LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
+"""To a page, relative to that of the error."""
 
 
 def explain(
@@ -23,12 +28,27 @@ def explain(
         raise NotFound(f"there is no error {error!r}", hint=did_you_mean(error, known))
     kind = known[error]
     meaning = " ".join(inspect.cleandoc(kind.__doc__ or "").split())
+    text = TEXTS[error]
+    why, do = (_LINK.sub(r'"\1" (in the documentation)', part) for part in (text.why, text.do))
     if json:
-        json_line({"error": error, "is_a": kind.__mro__[1].__name__, "meaning": meaning})
+        is_a = kind.__mro__[1].__name__
+        json_line(
+            {"error": error, "is_a": is_a, "meaning": meaning, "why": why, "do": do, "example": text.code}
+        )
         return
-    out.print(f"{error}: {meaning}", markup=False, highlight=False, soft_wrap=True)
-    page = f"reference/errors/{error}.md"
-    out.print(f"An example is in the documentation, {page}.", markup=False, highlight=False, soft_wrap=True)
+    _print(f"{error}: {meaning}", "", f"Why: {why}", "", f"What to do: {do}")
+    if text.code:
+        _print(
+            "",
+            "An example, which raises it:",
+            "",
+            *(f"    {line}".rstrip() for line in text.code.splitlines()),
+        )
+
+
+def _print(*lines: str) -> None:
+    for line in lines:
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _is_error(one: object) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 
 from penstock.cli.output import Json, json_line, out
 from penstock.language.durable.lint import nondeterminism
 from penstock.language.loading import Definitions
 from penstock.language.loading import lint as loading
+from penstock.language.loading.likely_typos import likely_typos
 from penstock.language.loading.lint import Fault
 from penstock.language.shipped_schemas import shipped
 from penstock.service.environment import load
@@ -44,17 +47,22 @@ def lint(
         faults = loading.check(whole, load().executors)
     faults += _nondeterminism(whole)
     if json:
-        for fault in faults:
+        for fault in [*faults, *likely_typos(whole)]:
             json_line(asdict(fault))
     else:
-        for fault in faults:
-            out.print(escape(str(fault)), highlight=False)
-            if fault.hint:
-                out.print(f"    [dim]{escape(fault.hint)}[/dim]", highlight=False)
+        print_faults([*faults, *likely_typos(whole)], out)
         said = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         out.print(f"[red]{said}[/red]" if faults else f"[green]no fault[/green] in {len(whole)} definitions")
     if faults:
         raise typer.Exit(1)
+
+
+def print_faults(faults: Iterable[Fault], to: Console) -> None:
+    for fault in faults:
+        kind = "[yellow]warning:[/yellow] " if fault.is_warning else ""
+        to.print(kind + escape(str(fault)), highlight=False)
+        if fault.hint:
+            to.print(f"    [dim]{escape(fault.hint)}[/dim]", highlight=False)
 
 
 def _nondeterminism(definitions: Definitions) -> list[Fault]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
@@ -16,12 +18,15 @@ from penstock.cli.arguments import parse_params
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import done
 from penstock.client.client import Client
-from penstock.errors import ConnectionFailed
+from penstock.errors import ConnectionFailed, PenstockError
 from penstock.store import catalog, processes
+from penstock.store.processes import Process
 
 if TYPE_CHECKING:
     from penstock.client.http_client import HttpClient
 
+Look = Callable[[], Awaitable[str | None]]
+"""Finds why nothing happens, or that nothing is in the way."""
 PATIENCE = 3.0
 """Seconds without a result after which we look whether an executor and a worker are running that could give one."""
 
@@ -63,23 +68,18 @@ def run(
             ref, given, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets
         )
         if not wait:
-            if warning := await _why_nothing_happens(client, ref):
-                err.print(f"[yellow]it will wait:[/yellow] {escape(warning)}")
+            await _warn("it will wait", partial(_why_nothing_happens, client, ref))
             return id, None
-        err.print(f"[dim]execution {id}[/dim]")
-        return id, await _result(client, ref, id, timeout)
+        return id, await _result(client, id, timeout, partial(_why_nothing_happens, client, ref))
 
     async def remote(client: HttpClient) -> tuple[UUID, Any]:
         id = await client.start(
             ref, given, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets
         )
         if not wait:
+            await _warn("it will wait", partial(_why_over_http, client, ref))
             return id, None
-        err.print(f"[dim]execution {id}[/dim]")
-        try:
-            return id, await client.result(id, timeout=timeout)
-        except TimeoutError:
-            raise _goes_on(id, timeout) from None
+        return id, await _result(client, id, timeout, partial(_why_over_http, client, ref))
 
     id, result = done(work, remote)
     if json:
@@ -90,11 +90,12 @@ def run(
         out.print(f"Execution {id} is requested. See it with: penstock show {id}")
 
 
-async def _result(client: Client, ref: str, id: UUID, timeout: float | None) -> Any:
+async def _result(client: Client | HttpClient, id: UUID, timeout: float | None, look: Look) -> Any:
+    err.print(f"[dim]execution {id}[/dim]")
     waiting = asyncio.ensure_future(client.result(id, timeout=timeout))
     done, _ = await asyncio.wait({waiting}, timeout=PATIENCE)
-    if not done and (warning := await _why_nothing_happens(client, ref)):
-        err.print(f"[yellow]still waiting:[/yellow] {escape(warning)}")
+    if not done:
+        await _warn("still waiting", look)
     try:
         return await waiting
     except TimeoutError:
@@ -108,17 +109,32 @@ def _goes_on(id: UUID, timeout: float | None) -> ConnectionFailed:
     )
 
 
+async def _warn(what: str, look: Look) -> None:
+    if warning := await look():
+        err.print(f"[yellow]{what}:[/yellow] {escape(warning)}")
+
+
 async def _why_nothing_happens(client: Client, ref: str) -> str | None:
-    """The warning to print if no executor runs, or no worker that has the action; else None."""
     fresh = timedelta(seconds=client.settings.stale_threshold)
     alive = [process for process in await processes.all(client.session) if process.age < fresh]
+    return _missing(alive, ref, bool(await catalog.current(client.session, ["action"], [ref])))
+
+
+async def _why_over_http(client: HttpClient, ref: str) -> str | None:
+    try:
+        alive, known = await client.workers.all(), await client.get_json(f"/actions/{ref}")
+    except PenstockError:  # such as NotAllowed: who may start something need not see who works
+        return None
+    return _missing(alive, ref, known["kind"] == "action")
+
+
+def _missing(alive: Sequence[Process], ref: str, is_action: bool) -> str | None:
+    """The warning to print if no executor runs, or no worker that has the action; else None."""
     if not any(process.kind == "executor" for process in alive):
         return (
             "no executor is running. Start one with `penstock executor`, or everything with `penstock dev`."
         )
-    if not any(ref in process.actions for process in alive) and await catalog.current(
-        client.session, ["action"], [ref]
-    ):
+    if is_action and not any(ref in process.actions for process in alive):
         return f"no worker that has {ref} is running. Start one with `penstock worker --module FILE`."
     return None
 

@@ -161,7 +161,9 @@ def dev(
     what is saved there. What is wrong is said, and the last good definitions stay."""
     require("embedded", "api")
     from penstock.cli.dev_loop import print_executions, reload_changes
+    from penstock.cli.lint_files import print_faults
     from penstock.client.local_installation import LocalInstallation
+    from penstock.language.loading.likely_typos import likely_typos
 
     modules = module or []
     log_level = os.environ.get("PENSTOCK_LOG_LEVEL", "warning")  # what runs is said line by line
@@ -172,6 +174,11 @@ def dev(
         ) as local:
             err.print(f"[green]ready[/green]  {local.describe()}")
             err.print(f"look at it: [bold]{local.address}[/bold]  (an HTTP API, too: {local.address}/docs)")
+            if local.taken_port is not None:
+                err.print(
+                    f"[dim]port {local.taken_port} is taken by another program, so it is this one[/dim]"
+                )
+            print_faults(likely_typos(local.definitions), err)
             if browse and not local.show():
                 err.print("[dim]there is no browser here: open the address in one[/dim]")
             err.print("[dim]stop with Ctrl-C; in another terminal: penstock executions[/dim]")

@@ -36,9 +36,13 @@ class LocalInstallation:
     """A whole installation in this process."""
 
     settings: Settings
+    definitions: Definitions
+    """As it was started with."""
     changes: Sequence[Change]
     worker: Stop | None = None
     """Stops the worker that takes work now; None where there are no actions to run."""
+    taken_port: int | None = None
+    """Where its pages and its API would be, had another program not been there first."""
     services: set[asyncio.Task[None]] = field(default_factory=set)
     _stops: list[Stop] = field(default_factory=list)
 
@@ -118,7 +122,8 @@ class LocalInstallation:
                 server = await asyncio.to_thread(embedded.start, home.resolve(), fresh=fresh)
                 stack.push_async_callback(asyncio.to_thread, server.release)
                 given["database_url"] = SecretStr(server.dsn)
-            settings, listener = with_an_address(load(modules=",".join(modules), **given))
+            wanted = load(modules=",".join(modules), **given)
+            settings, listener = with_an_address(wanted)
             stack.enter_context(listener)
             if apart:
                 settings = settings.model_copy(update={"broker_url": None})
@@ -130,7 +135,9 @@ class LocalInstallation:
                 changes = await register(database.session(), definitions)
             finally:
                 await database.close()
-            local = cls(settings, changes)
+            local = cls(settings, definitions, changes)
+            if wanted.api_port not in (0, settings.api_port):
+                local.taken_port = wanted.api_port
             local._serve("executor", settings)
             # One port for one service: the others of this process take any that is free.
             beside = settings.model_copy(update={"port": 0})

@@ -14,7 +14,7 @@ from penstock import tracing
 from penstock.client import answers
 from penstock.client.group_commit import GroupCommit
 from penstock.client.wrong_clock import with_new_ids
-from penstock.errors import NotFound, WrongClock
+from penstock.errors import InvalidInput, NotFound, WrongClock
 from penstock.ids import new_id
 from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
@@ -55,7 +55,11 @@ class Publishing:
             check_name(key, "the key")
         schema = await self._schema(trigger)
         cap = self._session.settings.payload_cap
-        body = schema.check({} if payload is None else payload, what="payload", cap=cap)
+        try:
+            body = schema.check({} if payload is None else payload, what="payload", cap=cap)
+        except InvalidInput as error:
+            error.hint = error.hint or schema.takes()
+            raise
         digest = hashlib.sha256(body).hexdigest() if key is not None else None
         return NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest, tracing.current())
 

@@ -43,8 +43,6 @@ class Target:
 
     definition: int
     schema: Schema
-    takes: str
-    """The parameters, for somebody who gave other ones."""
 
 
 class Starts:
@@ -72,7 +70,7 @@ class Starts:
                 for one in params
             ]
         except InvalidInput as error:
-            error.hint = error.hint or target.takes
+            error.hint = error.hint or target.schema.takes()
             raise
         where = namespaces.of(request.tenant, ref)
         namespace = namespaces.remembered(session, where)
@@ -114,7 +112,7 @@ class Starts:
         if not current.enabled:
             raise NotFound(f"{ref} is retired", hint=f"Bring it back with `penstock retire --undo {ref}`.")
         parameters = orjson.loads(current.body).get("parameters")
-        target = Target(current.definition_id, Schema(parameters), _takes(parameters or {}))
+        target = Target(current.definition_id, Schema(parameters))
         self._targets[ref] = target
         return target
 
@@ -123,12 +121,3 @@ def _origin(request: Request) -> str | None:
     traced = tracing.current()
     origin = {**({"by": request.by} if request.by else {}), **({"trace": traced} if traced else {})}
     return orjson.dumps(origin).decode() if origin else None
-
-
-def _takes(parameters: Mapping[str, Any]) -> str:
-    required = parameters.get("required", [])
-    names = [
-        f"{name}={part.get('type', 'any')}" + ("" if name in required else " (optional)")
-        for name, part in parameters.get("properties", {}).items()
-    ]
-    return f"It takes: {', '.join(names) or 'nothing'}."

@@ -15,7 +15,7 @@ from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
-from penstock.store import catalog, executions, inquiries, log_lines, past_attempts
+from penstock.store import catalog, executions, inquiries, log_lines, past_attempts, workflow_runs
 from penstock.store.database import Session
 from penstock.store.executions import Execution
 from penstock.tracing import trace_of
@@ -61,10 +61,16 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     found["params"] = masking.parameters(found["action"], found["params"])
     found["result"] = await _shown_result(session, rows[0])
     found["graph"] = graph_of(body)
-    found["tasks"] = [] if found["graph"] is None else await tree(session, rows[0], found["graph"])
+    found["waited"], found["ran"] = await executions.waited_and_ran(session, rows[0])
+    found["tasks"] = []
+    if found["graph"] is not None:
+        ran = await workflow_runs.ran(session, rows[0])
+        found["tasks"] = await tree(session, rows[0], found["graph"], ran)
+        if found["ran"] is not None:  # a run whose tasks all wait, for a human or their time, waits
+            found["waited"] += found["ran"] - ran[None]
+            found["ran"] = ran[None]
     found["durable"] = body is not None and "durable" in body
     found["steps"], found["state"] = await steps_and_state(session, id) if found["durable"] else ([], {})
-    found["waited"], found["ran"] = await executions.waited_and_ran(session, rows[0])
     found["progress"] = await _progress(session, id)
     found["told"] = await sent_commands(session, id)
     found["attempts"] = [

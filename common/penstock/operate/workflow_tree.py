@@ -26,13 +26,15 @@ def graph_of(body: Mapping[str, Any] | None) -> Graph | None:
     return Graph(from_body({name: value for name, value in body.items() if name != "kind"}))
 
 
-async def tree(session: Session, run: Execution, graph: Graph, depth: int = 1) -> list[TaskProgress]:
-    """The tasks of a run, and inside them those of the workflows that they run."""
+async def tree(
+    session: Session, run: Execution, graph: Graph, ran: Mapping[str | None, float], depth: int = 1
+) -> list[TaskProgress]:
+    """The tasks of a run, and inside them those of the workflows that they run. `ran`: for how many seconds, by their names."""
     found = progress(
         graph,
         await workflow_runs.tasks(session, run.id),
         await workflow_runs.executions(session, run.id),
-        await workflow_runs.ran(session, run),
+        ran,
         datetime.now(UTC),
         await workflow_runs.is_paused(session, run.id),
     )
@@ -44,7 +46,8 @@ async def tree(session: Session, run: Execution, graph: Graph, depth: int = 1) -
                 bodies = await catalog.bodies(session, [row.definition_id])
                 inner = graph_of(bodies.get(row.definition_id))
                 if inner is not None:
-                    task.inside = await tree(session, row, inner, depth + 1)
+                    inside = await workflow_runs.ran(session, row)
+                    task.inside = await tree(session, row, inner, inside, depth + 1)
     return found
 
 

@@ -45,15 +45,16 @@ with child as materialized (
     where h.at >= $2::timestamptz - interval '1 minute' and ($3::timestamptz is null or h.at <= $3 + interval '1 minute')
 ), busy as (
     select task, range_agg(tstzrange(at, greatest(at, upto))) filter (where new in ('running', 'canceling')) as during
-    from move group by task
+    from move group by grouping sets ((task), ())
 )
 select task, coalesce((select sum(extract(epoch from upper(r) - lower(r))) from unnest(during) r), 0)::float8 as seconds
 from busy
 """
 
 
-async def ran(session: Session, run: Execution) -> dict[str, float]:
-    """For how many seconds at least one execution of a task ran, by the task; without those whose history was dropped."""
+async def ran(session: Session, run: Execution) -> dict[str | None, float]:
+    """For how many seconds at least one execution of a task ran, by the task, without those whose history was dropped; and, by
+    None, one of any task."""
     rows = await session.fetch(RAN, run.id, run.created_at, run.finished_at)
     return {row["task"]: row["seconds"] for row in rows}
 

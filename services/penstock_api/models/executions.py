@@ -165,10 +165,10 @@ class Execution(Answer):
     not_before: datetime | None
     finished_at: datetime | None
     reason: str | None
-    waited: float | None = Field(
-        default=None, description="Seconds that it did not run, though it was ready."
+    waited: float | None = Field(default=None, description="Seconds in which it did not run.")
+    ran: float | None = Field(
+        default=None, description="Seconds that it ran; of a workflow, in which any of its tasks did."
     )
-    ran: float | None = Field(default=None, description="Seconds that it ran.")
     params: Any
     options: Any
     origin: Any

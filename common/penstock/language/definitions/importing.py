@@ -91,8 +91,10 @@ def explained(what: str, error: BaseException) -> PenstockError:
     if isinstance(error, PenstockError):
         return error
     if isinstance(error, SyntaxError) and error.filename:
+        line = f", at: {error.text.strip()}" if error.text and error.text.strip() else ""
         return Source(error.filename, error.lineno or 1).wrong(
-            f"it is not Python: {error.msg}", "Correct the line."
+            f"it is not Python: {error.msg}{line}",
+            "Correct the line, or the one before it: a bracket or quote may be open.",
         )
     if isinstance(error, ModuleNotFoundError) and error.name and f"{what}.".startswith(f"{error.name}."):
         return DefinitionError(

@@ -25,12 +25,13 @@ PLACED = re.compile(r"(?P<file>[^\s:][^:]*):(?P<line>\d+)(?::(?P<column>\d+))?: 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong. `file` and `line` are None where it has no place."""
+    """One thing that is wrong, or may be: a warning. `file` and `line` are None where it has no place."""
 
     message: str
     file: str | None = None
     line: int | None = None
     hint: str | None = None
+    is_warning: bool = False
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}: " if self.file else ""

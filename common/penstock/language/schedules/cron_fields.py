@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import DefinitionError
+from penstock.language.options import did_you_mean
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -134,13 +135,21 @@ def _number(field: Field, text: str, offset: int) -> int:
     if not text:
         raise _Wrong("a value is missing", offset)
     if not (text.isascii() and text.isdigit()):
-        hint = "Write `*` for any." if text == "?" else None
         named = f" or {field.names[0]}-{field.names[-1]}" if field.names else ""
-        raise _Wrong(f"{text!r} is not {field.lowest}-{field.highest}{named}", offset, hint)
+        raise _Wrong(f"{text!r} is not {field.lowest}-{field.highest}{named}", offset, _meant(field, text))
     if not field.lowest <= int(text[:9]) <= field.highest:
         hint = "Midnight is hour 0." if field is HOUR and text == "24" else None
         raise _Wrong(f"{text} is not between {field.lowest} and {field.highest}", offset, hint)
     return int(text)
+
+
+def _meant(field: Field, text: str) -> str:
+    """What to write in place of what is no number."""
+    if text == "?":
+        return "Write `*` for any."
+    if field.names and text.isalpha():
+        return did_you_mean(text, (*field.names, "*"))
+    return f"Give numbers from {field.lowest} to {field.highest}, or `*` for any."
 
 
 def _step(field: Field, text: str, offset: int) -> int:

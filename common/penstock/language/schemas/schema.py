@@ -82,6 +82,15 @@ class Schema:
         if self.document and (self._test is None or not self._test(value)):
             self._refuse(value, what)
 
+    def takes(self) -> str:
+        """What an object has by this schema, for somebody who gave another one."""
+        required = self.document.get("required", [])
+        names = [
+            f"{name}={part.get('type', 'any')}" + ("" if name in required else " (optional)")
+            for name, part in self.document.get("properties", {}).items()
+        ]
+        return f"It takes: {', '.join(names) or 'nothing'}."
+
     def mask(self, value: Any) -> Any:
         """`value` with `***` in place of what the schema marks as secret; as it is if nothing is marked."""
         return secrets.masked(value, self.document) if self._secrets else value

@@ -83,7 +83,7 @@ def progress(
     graph: Graph,
     stored: Mapping[int, StoredTask],
     executions: Sequence[TaskExecutions],
-    ran: Mapping[str, float],
+    ran: Mapping[str | None, float],
     now: datetime,
     paused: bool = False,
 ) -> list[TaskProgress]:

@@ -1,4 +1,4 @@
-"""What the page of each error says beside its docstring: why it happens, what to do, and an example."""
+"""What `penstock explain` and the page of each error say beside its docstring: why it happens, what to do, and an example."""
 
 from __future__ import annotations
 
