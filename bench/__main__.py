@@ -13,7 +13,7 @@ from rich.console import Console
 
 from bench import lines, machine, tables
 from bench.run import run
-from bench.systems import SYSTEMS
+from bench.systems import ON_A_FULL_DATABASE, SYSTEMS
 from bench.works import WORKS
 from bench.works.effort import FULL, QUICK
 from penstock.errors import ConfigurationError, PenstockError
@@ -41,6 +41,9 @@ def main(
     only: Annotated[str, typer.Option(help="Systems, separated by commas. Default: all.")] = "",
     work: Annotated[str, typer.Option(help="Works, separated by commas. Default: all.")] = "",
     transport: Annotated[str, typer.Option(help="Of " + ", ".join(TRANSPORTS) + ". Default: all.")] = "",
+    archived: Annotated[
+        int, typer.Option(help="Also measure Penstock on a database in which so many have ended before.")
+    ] = 0,
     jsonl: Annotated[
         Path | None, typer.Option(help="Also write a JSON line for the run and one a figure to this file.")
     ] = None,
@@ -54,9 +57,11 @@ def main(
         works = chosen(work, tuple(WORKS), "work")
         transports = chosen(transport, TRANSPORTS, "transport")
         systems = [s for s in SYSTEMS if s.name in names and s.transport in transports]
+        if archived:
+            systems.append(ON_A_FULL_DATABASE)
         effort = QUICK if quick else FULL
         effort = replace(effort, rounds=rounds or effort.rounds)
-        outcome = asyncio.run(run(systems, works, effort, console))
+        outcome = asyncio.run(run(systems, works, effort, console, archived))
     except (PenstockError, NoServer) as error:
         console.print(str(error), style="red", markup=False)
         console.print(getattr(error, "hint", None) or "", markup=False)

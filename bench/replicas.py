@@ -102,10 +102,10 @@ def role_of(name: str) -> str:
 
 @asynccontextmanager
 async def installation(
-    module: str, definitions: Sequence[Any], of_each: int
+    module: str, definitions: Sequence[Any], of_each: int, **of_postgres: str
 ) -> AsyncIterator[tuple[Client, Fleet]]:
-    """A client, and so many executors and workers, on servers of their own."""
-    async with started(broker=True) as servers:
+    """A client, and so many executors and workers, on servers of their own. `of_postgres`: settings of that."""
+    async with started(broker=True, **of_postgres) as servers:
         assert servers.rabbitmq is not None
         await servers.postgres.execute(f"create database {DATABASE}")
         database, broker = servers.postgres.url(DATABASE), servers.rabbitmq.add_vhost(DATABASE)

@@ -37,8 +37,11 @@ class Outcome:
         self.failures.append(what.split("\n")[0])
 
 
-async def run(systems: Sequence[System], works: Sequence[str], effort: Effort, console: Console) -> Outcome:
-    """Measure `works` on `systems`. What fails is named in the outcome, and the others go on.
+async def run(
+    systems: Sequence[System], works: Sequence[str], effort: Effort, console: Console, archived: int = 0
+) -> Outcome:
+    """Measure `works` on `systems`. What fails is named in the outcome, and the others go on. `archived`: how many have ended
+    in the database that is full.
 
     Peers that are asked for are installed first. Raises ConfigurationError when that fails, or off Linux.
     """
@@ -51,6 +54,9 @@ async def run(systems: Sequence[System], works: Sequence[str], effort: Effort, c
     console.print("starting PostgreSQL and RabbitMQ ...", style="dim")
     async with started(broker=any(system.broker for system in systems)) as servers:
         outcome.versions["PostgreSQL"] = await servers.postgres.version()
+        if archived:
+            console.print(f"filling a database with {archived:,} executions ...", style="dim")
+            await session.fill(servers, archived)
         for number in range(effort.rounds):
             now = [name for name in works if number == 0 or not WORKS[name].once]
             for system in systems:

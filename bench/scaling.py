@@ -1,6 +1,6 @@
 """The same work on more and more executors and workers of one machine: what each of them adds, and where they meet.
 
-    python -m bench.scaling                              # 2, 4, 8 and 16 of each: five minutes
+    python -m bench.scaling                              # 2, 4, 8 and 16 of each: six minutes
     python -m bench.scaling --of-each 2 4 --count 5000   # a short form of it
 
 Beside the rate, which depends on who else uses the machine: CPU seconds per 1,000, PostgreSQL's connections, how often a
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from statistics import median_low
@@ -25,6 +25,8 @@ from penstock import Client, action
 
 BATCH = 500
 """Executions that are started together."""
+ROOM = "250"
+"""Connections: those of 16 executors and 16 workers are more than the 100 that PostgreSQL allows if nobody says otherwise."""
 LOOK = 0.1
 """Seconds between two looks at what backends do."""
 OPEN = "select count(*)::integer as count from execution where finished_at is null"
@@ -134,11 +136,15 @@ async def measured(client: Client, fleet: Fleet, of_each: int, count: int) -> Fi
 
 
 async def size(of_each: int, count: int, rounds: int) -> Figures:
-    """The round whose rate is the median."""
-    async with installation("bench/scaling.py", [noop], of_each) as (client, fleet):
-        found = [await measured(client, fleet, of_each, count) for _ in range(rounds)]
-    middle = median_low([one.rate for one in found])
-    return next(one for one in found if one.rate == middle)
+    """The middle one of so many rounds."""
+    async with installation("bench/scaling.py", [noop], of_each, max_connections=ROOM) as (client, fleet):
+        return middle([await measured(client, fleet, of_each, count) for _ in range(rounds)])
+
+
+def middle(found: Sequence[Figures]) -> Figures:
+    """The one whose rate is the median."""
+    rate = median_low([one.rate for one in found])
+    return next(one for one in found if one.rate == rate)
 
 
 async def main() -> None:
@@ -148,11 +154,14 @@ async def main() -> None:
     parser.add_argument("--of-each", type=int, nargs="+", default=[2, 4, 8, 16])
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sweeps", type=int, default=3, help="times that all sizes have their turn")
     options = parser.parse_args()
-    found = []
-    for of_each in options.of_each:
-        found.append(await size(of_each, options.count, options.rounds))
-        print(found[-1], flush=True)
+    sizes: dict[int, list[Figures]] = {of_each: [] for of_each in options.of_each}
+    for _ in range(options.sweeps):
+        for of_each, figures in sizes.items():
+            figures.append(await size(of_each, options.count, options.rounds))
+            print(figures[-1], flush=True)
+    found = [middle(figures) for figures in sizes.values()]
     best = max(one.rate for one in found)
     groups = ("executor", "worker", "postgres", "rabbitmq")
     print(

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import asyncpg
@@ -91,8 +92,8 @@ class Servers:
 
 
 @asynccontextmanager
-async def started(*, broker: bool) -> AsyncIterator[Servers]:
-    """Both servers (RabbitMQ only if `broker`), until the end of the block.
+async def started(*, broker: bool, **settings: str) -> AsyncIterator[Servers]:
+    """Both servers (RabbitMQ only if `broker`), until the end of the block. `settings`: of PostgreSQL, beside its defaults.
 
     Raises NoServer, saying what to type, where one is not to be had.
     """
@@ -102,7 +103,7 @@ async def started(*, broker: bool) -> AsyncIterator[Servers]:
     reaper.watch_folder(memory)
     running: list[Postgres | rabbitmq.RabbitMQ] = []
     try:
-        postgres = await asyncio.to_thread(Postgres)
+        postgres = await asyncio.to_thread(partial(Postgres, **settings))
         running.append(postgres)
         carrier = await asyncio.to_thread(start_rabbitmq) if broker else None
         running += [carrier] if carrier else []

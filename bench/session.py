@@ -19,9 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+from pydantic import SecretStr
 
-from bench import marks, meters, own, peers, systems
+from bench import full_database, marks, meters, own, peers, systems
 from bench.servers import Servers
+from penstock.settings import Settings
+from penstock.store import migrate
 from tests.crash.processes import python_path
 from tests.servers import reaper
 from tests.servers.process import free_port
@@ -192,6 +195,14 @@ async def stop(processes: Sequence[Process]) -> None:
             await process.wait()
 
 
+async def fill(servers: Servers, archived: int) -> None:
+    """Make the template of a database in which so many have ended before."""
+    await servers.postgres.execute(f"create database {systems.TEMPLATE}")
+    url = servers.postgres.url(systems.TEMPLATE)
+    await migrate.upgrade(Settings(database_url=SecretStr(url)))
+    await full_database.fill(url, archived)
+
+
 def client_command(system: systems.System) -> list[str]:
     if system.node:
         return [str(systems.node() / "bin" / "node"), f"bench/systems/{system.name}.mjs", "client"]
@@ -202,8 +213,9 @@ def client_command(system: systems.System) -> list[str]:
 async def opened(system: systems.System, servers: Servers) -> AsyncIterator[Session]:
     """Everything of `system` from nothing to its first finished no-ops; all of it is gone afterwards."""
     name = f"bench_{system.name}"
+    template = f" template {systems.TEMPLATE} strategy file_copy" if system.transport == systems.FULL else ""
     await servers.postgres.execute(
-        f'drop database if exists "{name}" with (force)', f'create database "{name}"'
+        f'drop database if exists "{name}" with (force)', f'create database "{name}"{template}'
     )
     database_url, broker_url = servers.postgres.url(name), ""
     if servers.rabbitmq and system.broker:

@@ -47,6 +47,9 @@ CLASSIC = "rabbitmq-classic"
 """RabbitMQ with classic queues, in place of quorum queues."""
 CALLS = "own-log-calls"
 """Restate with calls of another handler, in place of steps within one."""
+FULL = "rabbitmq-full"
+"""RabbitMQ, and a database in which millions have ended before: a copy of `TEMPLATE`."""
+TEMPLATE = "bench_full"
 FLOWS = ("chain-100", "fanout-100", "workflow-latency")
 SYSTEMS = (
     System("penstock", "rabbitmq", peer=False),
@@ -67,6 +70,8 @@ SYSTEMS = (
     System("restate", "own-log", npm=True),
     System("restate", CALLS, npm=True, works=FLOWS),
 )
+ON_A_FULL_DATABASE = System("penstock", FULL, peer=False)
+"""Takes part where `--archived` says how full."""
 
 DATABASE = "BENCH_DATABASE_URL"
 BROKER = "BENCH_BROKER_URL"
