@@ -3,6 +3,8 @@
 .NOTPARALLEL:
 .PHONY: help setup demo test test-compute check docs parity bench chaos mutate release lock clean
 BIN := .venv/bin
+# Whatever the machine says: tests start hundreds of processes, and each would compile every module anew.
+export PYTHONDONTWRITEBYTECODE :=
 # More arguments for pytest or the benchmark: make test ARGS="tests/servers -x"
 ARGS ?=
 # Processes that share the tests; each starts servers of its own.

@@ -37,13 +37,8 @@ def explain(
         )
         return
     _print(f"{error}: {meaning}", "", f"Why: {why}", "", f"What to do: {do}")
-    if text.code:
-        _print(
-            "",
-            "An example, which raises it:",
-            "",
-            *(f"    {line}".rstrip() for line in text.code.splitlines()),
-        )
+    shown = "An example, which raises it:" if text.code else "It may say:"
+    _print("", shown, "", *(f"    {line}".rstrip() for line in (text.code or text.said).splitlines()))
 
 
 def _print(*lines: str) -> None:

@@ -46,11 +46,12 @@ def lint(
     if not faults and not alone:  # what is missing may be what could not be read
         faults = loading.check(whole, load().executors)
     faults += _nondeterminism(whole)
+    found = [*faults, *likely_typos(whole)]
     if json:
-        for fault in [*faults, *likely_typos(whole)]:
+        for fault in found:
             json_line(asdict(fault))
     else:
-        print_faults([*faults, *likely_typos(whole)], out)
+        print_faults(found, out)
         said = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         out.print(f"[red]{said}[/red]" if faults else f"[green]no fault[/green] in {len(whole)} definitions")
     if faults:
