@@ -82,6 +82,11 @@ def stop_on_signals() -> Stop:
     return stop
 
 
+YOUNG = 20_000
+"""Objects that are made before the garbage collector looks for circles among them; Python's own 700 have it look at all that
+is under way again and again where thousands are, while what one claim or one envelope brings is gone by itself."""
+
+
 async def until_stopped(service: Coroutine[Any, Any, None], stop: Stop) -> None:
     """Run a service. One that is asked to stop while it still waits for its servers ends at once."""
     serving = asyncio.create_task(service)
@@ -103,6 +108,7 @@ async def _leave_code_alone(began: asyncio.Event) -> None:
     await began.wait()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
 
 
 @dataclass(slots=True)
