@@ -7,7 +7,6 @@ import socket
 import urllib.request
 from asyncio import to_thread
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from penstock.client.local_installation import LocalInstallation
 from penstock.errors import ConfigurationError
 from penstock.service.health import serve_health
+from penstock.service.ports import listening
 from penstock.settings import Settings
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
@@ -66,16 +66,20 @@ async def test_dev_with_a_port_listens_on_it_and_runs_all_services(
         assert b"ports.one" in listed.read()
 
 
-async def test_dev_says_which_port_was_taken(named: str, tmp_path: Path) -> None:
+async def test_dev_says_which_port_was_taken(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wanted = Settings.model_fields["api_port"].default
-    with socket.socket() as other:
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        with suppress(OSError):  # somebody else listens there: as good
-            other.bind(("127.0.0.1", wanted))
-            other.listen()
-        async with LocalInstallation.started(tmp_path) as local:
-            assert local.taken_port == wanted
-            assert not local.address.endswith(f":{wanted}")
+
+    def as_if_taken(host: str, port: int) -> socket.socket:  # other tests may have it, or let it go
+        if port == wanted:
+            raise ConfigurationError("somebody listens there")
+        return listening(host, port)
+
+    monkeypatch.setattr("penstock.client.local_installation.listening", as_if_taken)
+    async with LocalInstallation.started(tmp_path) as local:
+        assert local.taken_port == wanted
+        assert not local.address.endswith(f":{wanted}")
 
 
 async def test_a_worker_of_no_route_is_told_so(named: str, tmp_path: Path) -> None:
