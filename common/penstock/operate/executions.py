@@ -67,7 +67,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
         ran = await workflow_runs.ran(session, rows[0])
         found["tasks"] = await tree(session, rows[0], found["graph"], ran)
         if found["ran"] is not None:  # a run whose tasks all wait, for a human or their time, waits
-            found["waited"] += found["ran"] - ran[None]
+            found["waited"] = max(0.0, found["waited"] + found["ran"] - ran[None])
             found["ran"] = ran[None]
     found["durable"] = body is not None and "durable" in body
     found["steps"], found["state"] = await steps_and_state(session, id) if found["durable"] else ([], {})

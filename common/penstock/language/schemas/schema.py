@@ -82,12 +82,14 @@ class Schema:
         if self.document and (self._test is None or not self._test(value)):
             self._refuse(value, what)
 
-    def takes(self) -> str:
-        """What an object has by this schema, for somebody who gave another one."""
-        required = self.document.get("required", [])
+    def takes(self) -> str | None:
+        """What an object has by this schema, for somebody who gave another one; None where it does not tell."""
+        required, properties = self.document.get("required", []), self.document.get("properties", {})
+        if not properties and self.document.get("additionalProperties") is not False:
+            return None
         names = [
-            f"{name}={part.get('type', 'any')}" + ("" if name in required else " (optional)")
-            for name, part in self.document.get("properties", {}).items()
+            f"{name}={_type(part)}" + ("" if name in required else " (optional)")
+            for name, part in properties.items()
         ]
         return f"It takes: {', '.join(names) or 'nothing'}."
 
@@ -147,6 +149,12 @@ def _said(fault: ValidationError, what: str) -> tuple[str, str | None]:
         case None:
             return f"{at}: nothing is allowed here", None
     return f"{at}: does not satisfy {fault.validator}: {_short(expected)}", None
+
+
+def _type(part: Mapping[str, Any] | bool) -> str:
+    """Of a property: `integer`, `integer or null`, or `any`."""
+    given = part.get("type", "any") if isinstance(part, Mapping) else "any"
+    return given if isinstance(given, str) else " or ".join(given)
 
 
 def _kind(value: Any) -> str:

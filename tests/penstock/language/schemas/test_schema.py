@@ -231,3 +231,23 @@ def test_a_slip_in_written_parameters_is_refused(given: Any, message: str, hint:
 
 def test_words_of_ones_own_begin_with_x() -> None:
     assert parameters_schema({"a": {"type": "string", "x-order": 3}})["properties"]["a"]["x-order"] == 3
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        (
+            {"properties": {"a": {"type": "integer"}, "b": {}}, "required": ["a"]},
+            "a=integer, b=any (optional)",
+        ),
+        (
+            {"properties": {"a": {"type": ["integer", "null"]}, "b": True}},
+            "a=integer or null (optional), b=any (optional)",
+        ),
+        ({"additionalProperties": False}, "nothing"),
+        ({"type": "object", "required": ["a"]}, None),
+        ({}, None),
+    ],
+)
+def test_what_it_takes_is_told_where_it_is_known(document: dict[str, Any], told: str | None) -> None:
+    assert Schema(document).takes() == (told and f"It takes: {told}.")
