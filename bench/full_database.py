@@ -7,6 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import asyncpg
+from pydantic import SecretStr
+
+from bench.servers import Postgres
+from penstock.settings import Settings
+from penstock.store import migrate
 
 DAYS = 20
 """Over which the filling is spread."""
@@ -35,6 +40,15 @@ select {ID}, at, s.old, s.new, 1, 'w' from (
 cross join (values (null, 'requested'), ('requested', 'scheduled'), ('scheduled', 'running'), ('running', 'completed'))
     s (old, new)
 """
+
+
+async def new_full_database(server: Postgres, name: str, archived: int) -> str:
+    """The address of a new database in which so many have ended."""
+    await server.execute(f"create database {name}")
+    url = server.url(name)
+    await migrate.upgrade(Settings(database_url=SecretStr(url)))
+    await fill(url, archived)
+    return url
 
 
 async def fill(url: str, archived: int) -> None:

@@ -17,11 +17,9 @@ import time
 from pathlib import Path
 
 import asyncpg
-from pydantic import SecretStr
 
-from bench.full_database import fill
+from bench.full_database import new_full_database
 from bench.servers import Postgres
-from penstock.settings import Settings
 from penstock.store import migrate as schema
 from tests.upgrade.releases import migrate, next_release
 
@@ -69,10 +67,7 @@ async def main() -> None:
     try:
         url = options.database
         if url is None:
-            await server.execute("create database migrating")
-            url = server.url("migrating")
-            await schema.upgrade(Settings(database_url=SecretStr(url)))
-            await fill(url, options.archived)
+            url = await new_full_database(server, "migrating", options.archived)
         took, read, written = await held_up(url)
     finally:
         await asyncio.to_thread(server.close)

@@ -12,8 +12,9 @@ from rich.console import Console
 
 from bench import peers, session
 from bench.figures import Figure, Measured, beside_probe, medians
+from bench.full_database import new_full_database
 from bench.servers import Servers, started
-from bench.systems import System
+from bench.systems import TEMPLATE, System
 from bench.works import WORKS
 from bench.works.effort import Effort
 from penstock.errors import ConfigurationError
@@ -56,7 +57,7 @@ async def run(
         outcome.versions["PostgreSQL"] = await servers.postgres.version()
         if archived:
             console.print(f"filling a database with {archived:,} executions ...", style="dim")
-            await session.fill(servers, archived)
+            await new_full_database(servers.postgres, TEMPLATE, archived)
         for number in range(effort.rounds):
             now = [name for name in works if number == 0 or not WORKS[name].once]
             for system in systems:

@@ -19,12 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
-from pydantic import SecretStr
 
-from bench import full_database, marks, meters, own, peers, systems
+from bench import marks, meters, own, peers, systems
 from bench.servers import Servers
-from penstock.settings import Settings
-from penstock.store import migrate
 from tests.crash.processes import python_path
 from tests.servers import reaper
 from tests.servers.process import free_port
@@ -193,14 +190,6 @@ async def stop(processes: Sequence[Process]) -> None:
         except TimeoutError:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-
-
-async def fill(servers: Servers, archived: int) -> None:
-    """Make the template of a database in which so many have ended before."""
-    await servers.postgres.execute(f"create database {systems.TEMPLATE}")
-    url = servers.postgres.url(systems.TEMPLATE)
-    await migrate.upgrade(Settings(database_url=SecretStr(url)))
-    await full_database.fill(url, archived)
 
 
 def client_command(system: systems.System) -> list[str]:

@@ -64,11 +64,11 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     found["waited"], found["ran"] = await executions.waited_and_ran(session, rows[0])
     found["tasks"] = []
     if found["graph"] is not None:
-        ran = await workflow_runs.ran(session, rows[0])
-        found["tasks"] = await tree(session, rows[0], found["graph"], ran)
+        ran, by_task = await workflow_runs.ran(session, rows[0])
+        found["tasks"] = await tree(session, rows[0], found["graph"], by_task)
         if found["ran"] is not None:  # a run whose tasks all wait, for a human or their time, waits
-            found["waited"] = max(0.0, found["waited"] + found["ran"] - ran[None])
-            found["ran"] = ran[None]
+            found["waited"] = max(0.0, found["waited"] + found["ran"] - ran)
+            found["ran"] = ran
     found["durable"] = body is not None and "durable" in body
     found["steps"], found["state"] = await steps_and_state(session, id) if found["durable"] else ([], {})
     found["progress"] = await _progress(session, id)

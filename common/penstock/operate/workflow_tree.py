@@ -27,7 +27,7 @@ def graph_of(body: Mapping[str, Any] | None) -> Graph | None:
 
 
 async def tree(
-    session: Session, run: Execution, graph: Graph, ran: Mapping[str | None, float], depth: int = 1
+    session: Session, run: Execution, graph: Graph, ran: Mapping[str, float], depth: int = 1
 ) -> list[TaskProgress]:
     """The tasks of a run, and inside them those of the workflows that they run. `ran`: for how many seconds, by their names."""
     found = progress(
@@ -46,7 +46,7 @@ async def tree(
                 bodies = await catalog.bodies(session, [row.definition_id])
                 inner = graph_of(bodies.get(row.definition_id))
                 if inner is not None:
-                    inside = await workflow_runs.ran(session, row)
+                    _, inside = await workflow_runs.ran(session, row)
                     task.inside = await tree(session, row, inner, inside, depth + 1)
     return found
 

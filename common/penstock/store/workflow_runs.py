@@ -52,11 +52,14 @@ from busy
 """
 
 
-async def ran(session: Session, run: Execution) -> dict[str | None, float]:
-    """For how many seconds at least one execution of a task ran, by the task, without those whose history was dropped; and, by
-    None, one of any task."""
-    rows = await session.fetch(RAN, run.id, run.created_at, run.finished_at)
-    return {row["task"]: row["seconds"] for row in rows}
+async def ran(session: Session, run: Execution) -> tuple[float, dict[str, float]]:
+    """For how many seconds any of its executions ran; and at least one of a task, by the task, without those whose history was
+    dropped."""
+    seconds = {
+        row["task"]: row["seconds"]
+        for row in await session.fetch(RAN, run.id, run.created_at, run.finished_at)
+    }
+    return seconds.pop(None), seconds
 
 
 TASKS = """

@@ -83,7 +83,7 @@ def progress(
     graph: Graph,
     stored: Mapping[int, StoredTask],
     executions: Sequence[TaskExecutions],
-    ran: Mapping[str | None, float],
+    ran: Mapping[str, float],
     now: datetime,
     paused: bool = False,
 ) -> list[TaskProgress]:
