@@ -113,6 +113,7 @@ class AttemptAccess:
         """The attempt is over: nothing is awaited any more."""
         for task in self._awaited.values():
             task.cancel()
+        self._awaited.clear()
 
     async def cancel(self, ids: Sequence[UUID]) -> None:
         await self._recorder.cancel(ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -31,13 +31,9 @@ class Core:
         self.limit = limit
         self.unwritten: dict[Key, Record] = {}
         self.open_children: set[UUID] = set()
-        self._now, self._loaded = history.now, time.monotonic()
+        self.clock = _clock(history.now)
         self.waiting = Waiting(backend, self.clock, warm)
         self.waiting.ends_as = history.ends_as
-
-    def clock(self) -> datetime:
-        """The database's, as of when the attempt began, and what has passed since."""
-        return self._now + timedelta(seconds=time.monotonic() - self._loaded)
 
     def ask(self, kind: str, name: str) -> Record:
         """What is recorded of what the calling branch asks for now; a new record where nothing is."""
@@ -90,6 +86,12 @@ class Core:
             record.result = until_json(self.clock() + span)
             await self.waiting.busy(self.written(record))
         return instant_of(record)
+
+
+def _clock(now: datetime) -> Callable[[], datetime]:
+    """The database's clock: what it said when the attempt began, and what has passed since."""
+    loaded = time.monotonic()
+    return lambda: now + timedelta(seconds=time.monotonic() - loaded)
 
 
 def until_json(instant: datetime) -> str:

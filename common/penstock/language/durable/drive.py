@@ -102,9 +102,8 @@ class Attempt:
             outcome = UNFINISHED
         finally:
             core.waiting.close()
-            for task in root.tasks():
-                task.cancel()
-                task.add_done_callback(_forget)
+            root.end()
+            root.task = None
         return _said(core.waiting, outcome)
 
     async def _called(self, core: Core, context: DurableContext, arguments: Mapping[str, Any]) -> Outcome:
@@ -138,12 +137,6 @@ def _cancelled(error: asyncio.CancelledError) -> Outcome:
     if task is not None and task.cancelling():
         task.uncancel()
     return Outcome("failed", error=TaskError.of(error, retryable=False))
-
-
-def _forget(task: asyncio.Task[object]) -> None:
-    """What a task that nobody awaits any more has raised is told to nobody."""
-    if not task.cancelled():
-        task.exception()
 
 
 UNFINISHED = Outcome("failed", error=TaskError("AttemptOver", "the attempt is over, the run goes on"))

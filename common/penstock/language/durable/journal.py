@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -32,12 +31,20 @@ class Branch:
     names: Counter[str] = field(default_factory=Counter)
     made: list[Branch] = field(default_factory=list)
 
-    def tasks(self) -> Iterator[asyncio.Task[object]]:
-        """Those that it made, and those that these made."""
+    def end(self) -> None:
+        """The attempt is over: the tasks that it made, and that these made, are cancelled, and let go of once they are done. What
+        one that nobody awaits any more has raised is told to nobody."""
         for branch in self.made:
+            branch.end()
             if branch.task is not None:
-                yield branch.task
-            yield from branch.tasks()
+                branch.task.cancel()
+                branch.task.add_done_callback(branch._let_go)
+
+    def _let_go(self, task: asyncio.Task[object]) -> None:
+        # A task holds its context, and that this branch: without the cut both wait for the garbage collector.
+        self.task = None
+        if not task.cancelled():
+            task.exception()
 
 
 BRANCH: ContextVar[Branch | None] = ContextVar("penstock_durable_branch", default=None)

@@ -85,7 +85,8 @@ class Waiting:
             self.verdict = verdict
         for wait in self._waits:
             if not wait.future.done():
-                wait.future.set_exception(AttemptOver())
+                # Not an exception: its frames would hold the future that holds it, until the garbage collector comes.
+                wait.future.set_result(None)
 
     # -- waiting -------------------------------------------------------------------------------------------------
 
@@ -119,15 +120,21 @@ class Waiting:
         if self._watcher is None or self._watcher.done():
             self._watcher = asyncio.create_task(self._watch(), name="durable waits")
         try:
-            return await wait.future
+            answer = await wait.future
         finally:
             self._waits.discard(wait)
             self._turn += 1
             self._changed.set()
+        self.check()
+        return answer
 
     def close(self) -> None:
+        """Nobody watches any more, and whoever still waits, in a task that the function has left behind, is cancelled."""
         if self._watcher is not None:
             self._watcher.cancel()
+            self._watcher = None
+        for wait in self._waits:
+            wait.future.cancel()
 
     # -- the watcher ---------------------------------------------------------------------------------------------
 
