@@ -11,10 +11,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.service.embedded.cluster import free_port
+from penstock.service.embedded import cluster
 from tests.servers import reaper
 
-__all__ = ["Process", "free_port", "new_folder", "remove"]
+_given: set[int] = set()
+
+
+def free_port() -> int:
+    """One that nobody listens on, and that was not given before: whom it was given to may not listen there yet."""
+    while (port := cluster.free_port()) in _given:
+        pass
+    _given.add(port)
+    return port
 
 
 class Process:

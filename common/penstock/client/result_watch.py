@@ -1,5 +1,5 @@
-"""Waiting for results: whoever ends what is awaited tells this process, which looks then; and now and then without being told,
-in one query for all that are awaited."""
+"""Waiting for results: whoever ends what is awaited tells this process how it ended, or only that it has, and then it looks; and
+now and then without being told, in one query for all that are awaited."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from penstock.errors import ExecutionFailed, NotFound
 from penstock.language.moves import COMPLETED
 from penstock.run.stored_results import StoredResults
 from penstock.store import awaited, executions
+from penstock.store.awaited import Told
 from penstock.store.database import Database, retried
 from penstock.store.executions import ExecutionEnd
 
@@ -156,9 +157,12 @@ class ResultWatch:
             lambda: awaited.look(self._session, self._told.watcher, ids, new, done), deadline=OUTAGE
         )
 
-    def _hear(self, ids: list[UUID]) -> None:
-        self._heard.update(ids or self._waiting)
-        self._came.set()
+    def _hear(self, told: Told) -> None:
+        for end in told.ends:
+            self._resolve(end.id, end)
+        if not told.ends:  # it has to be looked for
+            self._heard.update(told.ids or self._waiting)
+            self._came.set()
 
     async def _find_gone(self) -> None:
         """Executions that are not in the hot table any more, or never were."""

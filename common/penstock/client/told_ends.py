@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from uuid import UUID
 
 import asyncpg
 
 from penstock.errors import ConnectionFailed
 from penstock.ids import new_id
 from penstock.store import awaited
+from penstock.store.awaited import Told
 from penstock.store.database import Database, Row
 
 
 class ToldEnds:
-    """`heard` is called with what has ended (nothing: with much)."""
+    """`heard` is called with what has ended, or what is known of it."""
 
-    def __init__(self, database: Database, heard: Callable[[list[UUID]], None]) -> None:
+    def __init__(self, database: Database, heard: Callable[[Told], None]) -> None:
         self._database = database
         self._heard = heard
         self._connection: asyncpg.Connection[Row] | None = None

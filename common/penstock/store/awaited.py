@@ -1,11 +1,13 @@
-"""Executions that somebody waits for: who ends one tells him, on a channel of his own."""
+"""Executions that somebody waits for: who ends one tells him how it ended, on a channel of his own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from uuid import UUID
 
 import asyncpg
+import orjson
 
 from penstock.store import notifications
 from penstock.store.database import Row, Session
@@ -39,15 +41,33 @@ async def forget(session: Session, watcher: UUID) -> None:
     await session.fetch(FORGET, watcher)
 
 
-async def listen(
-    connection: asyncpg.Connection[Row], watcher: UUID, heard: Callable[[list[UUID]], None]
-) -> None:
-    """Call `heard` with what has ended of all that the watcher waits for; with nothing, if it is much."""
-    await notifications.listen(
-        connection, AWAITED + str(watcher), lambda text: heard([UUID(id) for id in text.split(",") if id])
-    )
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a watcher is told: how some ended; or, where that is too long for a notification, which have ended, or just that many
+    have (nothing)."""
+
+    ends: list[ExecutionEnd] = field(default_factory=list)
+    ids: list[UUID] = field(default_factory=list)
+
+
+def read(text: str) -> Told:
+    """What a notification says."""
+    if text.startswith("["):
+        return Told(ends=[ExecutionEnd(UUID(id), *end) for id, *end in orjson.loads(text)])
+    return Told(ids=[UUID(id) for id in text.split(",") if id])
+
+
+async def listen(connection: asyncpg.Connection[Row], watcher: UUID, heard: Callable[[Told], None]) -> None:
+    """Call `heard` with what has ended of all that the watcher waits for."""
+    await notifications.listen(connection, AWAITED + str(watcher), lambda text: heard(read(text)))
+
+
+TELL = "select tell_watcher($1, $2::uuid[], $3, $4)"
 
 
 async def tell(session: Session, channel: str, ids: Collection[UUID]) -> None:
-    """Tell a watcher that these have ended."""
-    await notifications.notify(session, channel, ",".join(map(str, ids)) if len(ids) <= MOST else "")
+    """Tell a watcher that these have ended, and how, if that is short enough."""
+    if len(ids) > MOST:
+        await notifications.notify(session, channel, "")
+    else:
+        await session.fetch(TELL, channel, list(ids), ",".join(map(str, ids)), notifications.LARGEST)

@@ -1,5 +1,6 @@
 -- Records which rules matched which events, once for each pair (I7), and starts their executions. The execution's id
--- stands for the enforcement in messages. A match whose parameters could not be rendered is kept as failed.
+-- stands for the enforcement in messages. It is written as executed, since its execution comes with it. A match whose parameters
+-- could not be rendered is kept as failed.
 create or replace function enforce_rules(
     p_ids uuid[], p_events uuid[], p_rules text[], p_definitions integer[], p_namespaces integer[],
     p_action_definitions integer[], p_priorities smallint[], p_params text[], p_options text[], p_errors text[]
@@ -12,7 +13,7 @@ begin
     with made as (
         insert into enforcement (event_id, rule, definition_id, execution_id, status, namespace_id,
             action_definition_id, priority, params, options, error)
-        select d.event_id, d.rule, d.definition_id, d.id, case when d.error is null then 'created' else 'failed' end,
+        select d.event_id, d.rule, d.definition_id, d.id, case when d.error is null then 'executed' else 'failed' end,
             d.namespace_id, d.action_definition_id, coalesce(d.priority, 0), d.params::jsonb, d.options::jsonb, d.error
         from unnest(p_ids, p_events, p_rules, p_definitions, p_namespaces, p_action_definitions, p_priorities, p_params,
             p_options, p_errors)
@@ -21,9 +22,9 @@ begin
         on conflict do nothing
         returning execution_id, status
     )
-    select array_agg(execution_id) into v_new from made where status = 'created';
+    select array_agg(execution_id) into v_new from made where status = 'executed';
     if v_new is null then
         return '{}';
     end if;
-    return execute_enforcements(v_new);
+    return start_enforced(v_new);
 end $$;

@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from penstock import action
 from penstock.client import result_watch
 from penstock.errors import ExecutionFailed
 from penstock.ids import new_id
@@ -51,6 +52,35 @@ async def test_whoever_waits_is_told_of_the_end(house: Installation) -> None:
     ids = [await house.client.start("shop.charge", {"order": order}, delay=0.3) for order in range(20)]
     found = await asyncio.gather(*(house.client.result(id, timeout=20) for id in ids * 2))
     assert [one["order"] for one in found] == [*range(20), *range(20)]
+
+
+@pytest.mark.usefixtures("looks_seldom")
+async def test_a_short_result_comes_with_the_word_and_is_not_looked_for(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.start(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 1}, delay=1.0)
+    waiting = asyncio.create_task(house.client.result(id, timeout=20))
+    await house.until("select 1 from awaited where execution_id = $1", id)
+    monkeypatch.setattr(result_watch.awaited, "look", None)
+    assert await waiting == {"order": 1, "charged": 0}
+
+
+@pytest.mark.usefixtures("looks_seldom")
+async def test_a_result_that_no_notification_could_carry_is_looked_for(house: Installation) -> None:
+    @action(pack="letters")
+    async def write(letters: int) -> str:
+        return "ä" * letters  # two bytes each
+
+    @action(pack="letters")
+    async def fail(letters: int) -> str:
+        raise ValueError("ä" * letters)
+
+    await house.start(write, fail)
+    for letters in (3000, 3900, 4000, 20_000):
+        assert await house.client.run("letters.write", {"letters": letters}, timeout=20) == "ä" * letters
+    with pytest.raises(ExecutionFailed, match="ä" * 100):
+        await house.client.run("letters.fail", {"letters": 5000}, timeout=20)
 
 
 @pytest.mark.usefixtures("looks_seldom")

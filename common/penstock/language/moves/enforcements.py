@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 CREATED = "created"
-"""Its rule matched its event; its execution is made in the same transaction."""
+"""Its execution is to be made anew, in the same transaction: it failed, or no trace of its execution was found."""
 EXECUTED = "executed"
 """It has an execution. `penstock repair` makes one of which there is no trace once more."""
 FAILED = "failed"
