@@ -12,6 +12,7 @@ from penstock import action
 from penstock.client import result_watch
 from penstock.errors import ExecutionFailed
 from penstock.ids import new_id
+from penstock.store import awaited
 from tests.flows import shop
 from tests.flows.installation import Installation
 
@@ -62,7 +63,7 @@ async def test_a_short_result_comes_with_the_word_and_is_not_looked_for(
     id = await house.client.start("shop.charge", {"order": 1}, delay=1.0)
     waiting = asyncio.create_task(house.client.result(id, timeout=20))
     await house.until("select 1 from awaited where execution_id = $1", id)
-    monkeypatch.setattr(result_watch.awaited, "look", None)
+    monkeypatch.setattr(awaited, "look", None)
     assert await waiting == {"order": 1, "charged": 0}
 
 
