@@ -1,9 +1,11 @@
 """Starts over HTTP from 100 callers: how many a second, how long each takes, and what they cost the API process.
 
 python -m bench.http_starts --rounds 3 --trees . ../before --worker --cpus 0,1
+python -m bench.http_starts --rounds 3 --worker --rate 500
 
 Each round asks an API of each checkout in turn, and once the Python client, all on the same PostgreSQL: CPU seconds are the
-steadier figure where other programs run beside it.
+steadier figure where other programs run beside it. Where each caller begins its next start when the one before is done, the
+milliseconds are those of the rates, and say the same twice; `--rate` has all of them begin so many a second, whoever is asked.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from bench.client import CALLERS, crowd
+from bench.client import CALLERS, Order, crowd, pace
 from bench.servers import Postgres
 from penstock import action
 from penstock.client.client import Client
@@ -108,7 +110,9 @@ def service(tree: Path, words: list[str], settings: dict[str, str]) -> Iterator[
         started.wait(30)
 
 
-async def over_http(tree: Path, settings: dict[str, str], token: str, count: int) -> Figures:
+async def over_http(
+    tree: Path, settings: dict[str, str], token: str, count: int, rate: float | None
+) -> Figures:
     port = free_port()
     with service(tree, ["api"], {**settings, "PENSTOCK_API_PORT": str(port)}) as pid:
         await until_it_listens(port)
@@ -123,9 +127,9 @@ async def over_http(tree: Path, settings: dict[str, str], token: str, count: int
             await caller.start(index)
             free.append(caller)
 
-        await crowd(order, 0, WARM)
+        await callers(order, 0, WARM, rate)
         before, began = cpu_of(pid), time.monotonic()
-        took = await crowd(order, WARM, count)
+        took = await callers(order, WARM, count, rate)
         seconds, after = time.monotonic() - began, cpu_of(pid)
         for transport, _ in made:
             transport.close()
@@ -143,15 +147,23 @@ async def until_it_listens(port: int) -> None:
                 await asyncio.sleep(0.05)
 
 
-async def by_client(settings: Settings, count: int) -> Figures:
+async def callers(order: Order, first: int, count: int, rate: float | None) -> list[float]:
+    """Seconds that each took: of 100 that each begin the next when they are done, or of so many that begin each second."""
+    if rate is None:
+        return await crowd(order, first, count)
+    times = await pace(order, range(first, first + count), rate)
+    return [done - sent for sent, done in zip(times["sent"], times["done"], strict=True)]
+
+
+async def by_client(settings: Settings, count: int, rate: float | None) -> Figures:
     async with Client.connect(settings) as client:
 
         async def order(index: int) -> None:
             await client.start("bench.noop", {"index": index})
 
-        await crowd(order, 0, WARM)
+        await callers(order, 0, WARM, rate)
         began = time.monotonic()
-        took = await crowd(order, WARM, count)
+        took = await callers(order, WARM, count, rate)
         return Figures(count / (time.monotonic() - began), statistics.median(took) * 1000)
 
 
@@ -170,9 +182,11 @@ async def measure(given: argparse.Namespace, url: str) -> None:
                 stack.enter_context(service(here, words, environment))
         for _ in range(given.rounds):
             for tree in given.trees:
-                figures = await over_http(tree.resolve(), environment, token, given.count)
+                figures = await over_http(tree.resolve(), environment, token, given.count, given.rate)
                 found.setdefault(str(tree), []).append(figures)
-            found.setdefault("the Python client", []).append(await by_client(settings, given.count))
+            found.setdefault("the Python client", []).append(
+                await by_client(settings, given.count, given.rate)
+            )
     for what, several in found.items():
         print(f"{what:24} " + "   ".join(_said(several)), flush=True)
 
@@ -198,6 +212,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--worker", action="store_true", help="with an executor and a worker that run them meanwhile"
+    )
+    parser.add_argument(
+        "--rate", type=float, help="starts that begin each second (else as many as 100 callers do)"
     )
     parser.add_argument("--cpus", default="", help="the cores that all of it shares, such as 0,1")
     given = parser.parse_args()

@@ -27,8 +27,9 @@ async def obey_broadcasts(transport: Transport, session: Session, runner: Runner
     try:
         while deliveries := await subscription.receive(100):
             told = read(deliveries)
-            if any(isinstance(one, WorkParked) for one in told):
-                runner.parked_work.parked()
+            for one in told:
+                if isinstance(one, WorkParked):
+                    runner.parked_work.parked(one.queue)
             here = [id for id in named(told) if id in runner.running]
             if here:
                 runner.cancel(await attempts.canceling(session, here))

@@ -1,4 +1,4 @@
-"""Takes what is parked: work that a worker was offered and could not run, which waits for one that can."""
+"""Takes what is parked: work that some workers of its route cannot run, or not now, which waits for one that can."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ class ParkedWork:
         self._waits = False
         self._look = asyncio.Event()
 
-    def parked(self) -> None:
-        """Something was parked, by this worker or by another one."""
-        self._waits = True
-        self._look.set()
+    def parked(self, queue: str) -> None:
+        """Something of this queue was parked, by whomever."""
+        if queue in self._queues:
+            self._waits = True
+            self._look.set()
 
     def has_room(self) -> None:
         """A slot or a place in a task executor is free again."""

@@ -16,7 +16,7 @@ from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_after, ending_of_unfinished
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.redaction import concealed
-from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner, work_parked
+from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner
 from penstock.run.run import executor_name
 from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Outcome, Run, RunnableAction, TaskExecutor, attempt
@@ -84,7 +84,6 @@ class Runner:
         self.parked_work = ParkedWork(
             self._queues, self.slots, self._claim_parked, self._stopping, parts.settings.poll_interval
         )
-        self._parked = CoalescedBroadcast(partial(work_parked, parts.transport), "work parked")
         self._next = NextWork(
             parts.publisher,
             self.slots,
@@ -136,8 +135,8 @@ class Runner:
     def _start_offered(self, queue: str, claimed: Claimed) -> None:
         self._start_all(queue, claimed)
         if claimed.parked:
-            self.parked_work.parked()  # room may have come since it was asked for
-            self._parked.send()
+            self.parked_work.parked(queue)  # room may have come since it was asked for
+            self._parts.publisher.parked(queue)
 
     def _start_all(self, queue: str, claimed: Claimed) -> None:
         for claim, size in Counter(one.claim for one in claimed.attempts).items():

@@ -22,9 +22,9 @@ async def cancel_requested(transport: Transport, ids: Sequence[UUID]) -> None:
         await _broadcast(transport, CancelRequested(ids=list(ids)).model_dump_json())
 
 
-async def work_parked(transport: Transport) -> None:
-    """Tell workers that one of them was offered work that it cannot run: others look for it."""
-    await _broadcast(transport, WorkParked().model_dump_json())
+async def work_parked(transport: Transport, queue: str) -> None:
+    """Tell workers of this queue that there is work which some of them cannot run: the others look for it."""
+    await _broadcast(transport, WorkParked(queue=queue).model_dump_json())
 
 
 async def _broadcast(transport: Transport, body: str) -> None:

@@ -38,13 +38,14 @@ class Sooner(BaseModel):
 
 
 class WorkParked(BaseModel):
-    """Broadcast to workers, best effort: one of them was offered work that it cannot run, or not now. Others look for it, as
-    they do now and then anyway."""
+    """Broadcast to workers, best effort: there is work that some of them cannot run, or not now. Others of its queue look for
+    it, as they do now and then anyway."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     v: Literal[1] = 1
     type: Literal["work.parked"] = "work.parked"
+    queue: str
 
 
 def message(outbox_id: int, queue: str, ids: Sequence[UUID]) -> Message:

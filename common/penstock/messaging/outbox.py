@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from penstock.messaging import messages
-from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner
+from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner, work_parked
 from penstock.messaging.settled_rows import SettledRows
 from penstock.messaging.transports import Transport
 from penstock.store import awaited, queues
@@ -31,6 +31,7 @@ class Publisher:
         self.transport = transport
         self._tells = database.session()
         self._timers = CoalescedBroadcast(partial(due_sooner, transport, "timers"), "timers")
+        self._parked: dict[str, CoalescedBroadcast] = {}
         self._settled = SettledRows(database)
         self._under_way: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(64)
@@ -68,6 +69,8 @@ class Publisher:
         if any(one.queue == queues.TIMERS_SET for one in hints):
             await self._timers.send()
         for one in hints:
+            if one.queue.startswith(queues.PARKED):
+                await self.parked(one.queue.removeprefix(queues.PARKED))
             if not one.queue.startswith(queues.AWAITED):
                 continue
             try:
@@ -75,6 +78,13 @@ class Publisher:
             except Exception as error:
                 if not is_transient(error):
                     log.exception("publish.not_told")
+
+    def parked(self, queue: str) -> asyncio.Task[None]:
+        """Tell workers that there is work of this queue which some of them cannot run, or not now."""
+        if queue not in self._parked:
+            tell = partial(work_parked, self.transport, queue)
+            self._parked[queue] = CoalescedBroadcast(tell, f"{queue} parked")
+        return self._parked[queue].send()
 
     def settle(self, done: Sequence[StagedMessage]) -> None:
         """These are published, or need not be any more: they leave the outbox soon."""

@@ -35,6 +35,8 @@ AWAITED = "awaited."
 """No queue: what is staged for a name that begins so tells a watcher, whose id comes after it, what he waits for has ended."""
 TIMERS_SET = "timers.set"
 """No queue: what is staged for it says that timers were set, of which one may be due sooner than executors know."""
+PARKED = "parked."
+"""No queue: what is staged for a name that begins so says that work of the queue whose name comes after it was parked."""
 
 
 def is_work(name: str) -> bool:

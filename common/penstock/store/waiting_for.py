@@ -54,15 +54,17 @@ async def message(session: Session, queue: str, execution: UUID) -> WaitingMessa
 @dataclass(frozen=True, slots=True)
 class Parked:
     """A worker was offered it and could not take it: it lacks the action, or `executor`, its task executor, had no room.
-    `worker` is None if that one has left."""
+    `worker` is None if that one has left. Or it was not `offered` to any, since some of its route lack the action."""
 
+    offered: bool
     worker: str | None
     executor: str | None
     seconds: float
 
 
 PARKED = """
-select p.name as worker, k.executor, extract(epoch from clock_timestamp() - k.at)::float8 as seconds
+select k.worker is not null as offered, p.name as worker, k.executor,
+    extract(epoch from clock_timestamp() - k.at)::float8 as seconds
 from parked k left join process p on p.id = k.worker and p.state <> 'dead'
 where k.execution_id = $1 and k.queue = $2
 """

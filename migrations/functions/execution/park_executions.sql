@@ -1,5 +1,7 @@
 -- What a worker cannot run, or has no room for in a task executor (p_full), waits in `parked` for a worker that can: on its
 -- route the next message would bring it to the same worker again. Returns whether there is any.
+-- Of what it lacks, the next ones need not be offered to it first: they are parked at once until workers come or go
+-- (park_lacked). A namespace that somebody else holds is noted at the next time.
 -- Inserted in order: two workers that were offered the same executions do not wait for each other.
 create or replace function park_executions(
     p_worker uuid, p_ids uuid[], p_full uuid[], p_queue text, p_lacking integer[], p_limited executor_room[]
@@ -15,5 +17,14 @@ begin
         and (e.definition_id = any (p_lacking) or e.id = any (p_full))
     order by e.id
     on conflict do nothing;
-    return found;
+    if not found then
+        return false;
+    end if;
+    update namespace set lacked = true
+    where id in (
+        select n.id from namespace n
+        where not n.lacked and n.id in (select e.namespace_id from execution e
+                                        where e.id = any (p_ids) and e.definition_id = any (p_lacking))
+        for no key update skip locked);
+    return true;
 end $$;

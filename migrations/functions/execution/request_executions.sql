@@ -1,7 +1,7 @@
 -- Creates executions. Those that no limit covers and that need not wait for an instant are started with it. Of the others, those
 -- that need not wait are scheduled at once (`fused`: whoever calls is an executor), or else staged as requested: whoever asks for
 -- their slots may have to wait for the locks of limits' keys, and who creates them may be a caller's transaction that stays open
--- for long.
+-- for long. Where it is a client who submits, what some workers of its route lack is not sent to any of them.
 -- planner: indexes_planned_once
 create or replace function request_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],
@@ -19,6 +19,7 @@ declare
     v_kind text;
     v_queue text;
     v_size integer;
+    v_lacked boolean;
     v_started uuid[];
     v_messages message[] := '{}';
 begin
@@ -31,15 +32,16 @@ begin
     if v_due is not null then
         v_messages := timers_set(v_due);
     end if;
-    for v_kind, v_queue, v_size, v_started in
-        select n.kind, n.queue, n.envelope, array_agg(d.id order by d.place)
+    for v_kind, v_queue, v_size, v_lacked, v_started in
+        select n.kind, n.queue, n.envelope, n.lacked and not p_fused, array_agg(d.id order by d.place)
         from unnest(p_ids, p_namespaces, p_not_before) with ordinality as d (id, namespace_id, not_before, place)
         join namespace n on n.id = d.namespace_id
         where n.id = any (v_free) and d.not_before is null
             and (cardinality(v_made) = cardinality(p_ids) or d.id = any (v_made))
-        group by n.kind, n.queue, n.envelope
+        group by n.kind, n.queue, n.envelope, n.lacked and not p_fused
     loop
-        v_messages := v_messages || send_on(v_kind, v_queue, v_started, v_size);
+        v_messages := v_messages
+            || case when v_lacked then park_lacked(v_started, v_queue) else send_on(v_kind, v_queue, v_started, v_size) end;
     end loop;
     if v_ready is null then
         return v_messages;

@@ -34,7 +34,7 @@ create table cluster (
 -- workflow has a namespace of the same name. What runs there is an `action`, which a worker runs; a `workflow`, whose
 -- tasks run; or a `wait`, which nobody runs. Each has the queue that its messages go to (a wait has none), how many
 -- share an envelope (one, where they take long), and the limits that apply to it now; for those under limits also, since
--- when no live worker serves it.
+-- when no live worker serves it. `lacked`: a worker of its route was offered some of it and lacks the action.
 create table namespace (
     id integer generated always as identity primary key,
     name text not null,
@@ -44,5 +44,7 @@ create table namespace (
     envelope smallint not null default 20,
     limits integer[] not null default '{}',
     away_since timestamptz,
+    lacked boolean not null default false,
     unique (name, action)
 );
+create index namespace_lacked on namespace (id) where lacked;

@@ -82,13 +82,14 @@ create table claim (
 create index claim_worker on claim (worker);
 
 -- Scheduled executions that a worker was offered and could not take: it lacks the action, or `executor`, its task executor,
--- was full. They wait here, and not on their route, for a worker that can. Insert and delete only.
+-- was full; or (no `worker`) that are known to be lacked by some of their route. They wait here, and not on their route, for a
+-- worker that can. Insert and delete only.
 create table parked (
     execution_id uuid,
     queue text,
     definition_id integer not null,
     ready_at timestamptz not null,
-    worker uuid not null,
+    worker uuid,
     executor text,
     at timestamptz not null default clock_timestamp(),
     primary key (execution_id, queue)

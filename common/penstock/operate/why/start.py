@@ -116,6 +116,8 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
 
 def _refused(row: Execution, parked: Parked) -> str:
     """Which worker was offered it, and why that one did not take it."""
+    if not parked.offered:
+        return f"Some workers of its route lack {row.action}: it is offered to the others alone."
     worker = f"the worker {parked.worker}" if parked.worker else "a worker that has left"
     if parked.executor is None:
         return f"It was offered to {worker}, which lacks {row.action}."

@@ -70,7 +70,9 @@ namespace = Table(
     Column("envelope", SmallInteger, nullable=False, server_default=text("20")),
     Column("limits", ARRAY(Integer), nullable=False, server_default=text("'{}'::integer[]")),
     Column("away_since", INSTANT),
+    Column("lacked", Boolean, nullable=False, server_default=text("false")),
     UniqueConstraint("name", "action"),
+    Index("namespace_lacked", "id", postgresql_where=text("lacked")),
 )
 
 

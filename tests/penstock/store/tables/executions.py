@@ -104,7 +104,7 @@ parked = Table(
     Column("queue", Text, primary_key=True),
     Column("definition_id", Integer, nullable=False),
     Column("ready_at", INSTANT, nullable=False),
-    Column("worker", UUID, nullable=False),
+    Column("worker", UUID),
     Column("executor", Text),
     Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Index("parked_work", "queue", "definition_id", "ready_at", "execution_id"),
