@@ -132,22 +132,20 @@ class Claims:
     ) -> Claimed:
         id = new_id()
         tries = 0
-        room = min(self._slots.free, offered)
 
         async def ask() -> ClaimAnswer:
             nonlocal tries
             tries += 1
             # A try before this one may have been committed and its answer lost: what it took is found under its claim.
             before = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
-            most = max(0, room - before)
+            most = max(0, min(self._slots.free, offered) - before)
             answer = await claim(who=self.claimant(id, most, queue), queue=queue, most=most)
             if tries > 1:
                 answer.attempts = await attempts.claimed(self._session, id)
             return answer
 
         try:
-            with self._slots.keep(room):
-                answer = await retried(ask)
+            answer = await retried(ask)
         finally:
             self.over(id)  # nothing comes between this and the start of what it has taken
         return self.claimed(id, queue, answer)

@@ -75,8 +75,8 @@ class NextWork:
         self._claiming: set[asyncio.Task[None]] = set()
 
     async def take(self, taking: Taking, tx: Transaction, ended: int) -> None:
-        """In a transaction that ends so many attempts, claim an envelope that it has staged and that fits into their slots, which
-        are kept for it, whatever else is claimed meanwhile."""
+        """In a transaction that ends so many attempts, claim an envelope that it has staged and that fits into their slots: once
+        it has committed they are free, whatever else is claimed meanwhile."""
         if self._stopping.is_set():
             return
         for message in tx.staged:
@@ -121,8 +121,7 @@ class NextWork:
         """Publish what so many endings brought about. Work on a queue of ours is claimed here, as far as there are free slots:
         it need not go round by the broker. Not where all slots were taken before these ended: other work may wait on the
         route then, and comes first."""
-        untouched = self._slots.untouched
-        room = untouched if untouched > ended and not self._stopping.is_set() else 0
+        room = self._slots.free if self._slots.free > ended and not self._stopping.is_set() else 0
         here: dict[str, list[StagedMessage]] = {}
         others = []
         for message in staged:

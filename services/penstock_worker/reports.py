@@ -125,15 +125,9 @@ class Reports:
         await self._empty.wait()
 
     async def _write(self, batch: Sequence[Report], claims: Sequence[UUID]) -> None:
-        goes_on = self._goes_on(batch)
-        with self._slots.keep(len(batch) if goes_on else 0):
-            await self._write_and_begin(batch, claims, goes_on)
-
-    async def _write_and_begin(self, batch: Sequence[Report], claims: Sequence[UUID], goes_on: bool) -> None:
-        """`goes_on`: claim what follows in the same transaction, for as many slots as attempts end, which are kept for it."""
         tries = 0
         taking = Taking(self._next)
-        go_on = taking if goes_on else None
+        go_on = taking if self._goes_on(batch) else None
 
         async def write() -> Finished:
             nonlocal tries
@@ -169,8 +163,7 @@ class Reports:
         """Whether there is something to go on with, and nobody waits for it: with all slots taken, other ends are about to be
         reported. What follows an action by `on_success` or `on_failure` is started by executors."""
         return (
-            self._slots.untouched > 0
-            and self._slots.not_running >= len(batch)
+            self._slots.free > 0
             and any(report.attempt.event.workflow is not None for report in batch)
             and not any(report.attempt.version.followed for report in batch)
         )

@@ -243,7 +243,6 @@ class Runner:
 
     def _report(self, owned: OwnedAttempt, ending: Ending) -> None:
         self._ends(owned.event.action, ending.status).inc()
-        self.slots.ended(owned.event.execution_id)
         self.reports.add(owned, ending)
 
     # -- what others say about attempts --------------------------------------------------------------------------

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from uuid import UUID
 
 
 class Slots:
-    """So many attempts at a time. One is held from its claim until its end is written down. Where all slots are held, that of
-    an attempt whose code has ended is free for another one, while no more ends than there are slots wait to be written. A
-    cordoned worker has no free slot."""
+    """So many attempts at a time. A cordoned worker has no free slot."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self._held: dict[UUID, int] = {}
-        self._over: set[UUID] = set()
-        """Those of them whose code has ended."""
-        self._kept = 0
         self._cordoned = False
         self._free = asyncio.Event()
         self._free.set()
@@ -27,21 +22,7 @@ class Slots:
 
     @property
     def free(self) -> int:
-        """To be claimed for. What is claimed for is to be kept meanwhile."""
-        if self._cordoned:
-            return 0
-        unkept = self.untouched - self._kept
-        return unkept if unkept > 0 else max(0, self.not_running)
-
-    @property
-    def untouched(self) -> int:
-        """Those for which nothing is held, not even an end to be written. While there is one, nobody waits for a slot."""
         return 0 if self._cordoned else max(0, self.count - len(self._held))
-
-    @property
-    def not_running(self) -> int:
-        """Those in which no code runs, and that are not kept."""
-        return self.count - len(self._held) + min(len(self._over), self.count) - self._kept
 
     @property
     def cordoned(self) -> bool:
@@ -57,27 +38,8 @@ class Slots:
         self._empty.clear()
         self._tell()
 
-    def ended(self, execution: UUID) -> None:
-        """The code of an attempt has ended."""
-        if execution in self._held:
-            self._over.add(execution)
-            self._tell()
-
-    @contextlib.contextmanager
-    def keep(self, count: int) -> Iterator[None]:
-        """Keep so many free slots while somebody claims for them, until the block ends: then they are taken at once."""
-        self._kept += count
-        self._tell()
-        try:
-            yield
-        finally:
-            self._kept -= count
-            self._tell()
-
     def give_back(self, execution: UUID) -> None:
-        """The end of an attempt is written down, or is not this worker's to write."""
         self._held.pop(execution, None)
-        self._over.discard(execution)
         if not self._held:
             self._empty.set()
         self._tell()

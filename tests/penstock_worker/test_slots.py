@@ -1,4 +1,4 @@
-"""Which slots of a worker are free, and that never more code runs than there are slots."""
+"""A worker never runs more than it has slots."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import asyncio
 import random
 
 from penstock import action, workflow
-from penstock.ids import new_id
-from penstock_worker.slots import Slots
 from tests.flows.installation import Installation
 
 FEW = 4
@@ -38,58 +36,6 @@ def one_after_the_other() -> object:
     for number in range(1, 6):
         done = brief(number=number).after(done)
     return done
-
-
-def test_the_slot_of_an_attempt_whose_code_has_ended_is_free_where_all_are_held() -> None:
-    slots = Slots(3)
-    ids = [new_id() for _ in range(3)]
-    for id in ids:
-        slots.take(id, 1)
-    assert slots.free == 0
-    slots.ended(ids[0])
-    assert (slots.free, slots.untouched) == (1, 0)
-    assert ids[0] in slots.held(), "its claim is this worker's until its end is written"
-    slots.give_back(ids[0])
-    assert (slots.free, slots.untouched) == (1, 1)
-
-
-def test_while_there_are_slots_that_nothing_is_held_for_no_other_is_free() -> None:
-    slots = Slots(3)
-    first = new_id()
-    slots.take(first, 1)
-    slots.ended(first)
-    assert slots.free == 2
-
-
-def test_no_more_ends_wait_than_there_are_slots() -> None:
-    slots = Slots(2)
-    for _ in range(2):
-        for id in [new_id(), new_id()][: slots.free]:
-            slots.take(id, 1)
-            slots.ended(id)
-    assert slots.free == 0
-    slots.give_back(next(iter(slots.held())))
-    assert slots.free == 1
-
-
-def test_what_is_kept_for_a_claim_is_free_for_no_other() -> None:
-    slots = Slots(3)
-    with slots.keep(2):
-        assert slots.free == 1
-        with slots.keep(1):
-            assert slots.free == 0
-    assert slots.free == 3
-
-
-def test_a_cordoned_worker_has_no_free_slot_whatever_has_ended() -> None:
-    slots = Slots(1)
-    id = new_id()
-    slots.take(id, 1)
-    slots.ended(id)
-    slots.cordon(True)
-    assert (slots.free, slots.untouched) == (0, 0)
-    slots.cordon(False)
-    assert slots.free == 1
 
 
 async def test_never_more_code_runs_than_there_are_slots(house: Installation) -> None:
