@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -107,7 +108,7 @@ class Runner:
     async def consume(self, route: str) -> None:
         """Take work of a route until told to stop."""
         queue = WORK + route
-        prefetch = max(1, self.slots.count // ENVELOPE)
+        prefetch = math.ceil(self.slots.count / ENVELOPE)  # enough to fill all slots
         subscription = await self._parts.transport.subscribe(queue, prefetch)
         try:
             await offer_again(self._parts, self._session, queue)
