@@ -6,7 +6,7 @@ language sql immutable
 as $$
     select case
         when p_ends_as is not null then p_ends_as
-        when coalesce(p_recovery ->> 'on_worker_loss', 'rerun') = 'fail' then 'failed'
+        when p_recovery ->> 'on_worker_loss' = 'fail' then 'failed'
         when p_recoveries >= coalesce((p_recovery ->> 'max_recoveries')::integer, 3) then 'abandoned'
         else 'requested' end
 $$;

@@ -6,7 +6,7 @@ begin
     perform from execution where id = any (p_ids) order by id for no key update;
     insert into live (execution_id)
     select e.id from execution e
-    where e.id = any (p_ids) and e.finished_at is null and e.status <> 'queued'
+    where e.id = any (p_ids) and e.finished_at is null
         and not exists (select from waiter w where w.execution_id = e.id)
     on conflict do nothing;
     return mend_lines(array(

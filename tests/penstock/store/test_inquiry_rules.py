@@ -9,6 +9,7 @@ from uuid import UUID
 
 import orjson
 
+from tests.penstock.store.mending import limit, slot, there
 from tests.penstock.store.stand import Stand
 
 HOUR = timedelta(hours=1)
@@ -92,6 +93,16 @@ async def test_who_asked_to_go_on_is_requested_again_with_all_answers(stand: Sta
     [row] = await stand.sql("select since, not_before, reason from execution where status = 'requested'")
     assert tuple(row) == (None, None, "answered by ops")
     assert await stand.sql("select from result") == []
+
+
+async def test_who_kept_a_slot_while_it_waited_gives_it_back_until_it_goes_on(stand: Stand) -> None:
+    key = await limit(stand)
+    for name in "ab":
+        await asks(stand, name, resumes=True)
+        await slot(stand, key, name)
+    await stand.sql("update execution set keys = array[($1, '')::limit_key]", key)
+    assert (await answer(stand, "a", 7))[0]
+    assert await there(stand, "slot") == {"b"}
 
 
 async def test_who_has_ended_meanwhile_does_not_go_on(stand: Stand) -> None:

@@ -29,13 +29,13 @@ async def test_whose_row_is_looked_at_is_locked_and_no_other(stand: Stand, what:
 
 @pytest.mark.parametrize(("what", "before", "after"), [
     ("live", "queued", "requested"), ("slots", "requested", "scheduled"), ("suspended", "running", "waiting"),
-    ("forgotten", "requested", "cancelled"),
+    ("forgotten", "requested", "cancelled"), ("owners", "running", "requested"),
 ])  # fmt: skip
 async def test_what_is_being_moved_is_waited_for_and_then_looked_at(
     stand: Stand, what: str, before: str, after: str
 ) -> None:
     key = await limit(stand)
-    await stand.add("one", before, keys=[(key, "")], live=what == "live")
+    await stand.add("one", before, keys=[(key, "")], live=what == "live", claim=ME)
     if what == "slots":
         await slot(stand, key, "one")
     if what == "suspended":
@@ -52,6 +52,8 @@ async def test_what_is_being_moved_is_waited_for_and_then_looked_at(
     assert await task == ({"one"} if what == "suspended" else set())
     assert await there(stand, "live") == ({"one"} if what in ("live", "suspended") else set())
     assert len(await there(stand, "slot")) == (what == "slots")
+    [[claim]] = await stand.sql("select claim from execution")
+    assert claim == (None if what == "owners" else ME)
 
 
 async def test_gates_are_looked_at_once_and_others_are_not(stand: Stand) -> None:
@@ -63,6 +65,7 @@ async def test_gates_are_looked_at_once_and_others_are_not(stand: Stand) -> None
         "known worker",
         "regroup",
         "not asked for",
+        "not asked for worker",
         "none",
     )
     for n, name in enumerate(names):
@@ -86,7 +89,7 @@ async def test_gates_are_looked_at_once_and_others_are_not(stand: Stand) -> None
     await stand.sql("insert into wake (namespace_id) values (104)")
     before = len(await stand.sql("select from wake"))
     for _ in ("mended", "mended again"):
-        await mend(stand, "mend_gates", *(set(names) - {"not asked for"}))
+        await mend(stand, "mend_gates", *(name for name in names if not name.startswith("not")))
         rows = await stand.sql("select limit_id, group_value, namespace_id from wake offset $1", before)
         assert [tuple(row) for row in rows] == [(0, "g", None), (None, None, 103)]
 
@@ -116,6 +119,37 @@ async def test_attempts_that_nobody_who_lives_holds_are_taken_back(stand: Stand)
     assert await stand.with_status("requested") == lost
     assert await stand.with_status("running") == {"claimed", "held", "not asked for"}
     assert await stand.with_status("cancelled") == {"canceled"}
+
+
+async def test_rows_are_locked_before_keys_and_the_keys_of_all_workers_in_one_order(stand: Stand) -> None:
+    for ref in ("l", "another"):
+        await limit(stand, ref)
+    low, high = await stand.sql("select id, key_lock((id, '')) as lock from concurrency_limit order by 2")
+    await runs(stand, "one", claim=ME, keys=[(high["id"], "")])
+    await runs(stand, "other", claim=OTHER, keys=[(low["id"], "")])
+
+    async def free(*keys: int) -> list[bool]:
+        return [(await stand.sql("select pg_try_advisory_xact_lock(7, $1)", key))[0][0] for key in keys]
+
+    async with stand.home.session().transaction() as key:
+        async with stand.home.session().transaction() as row:
+            await row.fetch("select from execution where id = $1 for update", stand.ids["one"])
+            mending = asyncio.create_task(
+                stand.home.session().fetch("select mend_orphans($1)", list(stand.ids.values()))
+            )
+            async with asyncio.timeout(SOON):
+                while not await row.fetch("select from pg_locks where not granted"):
+                    await asyncio.sleep(0.01)
+            assert await free(low["lock"], high["lock"]) == [True, True], (
+                "they may be somebody's who waits for the row"
+            )
+            await key.fetch("select pg_advisory_xact_lock(7, $1)", low["lock"])
+        async with asyncio.timeout(SOON):
+            while not await key.fetch("select from pg_locks where not granted and locktype = 'advisory'"):
+                await asyncio.sleep(0.01)
+        assert await free(high["lock"]) == [True], "they may be somebody's who waits for the lower one"
+    await mending
+    assert await stand.with_status("requested") == {"one", "other"}
 
 
 async def test_who_runs_has_a_worker_and_nobody_else_has_one(stand: Stand) -> None:

@@ -17,12 +17,15 @@ async def test_what_is_open_is_where_recovery_looks_and_nothing_else(stand: Stan
     await stand.add("ended", "completed", live=False)
     await stand.add("not asked for", "running", live=False)
     await stand.add("in no line", "queued", live=False)
+    await stand.add("not asked for, in no line", "queued", live=False)
     await stand.add("queued", "queued", live=False)
     await waiter(stand, "queued")
     lane = "insert into lane (id, namespace_id, keys, gate_kind, rank, turn, ready_at, execution_id)"
     await stand.sql(lane + " values ($1, 1, '{}', 'worker', 0, 0, now(), $1)", stand.ids["queued"])
-    assert await mend(stand, "mend_forgotten", *(set(stand.ids) - {"not asked for"})) == {"in no line"}
+    asked = {name for name in stand.ids if not name.startswith("not")}
+    assert await mend(stand, "mend_forgotten", *asked) == {"in no line"}
     assert await there(stand, "live") == {"forgotten", "known", "in no line"}
+    assert await there(stand, "waiter") == {"in line", "queued"}, "lines are mended of what is queued"
 
 
 async def test_what_is_not_open_or_stands_in_line_is_not_there(stand: Stand) -> None:
@@ -96,7 +99,7 @@ async def test_what_was_recorded_of_runs_that_are_gone_is_forgotten(stand: Stand
 
 
 async def test_who_sleeps_though_it_need_not_is_woken(stand: Stand) -> None:
-    for name, status in (("asleep", "waiting"), ("has begun", "running"), ("not asked for", "running")):
+    for name, status in (("asleep", "waiting"), ("has begun", "running"), ("not asked for", "waiting")):
         await stand.add(name, status)
     stand.ids["gone"] = new_id()
     for name in stand.ids:
@@ -109,16 +112,19 @@ async def test_who_sleeps_though_it_need_not_is_woken(stand: Stand) -> None:
 async def enforcement(stand: Stand, name: str, status: str = "executed") -> None:
     stand.ids.setdefault(name, new_id())
     await stand.sql(
-        "insert into enforcement (event_id, rule, definition_id, execution_id, status, namespace_id,"
-        " action_definition_id, params) values ($1, 'r', $2, $1, $3, $4, $2, '{}')",
+        "insert into enforcement (event_id, rule, definition_id, execution_id, status, namespace_id, action_definition_id,"
+        " params, options) values ($1, 'r', $2, $1, $3, $4, $2, '{}', '{\"expires\": 60}')",
         *(stand.ids[name], stand.definition, status, stand.namespaces["action", "work.default"]),
     )
 
 
 async def test_an_enforcement_whose_execution_there_never_was_is_executed(stand: Stand) -> None:
-    await stand.add("made", "running")
+    for name in ("made", "made long ago"):
+        await stand.add(name, "requested")
+    await stand.sql("delete from history where execution_id = $1", stand.ids["made long ago"])
     for name in (
         "made",
+        "made long ago",
         "never made",
         "archived",
         "in the history",
@@ -138,6 +144,8 @@ async def test_an_enforcement_whose_execution_there_never_was_is_executed(stand:
             *(stand.ids[name], timedelta(hours=ago)),
         )
     await mend(stand, "mend_enforcements", *(set(stand.ids) - {"not asked for"}))
-    assert await there(stand, "execution", "id") == {"made", "never made", "only a name in an old history"}
+    made = {"never made", "only a name in an old history"}
+    assert await there(stand, "execution", "id") == {"made", "made long ago", *made}
+    assert await there(stand, "timer") == made, "nobody else has to begin in time from now on"
     rows = await stand.sql("select execution_id from enforcement where status = 'created'")
     assert rows == [], "what was not asked for stays as it is"

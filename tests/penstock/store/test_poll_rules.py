@@ -4,6 +4,7 @@ to."""
 from __future__ import annotations
 
 from penstock.ids import new_id
+from tests.penstock.store.mending import limit, there
 from tests.penstock.store.stand import Stand
 
 
@@ -26,6 +27,18 @@ async def test_a_poll_that_runs_is_not_called_beside_itself(stand: Stand) -> Non
     assert stand.names([row[0] for row in rows]) == {"idle"}
     rows = await stand.sql("select trigger, running from poll where running is not null")
     assert {(row["trigger"], *stand.names([row["running"]])) for row in rows} == {(n, n) for n in names[:2]}
+
+
+async def test_a_call_under_a_limit_has_its_slot_at_once(stand: Stand) -> None:
+    key = await limit(stand)
+    await stand.sql("update namespace set limits = array[$1::integer]", key)
+    await stand.sql(
+        "insert into poll (trigger, definition_id, namespace_id, every) values ('t', $1, $2, 60)",
+        *(stand.definition, stand.namespaces["action", "work.default"]),
+    )
+    stand.ids["call"] = new_id()
+    await stand.sql("select start_polls(array['t'], $1)", [stand.ids["call"]])
+    assert await there(stand, "slot") == await stand.with_status("scheduled") == {"call"}
 
 
 async def test_those_who_wait_for_an_end_are_told_of_it_alone(stand: Stand) -> None:

@@ -167,6 +167,22 @@ async def test_who_left_is_silent_or_has_ended_is_taken_for_dead_and_nobody_else
     assert {row["name"] for row in rows} == {"ended", "silent", "left", "dead"}
 
 
+async def test_who_has_its_lock_lives_though_nobody_could_note_that_it_has_it_again(stand: Stand) -> None:
+    await process(stand, ME, "me", lock_key=1, unlocked="10 s", beat="1 minute")
+    await stand.sql("update process set locked_at = now() - interval '1 day'")
+    async with stand.home.session().transaction() as silence:
+        await silence.fetch("select from cluster for update")
+        async with stand.home.session().transaction() as beating:
+            await beating.fetch("select pg_advisory_xact_lock(1) from process for update")
+            looking = asyncio.create_task(
+                stand.home.session().fetch("select * from reap_process('10 minutes', '1 second', '3 s')")
+            )
+            async with asyncio.timeout(SOON):
+                while not await beating.fetch("select from pg_locks where not granted"):
+                    await asyncio.sleep(0.01)
+    assert await looking == []
+
+
 async def test_nobody_is_silent_soon_after_all_were(stand: Stand) -> None:
     await stand.sql("update cluster set resumed_at = now() - interval '1 minute'")
     await process(stand, ME, "silent", beat="1 hour")

@@ -118,6 +118,18 @@ async def test_a_backlog_is_gone_round_in_steps(stand: Stand) -> None:
     )
 
 
+async def test_each_step_goes_on_where_the_one_before_it_ended(stand: Stand) -> None:
+    for n in range(60):
+        await stand.add(str(n), "requested")
+    walked: list[UUID] = []
+    after: UUID | None = FIRST
+    while after:
+        [row] = await stand.sql("select ids, next from walk_open($1, 7)", after)
+        walked += row["ids"]
+        after = row["next"]
+    assert walked == list(stand.ids.values())
+
+
 LOOK = (
     "explain (analyze, buffers, format json) select * from restage_lost(interval '1 minute', $1, 1000, '{}')"
 )

@@ -79,10 +79,10 @@ async def test_who_stands_in_line_and_is_not_queued_leaves_it(desk: Desk) -> Non
 
 
 async def test_who_stands_in_a_line_that_is_gone_is_requested_anew(desk: Desk) -> None:
-    a, b = await one_at_a_time(desk)
-    await sql(desk, "delete from lane returning id")
+    a, b, c = await one_at_a_time(desk, customers="abc")
+    await sql(desk, "delete from lane where id <> $1 returning id", await lane_of(desk, c[1]))
     assert await mend(desk, *a, b[1]) == {*a[1:], b[1]}
-    assert await in_line(desk) == {b[2], b[3]}
+    assert await in_line(desk) == {b[2], b[3], *c[1:]}
     assert await desk.statuses(a) == ["scheduled", "requested", "requested", "requested"]
     assert await desk.statuses(b) == ["scheduled", "requested", "queued", "queued"]
     assert await mend(desk, *b) == {b[2], b[3]}
@@ -113,11 +113,10 @@ async def test_a_lane_knows_again_who_is_first_and_lets_it_in(desk: Desk) -> Non
             " from waiter where execution_id = $1) where id = $2 returning id",
             *(ids[3], lane),
         )
+    await sql(desk, "delete from slot where execution_id = $1 returning attempt", b[0])
     assert await mend(desk, lanes[0]) == set()
     assert await sql(desk, FIRST, a[1], lanes[0]) == [True]
     assert await sql(desk, FIRST, b[3], lanes[1]) == [True]
-
-    await sql(desk, "delete from slot where execution_id = $1 returning attempt", b[0])
     assert await mend(desk, lanes[1]) == {b[1]}  # there is room before it
     assert await sql(desk, FIRST, b[2], lanes[1]) == [True]
 
@@ -138,3 +137,32 @@ async def test_its_keys_are_locked_before_anything_is_looked_at(desk: Desk) -> N
     assert await mending == set()
     assert await sql(desk, "select execution_id from lane") == [a[1]]
     await desk.sound()
+
+
+async def test_who_is_out_of_line_leaves_it_only_once_its_keys_are_locked(desk: Desk) -> None:
+    [a] = await one_at_a_time(desk, 2, "a")
+    await sql(desk, "update execution set status = 'requested' where id = $1 returning id", a[1])
+    await sql(desk, "insert into live (execution_id) values ($1) returning execution_id", a[1])
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select lock_keys(keys) from lane")
+        mending = asyncio.create_task(mend(desk, a[1]))
+        async with asyncio.timeout(PATIENCE):
+            while not await tx.fetch("select from pg_locks where not granted and locktype = 'advisory'"):
+                await asyncio.sleep(0.01)
+        assert await tx.fetch("select 1 from waiter for update nowait")
+    assert await mending == set()
+    assert await in_line(desk) == set()
+
+
+async def test_who_changes_lines_while_its_row_is_waited_for_is_looked_for_in_the_new_one(desk: Desk) -> None:
+    a, b = await one_at_a_time(desk, 2)
+    lane = await lane_of(desk, b[1])
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select from execution where id = $1 for no key update", a[1])
+        mending = asyncio.create_task(mend(desk, a[1]))
+        async with asyncio.timeout(PATIENCE):
+            while not await tx.fetch("select from pg_locks where not granted"):
+                await asyncio.sleep(0.01)
+        await tx.fetch("update waiter set lane = $2 where execution_id = $1", a[1], lane)
+    await mending
+    assert await sql(desk, FIRST, a[1], lane) == [True]

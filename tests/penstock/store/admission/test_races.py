@@ -145,6 +145,19 @@ async def test_a_first_in_line_whom_somebody_holds_is_looked_at_again_soon_but_n
     assert await desk.statuses([waits]) == ["scheduled"]
 
 
+@pytest.mark.parametrize("more", [(), (WHOLE,)], ids=["one limit", "two limits"])
+async def test_who_stands_in_line_and_is_not_queued_is_not_let_in(
+    desk: Desk, more: tuple[Limit, ...]
+) -> None:
+    await desk.open(EACH, *more)
+    [first] = await desk.start(1, customer="a")
+    [odd] = await desk.start(1, customer="a")
+    await desk.session.fetch("update execution set status = 'requested' where id = $1 returning 1", odd)
+    await desk.run([first])
+    assert await desk.statuses([odd]) == ["requested"]
+    assert await desk.session.fetch("select 1 from wake"), "somebody looks again"
+
+
 async def test_nobody_overtakes_who_stands_first_because_a_key_of_his_is_busy(desk: Desk) -> None:
     await desk.open(EACH, Limit(1, ref="shop.whole", scope="shop"))
     await desk.start(1, "shop.refund")

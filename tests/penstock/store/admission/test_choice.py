@@ -1,0 +1,81 @@
+"""Who starts once there is room, and who does not: of several lanes, before several keys, and beside one whom somebody holds."""
+
+from __future__ import annotations
+
+from penstock import Limit
+from tests.penstock.store.admission.desk import Desk
+
+EACH = Limit(1, ref="shop.each", scope="shop", by="customer")
+
+
+async def test_no_more_start_than_there_is_room_for_whatever_lanes_they_stand_in(desk: Desk) -> None:
+    await desk.open(Limit(2, ref="shop.two", scope="shop"))
+    holders = await desk.start(2)
+    await desk.claim(holders)
+    ids = []
+    for _ in range(3):
+        ids += [*await desk.start(1, "shop.refund"), *await desk.start(1, "shop.charge")]
+    await desk.finish(holders)
+    assert await desk.scheduled(ids) == [0, 1]
+    await desk.sound()
+
+
+async def test_room_under_one_limit_is_none_under_another(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.one", scope="shop"), Limit(1, ref="mail.one", scope="mail"))
+    [holder] = await desk.start(1)
+    await desk.start(1, "mail.send")
+    [older] = await desk.start(1, "mail.send")
+    [younger] = await desk.start(1)
+    await desk.run([holder])
+    assert await desk.statuses([older, younger]) == ["queued", "scheduled"]
+    await desk.sound()
+
+
+async def test_whom_somebody_holds_stops_those_behind_it_and_nobody_else(desk: Desk) -> None:
+    await desk.open(Limit(3, ref="shop.three", scope="shop.charge", by="customer"))
+    holders = [*await desk.start(3, customer="a"), *await desk.start(3, customer="b")]
+    await desk.claim(holders)
+    before, held, behind, last = await desk.start(4, customer="a")
+    [other] = await desk.start(1, customer="b")
+    ids = [before, held, behind, last, other]
+    [stuck] = await desk.session.fetch("select gate_group from lane where execution_id = $1", before)
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select from execution where id = $1 for no key update", held)
+        await desk.finish(holders)
+        assert await desk.scheduled(ids) == [0, 4]
+        woken = await desk.session.fetch("select group_value from wake where limit_id is not null")
+        assert [tuple(row) for row in woken] == [tuple(stuck)], "it is looked at again"
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 1, 2, 4]
+    await desk.sound()
+
+
+async def test_lanes_that_nobody_runs_stand_aside_where_somebody_looks_and_no_others(desk: Desk) -> None:
+    await desk.open(EACH, Limit(1, ref="mail.each", scope="mail", by="customer"))
+    first = desk.worker
+    await desk.hire("shop.charge")
+    [holder] = await desk.start(1, customer="a")
+    await desk.start(1, customer="b")
+    await desk.start(1, "mail.send", customer="a")
+    [away] = await desk.start(1, "shop.refund", customer="a")
+    [comes, stays] = await desk.start(2, "shop.charge", customer="a")
+    [of_another_customer] = await desk.start(1, "shop.refund", customer="b")
+    [of_another_limit] = await desk.start(1, "mail.send", customer="a")
+    await desk.dismiss(first)
+    await desk.run([holder])
+    assert await desk.statuses([comes]) == ["scheduled"]
+    gates = await desk.session.fetch("select execution_id, gate_kind from lane")
+    assert {row["execution_id"]: row["gate_kind"] for row in gates} == {
+        away: "worker",
+        stays: "limit",
+        of_another_customer: "limit",
+        of_another_limit: "limit",
+    }
+    await desk.sound()
+
+
+async def test_nobody_is_woken_where_nothing_says_so(desk: Desk) -> None:
+    await desk.open(EACH)
+    await desk.start(2, customer="a")
+    [row] = await desk.session.fetch("select messages, woken from wake_keys(100)")
+    assert (row["messages"], row["woken"]) == ([], False)
