@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -76,6 +77,10 @@ class Caller(asyncio.Protocol):
             self._answered.set_result(self._read)
             self._read = b""
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_exception(exc or ConnectionResetError("the API closed the connection"))
+
     async def start(self, index: int) -> None:
         """Raises RuntimeError for any answer but that it is started."""
         body = json.dumps({"action": "bench.noop", "parameters": {"index": index}}).encode()
@@ -120,10 +125,10 @@ async def over_http(
         made = [
             await loop.create_connection(lambda: Caller(token), "127.0.0.1", port) for _ in range(CALLERS)
         ]
-        free = [caller for _, caller in made]
+        free = deque(caller for _, caller in made)
 
         async def order(index: int) -> None:
-            caller = free.pop()
+            caller = free.popleft()  # each in turn: the API closes those that say nothing for long
             await caller.start(index)
             free.append(caller)
 
