@@ -18,7 +18,6 @@ import statistics
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -125,12 +124,14 @@ async def over_http(
         made = [
             await loop.create_connection(lambda: Caller(token), "127.0.0.1", port) for _ in range(CALLERS)
         ]
-        free = deque(caller for _, caller in made)
+        free: asyncio.Queue[Caller] = asyncio.Queue()
+        for _, caller in made:
+            free.put_nowait(caller)
 
         async def order(index: int) -> None:
-            caller = free.popleft()  # each in turn: the API closes those that say nothing for long
+            caller = await free.get()  # each in turn: the API closes those that say nothing for long
             await caller.start(index)
-            free.append(caller)
+            free.put_nowait(caller)
 
         await callers(order, 0, WARM, rate)
         before, began = cpu_of(pid), time.monotonic()
