@@ -91,7 +91,7 @@ FAULTS = (
     Fault("kill -9 a worker", 6, kill_a_worker),
     Fault("kill -9 all workers", 1, kill_all_workers),
     Fault("kill -9 an executor", 3, kill_an_executor, spares=True),
-    Fault("SIGSTOP, SIGCONT", 4, freeze),
+    Fault("SIGSTOP and SIGCONT", 4, freeze),
     Fault("SIGTERM", 2, stop),
     Fault("clock jump", 2, turn_a_clock, spares=True),
 )
