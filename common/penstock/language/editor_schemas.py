@@ -8,8 +8,10 @@ to them: `penstock lint` knows better.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
-import textwrap
+import itertools
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,15 +84,21 @@ def _docstrings(kind: type[BaseModel]) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         if issubclass(one, Options) and one is not Options:
-            [body] = ast.parse(textwrap.dedent(inspect.getsource(one))).body
-            assert isinstance(body, ast.ClassDef)
-            for field, said in zip(body.body, body.body[1:], strict=False):
+            body = _classes(one.__module__)[one.__name__].body
+            for field, said in itertools.pairwise(body):
                 match field, said:
                     case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
                         value=ast.Constant(value=str(text))
                     ):
                         found[name] = inspect.cleandoc(text)
     return {name: text for name, text in found.items() if name in kind.model_fields}
+
+
+@functools.cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """Each module is parsed once: what inspect does for a class parses all of its module."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
 
 
 def _entry(
