@@ -18,7 +18,7 @@ from bench.replicas import Fleet, installation
 from penstock import Client, Trigger, action
 from penstock.client import dead_letters
 from penstock.client.bulk import tally
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.messaging.dead_letters import TRIGGER
 from penstock.store.dead_letters import KeptLetter, LetterFilter, keep
 

@@ -10,7 +10,7 @@ import orjson
 
 from penstock import tracing
 from penstock.errors import InvalidInput
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.moves import COMPLETED
 from penstock.language.schemas import Schema
 from penstock.messaging import dead_letters

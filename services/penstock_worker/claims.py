@@ -10,7 +10,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.redaction import worth_hiding
 from penstock.language.secret_references import KEY
 from penstock.run import stored_results

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from penstock import AskInquiry, DurableContext, Rule, Schedule, Secret, Trigger, action
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.workflows import from_yaml, to_yaml
 from penstock.store import dead_letters, queues
 from penstock.store.dead_letters import KeptLetter

@@ -13,7 +13,7 @@ from penstock.advance.child_targets import current_targets, known_targets, remem
 from penstock.advance.open_workflows import OpenWorkflow
 from penstock.engine import Plan, Start
 from penstock.engine.children import Target, child_namespace, child_parameters, target_ref
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.moves import FAILED, REQUESTED
 from penstock.language.workflows.graph import Node
 from penstock.language.workflows.task import policies_of

@@ -16,8 +16,8 @@ from uuid import UUID
 
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
 from penstock.errors import InvalidInput, WrongClock
-from penstock.ids import new_id
 from penstock.language.action_ref import STARTER, ActionRef, Starter, open_starter
+from penstock.language.ids import new_id
 
 if TYPE_CHECKING:
     from penstock.client.limits import Limits

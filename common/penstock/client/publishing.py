@@ -15,7 +15,7 @@ from penstock.client import answers
 from penstock.client.group_commit import GroupCommit
 from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import InvalidInput, NotFound, WrongClock
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
 from penstock.messaging.outbox import Publisher

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.schemas.value_checks import storable
 from penstock.messaging.pieces import pieces
 from penstock.messaging.transports import Delivery

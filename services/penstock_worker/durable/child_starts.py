@@ -14,8 +14,8 @@ from penstock.advance.child_targets import current_targets, known_targets, remem
 from penstock.engine.children import Target, child_namespace
 from penstock.engine.event_filter import bind_filter
 from penstock.errors import InvalidInput, NotFound, PenstockError
-from penstock.ids import new_id
 from penstock.language.durable.records import MAP, WAIT_FOR, Child, ChildStart
+from penstock.language.ids import new_id
 from penstock.language.schemas import Schema
 from penstock.language.secret_references import checked_parameters
 from penstock.store import catalog, namespaces, steps

@@ -11,7 +11,7 @@ import pytest
 from penstock import action
 from penstock.client import result_watch
 from penstock.errors import ExecutionFailed
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store import awaited
 from tests.flows import shop
 from tests.flows.installation import Installation
