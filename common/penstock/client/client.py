@@ -39,8 +39,8 @@ class Client(StartAndWait):
 
     def __init__(self, settings: Settings, database: Database, publisher: Publisher) -> None:
         from penstock.client.publishing import Publishing
-        from penstock.client.result_watch import ResultWatch
         from penstock.client.submits import Submits
+        from penstock.store.result_watch import ResultWatch
 
         self.settings = settings
         self.database = database
