@@ -12,11 +12,12 @@ import typer
 from rich.console import Console
 
 from bench import lines, machine, tables
+from bench.errors import CannotMeasure
 from bench.run import run
 from bench.systems import ON_A_FULL_DATABASE, SYSTEMS
 from bench.works import WORKS
 from bench.works.effort import FULL, QUICK
-from penstock.errors import ConfigurationError, PenstockError
+from penstock import PenstockError
 from tests.servers.errors import NoServer
 
 WIDTH = 140
@@ -29,9 +30,7 @@ def chosen(given: str, known: tuple[str, ...], what: str) -> tuple[str, ...]:
     """The names in `given`, separated by commas; all of them when it is empty."""
     names = tuple(name.strip() for name in given.split(",") if name.strip()) or known
     if unknown := [name for name in names if name not in known]:
-        raise ConfigurationError(
-            f"No such {what}: {', '.join(unknown)}.", hint=f"There are {', '.join(known)}."
-        )
+        raise CannotMeasure(f"No such {what}: {', '.join(unknown)}.", hint=f"There are {', '.join(known)}.")
     return names
 
 

@@ -17,8 +17,7 @@ import asyncpg
 from pydantic import SecretStr
 
 from bench.servers import Postgres
-from penstock import Limit
-from penstock.settings import Settings
+from penstock import Limit, Settings
 from penstock.store import migrate
 from penstock.store.database import Database
 from tests.penstock.store.admission.desk import Desk

@@ -30,9 +30,8 @@ from bench.marks import VARIABLE, Marks
 from bench.servers import Servers, started
 from bench.systems import command
 from bench.workloads import noop
-from penstock import Client, Definitions
+from penstock import Client, Definitions, Settings
 from penstock.operate.apply import apply
-from penstock.settings import Settings
 from penstock.store import execution_list, migrate
 from penstock.store.database import Database
 from tests.servers import reaper

@@ -31,12 +31,9 @@ from pydantic import SecretStr
 from bench.cluster_faults import FAULTS, Clusters
 from bench.replicas import PATIENCE, Fleet
 from bench.servers import DISK
-from penstock import Client, action
-from penstock.errors import PenstockError
-from penstock.language.loading import Definitions
+from penstock import Client, Definitions, PenstockError, Settings, action
 from penstock.operate.apply import register
 from penstock.operate.check import check
-from penstock.settings import Settings
 from penstock.store import migrate
 from penstock.store.database import Row, is_transient
 from tests.servers import choose

@@ -10,7 +10,7 @@ import asyncpg
 from pydantic import SecretStr
 
 from bench.servers import Postgres
-from penstock.settings import Settings
+from penstock import Settings
 from penstock.store import migrate
 
 DAYS = 20

@@ -21,7 +21,7 @@ from bench.backlog import Meter, prepared
 from bench.full_database import fill
 from bench.servers import Postgres
 from penstock import Limit, Rule, Schedule, Trigger
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store import events
 from penstock.store.database import Database
 from penstock_executor import rule_matching

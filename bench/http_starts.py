@@ -27,13 +27,10 @@ from pydantic import SecretStr
 
 from bench.client import CALLERS, Order, crowd, pace
 from bench.servers import Postgres
-from penstock import action
-from penstock.client.client import Client
-from penstock.language.loading import load
+from penstock import Client, Settings, action, load
 from penstock.operate.access import create_token
 from penstock.operate.apply import register
 from penstock.service.embedded.cluster import free_port
-from penstock.settings import Settings
 from penstock.store import migrate
 
 WARM = 1000

@@ -21,7 +21,7 @@ from bench.backlog import Meter, prepared
 from bench.figures import percentile
 from bench.full_database import fill
 from bench.servers import Postgres
-from penstock.settings import Settings
+from penstock import Settings
 from penstock.store import execution_list
 from penstock.store.database import Database, Session
 from penstock.store.execution_list import ExecutionFilter

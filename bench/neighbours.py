@@ -18,9 +18,7 @@ from bench.replicas import Fleet, installation
 from penstock import Client, Trigger, action
 from penstock.client import dead_letters
 from penstock.client.bulk import tally
-from penstock.ids import new_id
-from penstock.messaging.dead_letters import TRIGGER
-from penstock.store.dead_letters import KeptLetter, LetterFilter, keep
+from penstock.store.dead_letters import TRIGGER, KeptLetter, LetterFilter, keep
 
 BATCH = 1000
 PACE = 0.05
@@ -79,7 +77,7 @@ def letter(n: int) -> KeptLetter:
     reason = f"InvalidInput: no {'abcdefghij'[n % 10]} in what order {n} says"
     headers = f'{{"{TRIGGER}": "{RETURNED.ref}"}}'
     body = f'{{"n": {n}}}'.encode()
-    return KeptLetter(new_id(), "event.received", reason, None, f"letter-{n}", body, headers, f"{n:08}")
+    return KeptLetter("event.received", reason, None, f"letter-{n}", body, headers, f"{n:08}")
 
 
 async def main() -> None:

@@ -25,11 +25,10 @@ from bench.full_database import fill
 from bench.http_starts import cpu_of, service, until_it_listens
 from bench.pages import load, on_screen
 from bench.servers import Postgres
-from penstock.client.client import Client
-from penstock.language.loading import load as loaded
+from penstock import Client, Settings
+from penstock import load as loaded
 from penstock.operate.apply import register
 from penstock.service.embedded.cluster import free_port
-from penstock.settings import Settings
 from penstock.store import migrate
 
 PAGES = ("/", "/executions", "/executions?status=failed", "/executions?action=bench.noop")

@@ -22,10 +22,8 @@ from pydantic import SecretStr
 
 from bench.full_database import fill
 from bench.servers import Postgres
-from penstock import action
-from penstock.client.client import Client
+from penstock import Client, Settings, action
 from penstock.language.workflows import from_yaml
-from penstock.settings import Settings
 from penstock.store import migrate
 from penstock_api.app import make_app
 from penstock_api.backend import Backend

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bench.errors import CannotMeasure
 from bench.systems import NODE_FOLDER, PEERS, node
-from penstock.errors import ConfigurationError
 
 ROOT = PEERS.parent
 PYTHON = PEERS / "bin" / "python"
@@ -26,7 +26,7 @@ def missing() -> bool:
 
 
 def install() -> None:
-    """Install the pinned, hashed requirements. Raises ConfigurationError with pip's last words."""
+    """Install the pinned, hashed requirements. Raises CannotMeasure with pip's last words."""
     pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--no-input", "--require-hashes"]
     for command in ([sys.executable, "-m", "venv", "--clear", str(PEERS)], [*pip, "-r", str(REQUIREMENTS)]):
         _run(command, "--only penstock,probe does without them.")
@@ -40,7 +40,7 @@ def node_missing() -> bool:
 
 def install_node() -> None:
     """Install what comes from npm, as package-lock.json has it, with the npm and for the Node.js of the virtual
-    environment. No package's own script is run. Raises ConfigurationError with npm's last words."""
+    environment. No package's own script is run. Raises CannotMeasure with npm's last words."""
     NODE_FOLDER.mkdir(exist_ok=True)
     for file in PACKAGES:
         shutil.copy(file, NODE_FOLDER)
@@ -61,4 +61,4 @@ def _run(command: list[str], hint: str, cwd: Path = ROOT) -> None:
         text=True,
     )
     if done.returncode != 0:
-        raise ConfigurationError(f"not installed: {done.stdout[-1500:].strip()}", hint=hint)
+        raise CannotMeasure(f"not installed: {done.stdout[-1500:].strip()}", hint=hint)

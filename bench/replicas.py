@@ -18,10 +18,8 @@ from typing import Any
 from pydantic import SecretStr
 
 from bench.servers import started
-from penstock import Client
-from penstock.language.loading import Definitions
+from penstock import Client, Definitions, Settings
 from penstock.operate.apply import register
-from penstock.settings import Settings
 from penstock.store import migrate
 from tests.crash.processes import python_path
 from tests.servers import reaper

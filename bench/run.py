@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from rich.console import Console
 
 from bench import peers, session
+from bench.errors import CannotMeasure
 from bench.figures import Figure, Measured, beside_probe, medians
 from bench.full_database import new_full_database
 from bench.servers import Servers, started
 from bench.systems import TEMPLATE, System
 from bench.works import WORKS
 from bench.works.effort import Effort
-from penstock.errors import ConfigurationError
 
 
 @dataclass
@@ -44,10 +44,10 @@ async def run(
     """Measure `works` on `systems`. What fails is named in the outcome, and the others go on. `archived`: how many have ended
     in the database that is full.
 
-    Peers that are asked for are installed first. Raises ConfigurationError when that fails, or off Linux.
+    Peers that are asked for are installed first. Raises CannotMeasure when that fails, or off Linux.
     """
     if not os.path.exists("/proc/stat"):
-        raise ConfigurationError(
+        raise CannotMeasure(
             "The benchmark reads CPU time from /proc.", hint="Run it on Linux, in a container for instance."
         )
     outcome, began = Outcome(), time.monotonic()
@@ -80,7 +80,7 @@ async def _installed(systems: Sequence[System], outcome: Outcome, console: Conso
     console.print("installing the peers that npm has ...", style="dim")
     try:
         await asyncio.to_thread(peers.install_node)
-    except (ConfigurationError, OSError) as error:
+    except (CannotMeasure, OSError) as error:
         for system in systems:
             if system.npm:
                 outcome.fail(f"{system.name} on {system.transport}: {error}", console)

@@ -24,9 +24,8 @@ from bench.meters import transactions
 from bench.servers import Servers
 from bench.systems import command
 from bench.ticking import tick
-from penstock import Definitions, Schedule
+from penstock import Definitions, Schedule, Settings
 from penstock.operate.apply import apply
-from penstock.settings import Settings
 from penstock.store import migrate
 from penstock.store.database import Database
 from tests.servers import reaper

@@ -12,7 +12,6 @@ from fastapi import Depends, Request, Response
 
 from penstock.client.client import Client
 from penstock.client.limits import Limits
-from penstock.client.result_watch import ResultWatch
 from penstock.client.schedules import Schedules
 from penstock.operate.access import PREFIX, Caller, find_caller
 from penstock.operate.activity import Activity, ActivityWatch
@@ -20,6 +19,7 @@ from penstock.operate.people import find_session_caller
 from penstock.service.assembly import cancel
 from penstock.settings import Settings
 from penstock.store.database import Session
+from penstock.store.result_watch import ResultWatch
 from penstock.store.standby import Standby, StandbySession
 from penstock_api.changes import Changes
 from penstock_api.session_pool import SessionPool

@@ -19,8 +19,8 @@ from uuid import UUID
 
 import orjson
 
-from penstock.engine.event_filter import matches
 from penstock.errors import ExpressionError
+from penstock.language.event_filter import matches
 from penstock.language.event_rules import event_namespace
 from penstock.language.expressions import key_of, value_at
 from penstock.store.database import Transaction

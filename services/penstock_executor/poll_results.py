@@ -10,12 +10,13 @@ import orjson
 
 from penstock import tracing
 from penstock.errors import InvalidInput
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.moves import COMPLETED
 from penstock.language.schemas import Schema
 from penstock.messaging import dead_letters
 from penstock.store import catalog, events, polls, queues
 from penstock.store.database import Transaction
+from penstock.store.dead_letters import APP, TRIGGER
 from penstock.tracing.spans import event_span
 
 SOURCE = "poll"
@@ -98,7 +99,7 @@ async def _put_aside(
                 body=orjson.dumps(payload),
                 type=None,
                 message_id=f"{call}-{number}",
-                headers={dead_letters.TRIGGER: trigger, dead_letters.APP: SOURCE},
+                headers={TRIGGER: trigger, APP: SOURCE},
                 same=(trigger, str(call), number),
             ),
         ],

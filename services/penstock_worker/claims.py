@@ -10,10 +10,10 @@ from uuid import UUID
 
 import orjson
 
-from penstock.ids import new_id
+from penstock.language import stored_references
+from penstock.language.ids import new_id
 from penstock.language.redaction import worth_hiding
 from penstock.language.secret_references import KEY
-from penstock.run import stored_results
 from penstock.run.run import executor_name
 from penstock.run.task_executors import RunnableAction, TaskReadyEvent
 from penstock.service.heartbeat import Identity
@@ -204,7 +204,7 @@ class Claims:
             context=options.get("context") or {},
             waited=attempt.waited,
             of_route=of_route,
-            refers=KEY in params or stored_results.KEY in attempt.params,
+            refers=KEY in params or stored_references.KEY in attempt.params,
             secrets=worth_hiding(version.parameters.secrets_of(params)),
             traced=traced(attempt.trace, event, self._worker),
         )

@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 
 from penstock.advance.remembered import RememberedWorkflows
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.messaging.outbox import Publisher
 from penstock.store.attempts import Claimant
 from penstock.store.database import Transaction

@@ -10,8 +10,8 @@ from penstock.language.redaction import worth_hiding
 from penstock.language.secret_references import KEY
 from penstock.run import results
 from penstock.run.outcomes import Outcome, TaskError
-from penstock.run.stored_results import StoredResults
 from penstock.service.assembly import Parts
+from penstock.store.stored_results import StoredResults
 from penstock_worker import secret_values
 from penstock_worker.claims import OwnedAttempt
 from penstock_worker.secret_masking import concealed_outcome

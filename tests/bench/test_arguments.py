@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from bench.__main__ import NAMES, chosen
+from bench.errors import CannotMeasure
 from bench.works import WORKS
-from penstock.errors import ConfigurationError
 
 
 def test_nothing_named_means_all() -> None:
@@ -16,7 +16,7 @@ def test_names_are_separated_by_commas() -> None:
 
 
 def test_an_unknown_name_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(CannotMeasure) as refused:
         chosen("penstok", NAMES, "system")
     assert "penstok" in refused.value.message
     assert "penstock" in (refused.value.hint or "")

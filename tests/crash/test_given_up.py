@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import SecretStr
 
 from penstock import Limit, action, current
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store import events
 from penstock.store.database import is_transient
 from tests.chaos.proxy import Proxy

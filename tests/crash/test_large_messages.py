@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.messaging.transports import Message
 from penstock.store.queues import EVENT_RECEIVED
 from tests.crash.processes import Fleet

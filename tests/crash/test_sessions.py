@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from tests.crash.processes import Fleet
 from tests.flows import shop
 from tests.flows.installation import Installation

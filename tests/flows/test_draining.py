@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock import action
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.service.heartbeat import Identity
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.executors import executors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.service.assembly import Parts
 from penstock.store import events
 from penstock.store.database import Session

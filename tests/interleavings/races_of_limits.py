@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock import Limit
 from penstock.client.limits import Limits
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.loading import Definitions
 from penstock.service.assembly import Parts
 from penstock.store import executions, unclaimed

@@ -7,7 +7,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.messaging import envelope
 from penstock.messaging.consumer import Consumer, Route
 from penstock.messaging.outbox import Publisher

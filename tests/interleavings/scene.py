@@ -10,7 +10,7 @@ from uuid import UUID
 import tenacity
 from pydantic import SecretStr
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.messaging.consumer import Batch, Handler
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.supervision import Supervisor

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 from pydantic import ValidationError
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.operate.access import SCOPES
 from penstock.settings import Settings
 from penstock_api.access import Guard

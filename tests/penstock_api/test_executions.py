@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from penstock.client.client import Client
 from penstock.client.http_client import HttpClient
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store.database import Database
 from penstock_api.app import make_app
 from penstock_api.backend import Backend

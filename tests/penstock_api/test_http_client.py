@@ -22,7 +22,7 @@ from penstock.errors import (
     NotAuthenticated,
     NotFound,
 )
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store.execution_list import ExecutionFilter
 from penstock.tracing import trace_of
 from tests.flows.shop import count

@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from penstock import Limit
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.relay import relay
 from penstock.messaging.supervision import Supervisor

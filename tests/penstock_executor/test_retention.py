@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from penstock.errors import ConfigurationError
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.service.assembly import Parts
 from penstock.settings import Settings
 from penstock_executor import archive_export

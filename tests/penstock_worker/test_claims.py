@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from penstock import action
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.loading import Definitions
 from penstock.service.heartbeat import Identity
 from penstock_worker.claims import Claimed, Claims

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.language.schemas.value_checks import storable
 from penstock.messaging import envelope
 from penstock.messaging.transports import Delivery
+from penstock.store.storable import storable
 from penstock_executor.handlers.dead_letter import letter_of
 
 DEEP = 200_000

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from penstock import AskInquiry, DurableContext, Rule, Schedule, Secret, Trigger, action
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.workflows import from_yaml, to_yaml
 from penstock.store import dead_letters, queues
 from penstock.store.dead_letters import KeptLetter
@@ -110,7 +110,7 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
     durable = await house.client.start("vault.unlock_all", {"keys": [HIDDEN + "one", HIDDEN + "two"]})
     letter = new_id()
     body, headers = b'{"pass": "%sletter"}' % HIDDEN.encode(), '{"x-penstock-trigger": "vault.arrived"}'
-    kept = KeptLetter(letter, queues.EVENT_RECEIVED, "InvalidInput", None, "a", body, headers, "f")
+    kept = KeptLetter(queues.EVENT_RECEIVED, "InvalidInput", None, "a", body, headers, "f", id=letter)
     async with house.session.transaction() as tx:
         await dead_letters.keep(tx, [kept])
     await house.until("select 1 from execution where id = $1 and finished_at is not null", run)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import orjson
 import structlog
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store import catalog, executions, namespaces
 from penstock.store.callbacks import FollowedExecution
 from penstock.store.database import Transaction

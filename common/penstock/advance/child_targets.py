@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from penstock.engine.children import Target
 from penstock.language.waits import WAITS
+from penstock.language.workflows.target import Target
 from penstock.store import catalog
 from penstock.store.database import Transaction
 from penstock.store.workflows import children

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from penstock.engine import KeptTask, Plan, TaskState
 from penstock.engine.rerun import from_failed, from_task
-from penstock.errors import NotFound
 from penstock.language.moves import COMPLETED
 from penstock.store.database import Transaction
 from penstock.store.workflows import kept_results
@@ -23,8 +22,6 @@ async def keep_results(
     if not rerun.get("from_failed") and not rerun.get("from_task"):
         return {}
     tasks = await kept_results.read_tasks(tx, before)
-    if not tasks:
-        raise NotFound(f"nothing is known any more of run {before}", hint="Run it again as a whole.")
     if rerun.get("from_task"):
         kept = from_task(plan, tasks, plan.index(rerun["from_task"]))
     else:

@@ -18,9 +18,9 @@ from penstock.advance.turn_spans import Turns
 from penstock.advance.turns import take_turns
 from penstock.advance.write import ended_workflows, new_state
 from penstock.engine import ChildEnded, Facts, TaskResult
-from penstock.engine.children import target_ref
 from penstock.engine.state import TaskState
 from penstock.language.moves import COMPLETED
+from penstock.language.workflows.target import target_ref
 from penstock.store.attempts import AttemptEnd
 from penstock.store.database import Row, Session, Transaction
 from penstock.store.workflows.steps import Step

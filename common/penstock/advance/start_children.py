@@ -12,10 +12,11 @@ import orjson
 from penstock.advance.child_targets import current_targets, known_targets, remembered
 from penstock.advance.open_workflows import OpenWorkflow
 from penstock.engine import Plan, Start
-from penstock.engine.children import Target, child_namespace, child_parameters, target_ref
-from penstock.ids import new_id
+from penstock.engine.children import child_parameters
+from penstock.language.ids import new_id
 from penstock.language.moves import FAILED, REQUESTED
 from penstock.language.workflows.graph import Node
+from penstock.language.workflows.target import Target, target_ref
 from penstock.language.workflows.task import policies_of
 from penstock.store import catalog, executions, namespaces
 from penstock.store.database import Transaction
@@ -38,9 +39,9 @@ class ChildStart(NamedTuple):
 
     @classmethod
     def of(cls, workflow: OpenWorkflow, start: Start) -> ChildStart:
-        ref = workflow.plan.workflow.ref
-        name = child_namespace(workflow.stored.tenant, ref, start.name, start.route)
-        return cls(workflow, start, Namespace(name, target_ref(start.step)))
+        tenant, ref = workflow.stored.tenant, workflow.plan.workflow.ref
+        runs = target_ref(start.step)
+        return cls(workflow, start, namespaces.of_child(tenant, ref, start.name, runs, start.route))
 
 
 def are_placed(tx: Transaction, starts: Sequence[ChildStart]) -> bool:
@@ -129,8 +130,8 @@ async def _place(tx: Transaction, starts: Sequence[ChildStart]) -> dict[Namespac
         if namespaces.remembered(tx, namespace) is None:
             for node in _nodes_ahead(workflow.plan, start.task):
                 if node.step.route is None:  # others may be known only once they start
-                    name = child_namespace(workflow.stored.tenant, workflow.plan.workflow.ref, node.name)
-                    wanted.add(Namespace(name, target_ref(node.step)))
+                    tenant, ref = workflow.stored.tenant, workflow.plan.workflow.ref
+                    wanted.add(namespaces.of_child(tenant, ref, node.name, target_ref(node.step)))
     return await namespaces.places(tx, wanted)
 
 

@@ -16,7 +16,6 @@ import structlog
 from penstock.client.client import Client
 from penstock.client.installation import find_installation
 from penstock.errors import ConfigurationError, PenstockError
-from penstock.messaging import broadcast
 from penstock.service.assembly import Parts, assembled, make_transport
 from penstock.store.database import Database, Session
 
@@ -97,6 +96,7 @@ def with_session(work: Callable[[Session], Awaitable[T]], *, either: bool = Fals
 
 def wake_schedules() -> None:
     """Have executors look at schedules at once. Without a broker they do so some seconds later."""
+    from penstock.client import schedules  # few commands need it
 
     async def start() -> None:
         database = Database(await find_installation(), role="cli")
@@ -104,7 +104,7 @@ def wake_schedules() -> None:
         with contextlib.suppress(PenstockError, TimeoutError):
             async with asyncio.timeout(WAKING):
                 await transport.open()
-                await broadcast.due_sooner(transport, "schedules")
+                await schedules.wake(transport)
         await transport.close()
         await database.close()
 

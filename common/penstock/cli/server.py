@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from penstock.cli.command_runner import SERVER, run, with_client, with_session
+from penstock.client.server_address import checked_address
 from penstock.errors import ConfigurationError
-from penstock.settings import LOOPBACK
 
 if TYPE_CHECKING:
     from penstock.client.client import Client
@@ -63,7 +62,7 @@ def chosen_server() -> Server | None:
     """The server that this command is for. Raises ConfigurationError for a profile that is not there."""
     (url, name), token = SERVER.get(), os.environ.get("PENSTOCK_TOKEN") or None
     if url:
-        return Server(_checked(url), token)
+        return Server(checked_address(url), token)
     if not name:
         return None
     profile = _profiles().get(name)
@@ -72,25 +71,7 @@ def chosen_server() -> Server | None:
             f"there is no profile {name!r} with a server in {_file()}",
             hint=f'Write there: [{name}], and below it server = "https://..." and token = "pst_...".',
         )
-    return Server(_checked(profile["server"]), token or profile.get("token"))
-
-
-def _checked(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError(
-            f"{url!r} is no address of a server", hint="Such as https://penstock.example.org."
-        )
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK and not _plain_is_allowed():
-        raise ConfigurationError(
-            f"{url} has no TLS: whoever is on the way could take the token",
-            hint="Use https, or say PENSTOCK_PLAIN_HTTP=1 on a network that nobody else is on.",
-        )
-    return url
-
-
-def _plain_is_allowed() -> bool:
-    return os.environ.get("PENSTOCK_PLAIN_HTTP") == "1"
+    return Server(checked_address(profile["server"]), token or profile.get("token"))
 
 
 def _file() -> Path:

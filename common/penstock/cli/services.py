@@ -20,7 +20,6 @@ from penstock.service.environment import load
 from penstock.service.extras import require
 from penstock.service.installed_services import service
 from penstock.service.log_setup import configure_logging
-from penstock.settings import Settings
 from penstock.store.database import Database
 
 Modules = Annotated[
@@ -43,16 +42,14 @@ def _serve(kind: str, /, *, wait: str | None, **overrides: Any) -> None:
         if wait is not None:
             given["wait"] = parse_duration("--wait", wait)
         current = await find_installation()
-        settings = load(**{**_given(current), **given})
+        if current.database_url is not None:
+            given = {"database_url": current.database_url, **given}
+        settings = load(**given)
         configure_logging(settings, service=kind)
         stop = stop_on_signals()
         await until_stopped(service(kind)(settings, stop), stop)
 
     run_service(start)
-
-
-def _given(settings: Settings) -> dict[str, Any]:
-    return {"database_url": settings.database_url} if settings.database_url is not None else {}
 
 
 def executor(

@@ -16,8 +16,8 @@ from uuid import UUID
 
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
 from penstock.errors import InvalidInput, WrongClock
-from penstock.ids import new_id
 from penstock.language.action_ref import STARTER, ActionRef, Starter, open_starter
+from penstock.language.ids import new_id
 
 if TYPE_CHECKING:
     from penstock.client.limits import Limits
@@ -39,8 +39,8 @@ class Client(StartAndWait):
 
     def __init__(self, settings: Settings, database: Database, publisher: Publisher) -> None:
         from penstock.client.publishing import Publishing
-        from penstock.client.result_watch import ResultWatch
         from penstock.client.submits import Submits
+        from penstock.store.result_watch import ResultWatch
 
         self.settings = settings
         self.database = database

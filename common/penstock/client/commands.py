@@ -98,7 +98,7 @@ def _traced(old: Execution) -> dict[str, Any]:
     traced = tracing.current()
     if traced is None:
         return {}
-    before = tracing.trace_of(orjson.loads(old.origin or "{}").get("trace"))
+    before = old.trace
     links = [before.carrier(execution_span(old.id))["traceparent"]] if before is not None else []
     return {"trace": {**traced, "links": links}}
 

@@ -19,11 +19,10 @@ from penstock.client.client import Client
 from penstock.errors import Conflict, NotFound, PenstockError, Undecodable
 from penstock.language.moves import FINAL
 from penstock.messaging import envelope
-from penstock.messaging.dead_letters import APP, TRIGGER
 from penstock.operate.masking import Masking
 from penstock.store import dead_letters, events, executions, outbox, queues
 from penstock.store.database import Session, Transaction, retried
-from penstock.store.dead_letters import DeadLetter, DeadLetterSummary, LetterCount, LetterFilter
+from penstock.store.dead_letters import APP, TRIGGER, DeadLetter, DeadLetterSummary, LetterCount, LetterFilter
 from penstock.store.events import NewEvent
 
 BATCH = 200

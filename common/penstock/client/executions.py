@@ -10,7 +10,7 @@ from penstock.client import commands
 from penstock.client.bulk import Outcome, Part
 from penstock.client.client import Client
 from penstock.errors import Conflict, InvalidInput, NotFound
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store import execution_list, workflow_commands
 from penstock.store import executions as store
 from penstock.store.database import Session, Transaction, retried

@@ -12,16 +12,16 @@ import orjson
 
 from penstock import tracing
 from penstock.client import answers
-from penstock.client.group_commit import GroupCommit
 from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import InvalidInput, NotFound, WrongClock
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
 from penstock.messaging.outbox import Publisher
 from penstock.store import catalog, events
 from penstock.store.database import Session, Transaction, retried
 from penstock.store.events import NewEvent, StoredEvents
+from penstock.store.group_commit import GroupCommit
 from penstock.tracing.spans import PUBLISH
 
 FRESH = 5.0

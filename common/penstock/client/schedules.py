@@ -17,6 +17,7 @@ from penstock.language.schedules.compiled_schedule import TICK, CompiledSchedule
 from penstock.language.sources import Source
 from penstock.messaging import broadcast
 from penstock.messaging.outbox import Publisher
+from penstock.messaging.transports import Transport
 from penstock.operate.apply import Change, register
 from penstock.store.database import Session, Transaction, backoff
 from penstock.store.schedules import backfill, changes, health, reading
@@ -50,7 +51,7 @@ class Schedules:
         """Make schedules, or change them, as `penstock apply` would; says of each whether it is new, changed or
         unchanged. Raises DefinitionError, for an unknown action too."""
         done = await register(self._session, Definitions(declared))
-        await broadcast.due_sooner(self._publisher.transport, "schedules")
+        await wake(self._publisher.transport)
         return done
 
     async def create(self, ref: str, options: Mapping[str, Any]) -> Change:
@@ -144,8 +145,13 @@ class Schedules:
                     answer = await work(tx)
         self._publisher.publish(tx.staged)
         if wakes:
-            await broadcast.due_sooner(self._publisher.transport, "schedules")
+            await wake(self._publisher.transport)
         return answer
+
+
+async def wake(transport: Transport) -> None:
+    """Have executors look at schedules at once. They do so some seconds later without being told."""
+    await broadcast.due_sooner(transport, "schedules")
 
 
 def upcoming(compiled: CompiledSchedule, since: datetime, count: int) -> list[Preview]:

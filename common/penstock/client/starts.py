@@ -12,7 +12,7 @@ import orjson
 
 from penstock import tracing
 from penstock.errors import InvalidInput, NotFound
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
 from penstock.language.secret_references import checked_parameters, referring

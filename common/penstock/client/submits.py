@@ -9,7 +9,6 @@ from uuid import UUID
 from penstock import tracing
 from penstock.client import answers
 from penstock.client.caller_transaction import CallerTransaction
-from penstock.client.group_commit import GroupCommit
 from penstock.client.starts import Request, Starts
 from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import Conflict, WrongClock
@@ -17,6 +16,7 @@ from penstock.messaging.outbox import Publisher
 from penstock.store import executions
 from penstock.store.database import Database, Session, Transaction, retried
 from penstock.store.executions import Submission
+from penstock.store.group_commit import GroupCommit
 from penstock.tracing.spans import START
 
 

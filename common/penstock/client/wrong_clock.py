@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store.events import NewEvent
 from penstock.store.executions import Submission
 

@@ -1,9 +1,8 @@
-"""The executions that a workflow starts, its children: what each runs, in which namespace, and with which parameters."""
+"""The executions that a workflow starts, its children: with which parameters each runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -12,30 +11,7 @@ from penstock.engine.decision import Start
 from penstock.errors import InvalidInput, PenstockError
 from penstock.language.schemas import Schema
 from penstock.language.secret_references import checked_parameters
-from penstock.language.waits import INQUIRY, WAIT_FOR_EVENT
-from penstock.language.workflows.task import Step
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The current version of what a task runs. `kind` is action, workflow or wait."""
-
-    definition: int
-    kind: str
-    enabled: bool = True
-
-
-def target_ref(step: Step) -> str:
-    """The ref of what a task runs, or what it waits for."""
-    if step.wait_for_event is not None:
-        return WAIT_FOR_EVENT
-    return INQUIRY if step.inquiry is not None else step.action or step.workflow or ""
-
-
-def child_namespace(tenant: str, workflow: str, task: str, route: str | None = None) -> str:
-    """The namespace of a task of a workflow: `tenant::pack::workflow::task`, and `@route` if the task names one."""
-    name = f"{tenant}::{workflow.replace('.', '::')}::{task}"
-    return f"{name}@{route}" if route else name
+from penstock.language.workflows.target import Target, target_ref
 
 
 def child_parameters(

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.engine.decision import Start
-from penstock.engine.event_filter import bind_filter
 from penstock.engine.plan import CompiledTask
 from penstock.errors import ExpressionError
 from penstock.language.durations import seconds
+from penstock.language.event_filter import bind_filter
 from penstock.language.expressions import SECRETS
 
 

@@ -76,6 +76,11 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
     return Ending(REQUESTED, error=stored, delay=delay, reason=f"retry after {error.type}")
 
 
+def ending_of_overdue(seconds: float, policy: RetryPolicy, failures: int) -> Ending:
+    """The ending of an attempt that ran past its time of so many seconds, and that its worker has not ended."""
+    return ending_of(Outcome.timed_out(seconds), policy, failures)
+
+
 def ending_of_unfinished(recovery: Recovery, why: str | None = None) -> Ending:
     """The ending of an attempt that its worker has to give up in the midst of it, since it stops, or `why` else. It may have had
     effects, so it runs again only where an attempt that is lost with its worker does. It counts neither as a failure nor as a

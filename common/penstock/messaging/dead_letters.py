@@ -9,18 +9,12 @@ from typing import Any
 
 import orjson
 
-from penstock.ids import new_id
-from penstock.language.schemas.value_checks import storable
 from penstock.messaging.pieces import pieces
 from penstock.messaging.transports import Delivery
 from penstock.store import dead_letters
 from penstock.store.database import Transaction
-from penstock.store.dead_letters import KeptLetter
-
-TRIGGER = "x-penstock-trigger"
-"""In the stored headers of an event from outside: its routing key."""
-APP = "x-penstock-app"
-"""In the stored headers of an event from outside: who published it."""
+from penstock.store.dead_letters import APP, TRIGGER, KeptLetter
+from penstock.store.storable import storable
 
 LARGEST = 1024 * 1024
 """Bytes of a body that are kept."""
@@ -58,7 +52,6 @@ def _kept(letter: Letter) -> KeptLetter:
     body = letter.body[:LARGEST]
     same = "\0".join(map(str, (letter.queue, *letter.same)))
     return KeptLetter(
-        id=new_id(),
         queue=storable(letter.queue),
         reason=storable(letter.reason[:LONGEST]),
         type=storable(letter.type),

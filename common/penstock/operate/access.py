@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.errors import Conflict, InvalidInput, NotFound
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.options import did_you_mean
 from penstock.language.outside_names import check_name, check_tenant
 from penstock.store import tokens

@@ -10,8 +10,8 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import NotFound
-from penstock.ids import new_id
 from penstock.language.event_rules import compile_rule, evaluate
+from penstock.language.ids import new_id
 from penstock.language.outside_names import check_tenant
 from penstock.language.schemas import Schema
 from penstock.operate.masking import Masking

@@ -18,7 +18,6 @@ from penstock.run.progress import STREAM, Progress
 from penstock.store import catalog, executions, inquiries, log_lines, past_attempts, workflow_runs
 from penstock.store.database import Session
 from penstock.store.executions import Execution
-from penstock.tracing import trace_of
 
 
 async def one(session: Session, id: UUID) -> Execution:
@@ -53,8 +52,8 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     found = {name: value for name, value in asdict(rows[0]).items() if name != "claim"}
     for name in ("params", "options", "origin", "error"):
         found[name] = orjson.loads(found[name]) if found[name] is not None else None
-    found["trace"] = _taken_out(found["origin"], session.settings.trace_url)
-    found["origin"] = found["origin"] or None
+    found["trace"] = _shown_trace(rows[0], session.settings.trace_url)
+    found["origin"] = _without_trace(found["origin"])
     definition = found.pop("definition_id")
     body = (await catalog.bodies(session, [definition])).get(definition)
     masking = await Masking.load(session)
@@ -88,12 +87,17 @@ async def _shown_result(session: Session, row: Execution) -> Any:
     return result
 
 
-def _taken_out(origin: dict[str, Any] | None, shown_at: str | None) -> dict[str, Any] | None:
-    """The id of the trace that it belongs to, and where that is shown; its origin says the rest without it."""
-    trace = trace_of(origin.pop("trace", None)) if origin is not None else None
-    if trace is None:
+def _shown_trace(row: Execution, shown_at: str | None) -> dict[str, Any] | None:
+    """The id of the trace that it belongs to, and where that is shown."""
+    if row.trace is None:
         return None
-    return {"id": trace.hex, "url": shown_at.replace("{trace_id}", trace.hex) if shown_at else None}
+    id = row.trace.hex
+    return {"id": id, "url": shown_at.replace("{trace_id}", id) if shown_at else None}
+
+
+def _without_trace(origin: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What its origin says else."""
+    return {name: value for name, value in (origin or {}).items() if name != "trace"} or None
 
 
 async def _progress(session: Session, id: UUID) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from penstock.errors import Conflict, InvalidInput, NotAuthenticated, NotFound, TooManyAttempts
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.options import did_you_mean
 from penstock.language.outside_names import check_tenant
 from penstock.operate.access import ROLES, Caller, Grant

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.errors import ConfigurationError, Conflict, InvalidInput, NotAllowed
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.options import did_you_mean
 from penstock.language.outside_names import check_tenant
 from penstock.operate.access import ROLES

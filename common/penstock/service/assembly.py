@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 
 from penstock import tracing
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.supervision import Supervisor

@@ -1,5 +1,6 @@
 """The session, and every statement of Python's, by subject: one function, one statement, one verb. Rows come out as
-dataclasses.
+dataclasses. Beside them what many share: `group_commit` writes what comes together in one transaction, `result_watch` waits
+for ends, `stored_results` keeps what is too large for the database.
 
 What takes locks and must then read (schedule, admit, claim, finish, end, recover) is a function of the database, a file
 each in migrations/functions, so that a whole step is one round trip and its concurrency story is on one screen.

@@ -13,7 +13,7 @@ import asyncpg
 import tenacity
 
 from penstock.errors import ConnectionFailed, WrongClock
-from penstock.ids import go_by
+from penstock.language.ids import go_by
 from penstock.settings import Settings
 from penstock.store import crash_points
 from penstock.store.connecting import Row as Row

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
 
+from penstock.language.ids import new_id
 from penstock.store.database import Session, Transaction
 from penstock.store.rows import rows_as
+
+TRIGGER = "x-penstock-trigger"
+"""In the stored headers of an event from outside: its routing key."""
+APP = "x-penstock-app"
+"""In the stored headers of an event from outside: who published it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +25,7 @@ class KeptLetter:
     """A letter to keep, which came `count` times. `headers` is JSON; `cut_from` are the bytes that the body had, where this
     is only its beginning. The same `fingerprint` again is the same letter again."""
 
-    id: UUID
+    id: UUID = field(default_factory=new_id, kw_only=True)
     queue: str
     reason: str
     type: str | None

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.ids import first_id
+from penstock.language.ids import first_id
 from penstock.store.database import Session
 from penstock.store.rows import rows_as
 

@@ -8,9 +8,12 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+import orjson
+
 from penstock.language.moves import CANCELING, RUNNING
 from penstock.store.database import Row, Session, Transaction
 from penstock.store.rows import rows_as
+from penstock.tracing import Trace, trace_of
 
 
 @dataclass(slots=True)  # frozen ones take twice as long to make, and many are made
@@ -168,6 +171,12 @@ class Execution:
         """Its queue, of one that is not archived."""
         assert self.queue is not None
         return self.queue
+
+    @property
+    def trace(self) -> Trace | None:
+        """The trace that it belongs to, as its origin says."""
+        origin = orjson.loads(self.origin) if self.origin is not None else None
+        return trace_of(origin.get("trace")) if origin else None
 
 
 FIND = """

@@ -62,6 +62,13 @@ def of(tenant: str, ref: str) -> Namespace:
     return Namespace(f"{tenant}::{ref.replace('.', '::')}", ref)
 
 
+def of_child(tenant: str, parent: str, task: str, ref: str, route: str | None = None) -> Namespace:
+    """The namespace of what a task of a workflow, or a step of a durable function, runs: `tenant::pack::workflow::task`, and
+    `@route` if the task names one."""
+    name = f"{tenant}::{parent.replace('.', '::')}::{task}"
+    return Namespace(f"{name}@{route}" if route else name, ref)
+
+
 async def lock_rules(tx: Transaction) -> None:
     """Before routes, limits or actions are changed: until the transaction ends, no other transaction changes them or places a
     namespace by them, and no execution is admitted, put in line or promoted."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.errors import InvalidInput
-from penstock.ids import new_id
 from penstock.language.event_rules import CompiledRule, Match, compile_rule
+from penstock.language.ids import new_id
 from penstock.language.schemas import Schema
 from penstock.language.secret_references import checked_parameters
 from penstock.store import catalog, namespaces

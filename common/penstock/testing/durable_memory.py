@@ -13,7 +13,6 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import ClaimLost
-from penstock.ids import new_id
 from penstock.language.definitions.action import Action
 from penstock.language.durable.records import (
     ASK,
@@ -30,6 +29,7 @@ from penstock.language.durable.records import (
     Key,
     Record,
 )
+from penstock.language.ids import new_id
 from penstock.run import results
 from penstock.run.outcomes import TaskError
 

@@ -10,7 +10,6 @@ from typing import Any
 from penstock.client.blocking import LoopThread
 from penstock.client.local_installation import LocalInstallation
 from penstock.client.sync_client import SyncClient
-from penstock.settings import Settings
 
 QUIET: dict[str, Any] = {"log_level": "error", "api_port": 0}
 
@@ -21,9 +20,9 @@ class TestInstallation(SyncClient):
 
     __test__ = False  # pytest would take it for tests
 
-    def __init__(self, settings: Settings, thread: LoopThread) -> None:
-        super().__init__(settings, thread=thread)
-        self.settings = settings
+    def __init__(self, local: LocalInstallation, thread: LoopThread) -> None:
+        super().__init__(local.settings, thread=thread)
+        self.settings = local.settings
 
 
 @contextmanager
@@ -35,7 +34,7 @@ def running(home: Path, modules: Sequence[str]) -> Iterator[TestInstallation]:
     try:
         local = thread.wait(started.__aenter__())
         try:
-            with TestInstallation(local.settings, thread) as client:
+            with TestInstallation(local, thread) as client:
                 yield client
         finally:
             thread.wait(started.__aexit__(None, None, None))

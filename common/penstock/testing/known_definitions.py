@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from penstock.engine.children import Target
 from penstock.engine.plan import Plan
 from penstock.errors import NotFound
 from penstock.language.definitions.action import Action
@@ -20,6 +19,7 @@ from penstock.language.schemas import Schema
 from penstock.language.sources import Source
 from penstock.language.waits import WAITS
 from penstock.language.workflows.model import Workflow
+from penstock.language.workflows.target import Target
 
 Loadable = str | Path | ModuleType | Definitions | Any
 """What `load` takes, definitions, or a single definition."""

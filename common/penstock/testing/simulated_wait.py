@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.engine.event_filter import matches
 from penstock.errors import ExpressionError
+from penstock.language.event_filter import matches
 from penstock.language.moves import COMPLETED, WAITING
 from penstock.language.waits import INQUIRY
 from penstock.testing.world import EventWait, Execution, Question

@@ -16,7 +16,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from penstock.errors import NotAuthenticated, NotFound, PenstockError
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.operate import people, single_sign_on
 from penstock.store import audit
 from penstock.store.people import forget_failure

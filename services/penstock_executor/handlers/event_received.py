@@ -14,7 +14,7 @@ import orjson
 
 from penstock import tracing
 from penstock.errors import Conflict, InvalidInput, NotFound, PenstockError, Undecodable
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
 from penstock.messaging.consumer import Batch

@@ -16,9 +16,8 @@ from uuid import UUID
 import orjson
 import structlog
 
-from penstock.language.after_attempt import ending_of
+from penstock.language.after_attempt import ending_of_overdue
 from penstock.language.policies import RetryPolicy
-from penstock.run.outcomes import Outcome
 from penstock.service.assembly import Parts
 from penstock.store import attempts
 from penstock.store.attempts import AttemptEnd, OverdueAttempt
@@ -47,7 +46,7 @@ def _end(overdue: OverdueAttempt) -> AttemptEnd:
     definition = orjson.loads(overdue.definition)
     options = orjson.loads(overdue.options) if overdue.options else {}
     retry = RetryPolicy.model_validate(options.get("retry") or definition.get("retry") or {})
-    ending = ending_of(Outcome.timed_out(overdue.timeout), retry, overdue.failures)
+    ending = ending_of_overdue(overdue.timeout, retry, overdue.failures)
     followed = bool(definition.get("on_success") or definition.get("on_failure"))
     return AttemptEnd.of(overdue.execution_id, overdue.attempt, ending, followed=followed)
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from penstock.client.result_watch import ResultWatch
 from penstock.errors import ClaimLost
 from penstock.language.durable.records import (
     COMPLETED,
@@ -22,6 +21,7 @@ from penstock.language.durable.records import (
 )
 from penstock.run.task_executors import TaskReadyEvent
 from penstock.store.executions import ExecutionEnd
+from penstock.store.result_watch import ResultWatch
 from penstock.store.steps import StepWrite, Unwritten
 from penstock_worker.durable.child_starts import ChildOrder
 from penstock_worker.durable.recorder import Recorder

@@ -11,13 +11,13 @@ from uuid import UUID
 import orjson
 
 from penstock.advance.child_targets import current_targets, known_targets, remembered
-from penstock.engine.children import Target, child_namespace
-from penstock.engine.event_filter import bind_filter
 from penstock.errors import InvalidInput, NotFound, PenstockError
-from penstock.ids import new_id
 from penstock.language.durable.records import MAP, WAIT_FOR, Child, ChildStart
+from penstock.language.event_filter import bind_filter
+from penstock.language.ids import new_id
 from penstock.language.schemas import Schema
 from penstock.language.secret_references import checked_parameters
+from penstock.language.workflows.target import Target
 from penstock.store import catalog, namespaces, steps
 from penstock.store.database import Session, Transaction
 from penstock.store.namespaces import Namespace
@@ -47,7 +47,7 @@ class ChildOrder:
     def namespace(self) -> Namespace:
         """Where it runs."""
         name = self.start.record.key.name.rpartition("/")[2]
-        return Namespace(child_namespace(self.tenant, self.function, name), self.target)
+        return namespaces.of_child(self.tenant, self.function, name, self.target)
 
     def recorded(self) -> StepWrite:
         record = self.start.record

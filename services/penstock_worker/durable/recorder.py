@@ -9,10 +9,10 @@ from uuid import UUID
 
 import orjson
 
-from penstock.client.group_commit import GroupCommit
 from penstock.language.durable.records import CHILDREN, MAP, STATE, Child, History, Key, Record
 from penstock.store import executions, steps
 from penstock.store.database import Session, retried
+from penstock.store.group_commit import GroupCommit
 from penstock.store.staged_messages import StagedMessage
 from penstock.store.steps import StepWrite, StoredChild, StoredStep, Unwritten
 from penstock_worker.durable.child_starts import Answer, ChildOrder, start_children

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
-from penstock.client.result_watch import ResultWatch
 from penstock.language.after_attempt import ending_of
 from penstock.language.definitions.action import Action
 from penstock.language.durable.drive import Attempt
@@ -15,6 +14,7 @@ from penstock.messaging import broadcast
 from penstock.run.outcomes import Outcome
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity
+from penstock.store.result_watch import ResultWatch
 from penstock_worker.claims import OwnedAttempt
 from penstock_worker.durable.attempt_access import AttemptAccess
 from penstock_worker.durable.recorder import Recorder

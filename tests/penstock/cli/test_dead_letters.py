@@ -13,7 +13,7 @@ import pytest
 from penstock import Trigger
 from penstock.client.bulk import tally
 from penstock.client.dead_letters import replay
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.messaging import dead_letters, envelope
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Message
 from penstock.store import queues

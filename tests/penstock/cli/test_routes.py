@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock import Route, action
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.workflows import from_yaml
 from penstock.store.database import Session
 from tests.flows.installation import Installation

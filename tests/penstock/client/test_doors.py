@@ -10,9 +10,10 @@ from uuid import UUID
 
 import pytest
 
-from penstock import Trigger, ids
+from penstock import Trigger
 from penstock.errors import Conflict, InvalidInput, NotFound
-from penstock.ids import made_at, new_id
+from penstock.language import ids
+from penstock.language.ids import made_at, new_id
 from penstock.store import events
 from penstock.store.database import retried
 from penstock.store.events import NewEvent

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from penstock.engine import Start
-from penstock.engine.children import Target, child_namespace, child_parameters, target_ref
+from penstock.engine.children import child_parameters
 from penstock.language.schemas import Schema
+from penstock.language.workflows.target import Target, target_ref
 from tests.penstock.engine.written import run
 
 SCHEMAS = {7: Schema({"type": "object", "properties": {"order": {"type": "integer"}}, "required": ["order"]})}
@@ -92,8 +93,6 @@ def test_an_inquiry_that_nobody_could_be_asked_fails_its_task() -> None:
     assert "the default answer of `a`" in message
 
 
-def test_its_namespace_names_tenant_workflow_task_and_route() -> None:
-    assert child_namespace("acme", "shop.orders", "pay") == "acme::shop::orders::pay"
-    assert child_namespace("acme", "shop.orders", "pay", "gpu") == "acme::shop::orders::pay@gpu"
+def test_a_target_is_named_as_the_task_names_it() -> None:
     assert target_ref(started("a: {action: t.a}").step) == "t.a"
     assert target_ref(started("a: {workflow: t.inner}").step) == "t.inner"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine.decision import Start
-from penstock.engine.event_filter import bind_filter, matches
 from penstock.engine.state import TaskState
 from penstock.errors import ExpressionError
+from penstock.language.event_filter import bind_filter, matches
 from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.written import run
 

@@ -15,6 +15,7 @@ from penstock.language.after_attempt import (
     Ending,
     ending_after,
     ending_of,
+    ending_of_overdue,
     ending_of_unfinished,
 )
 from penstock.language.policies import Recovery, RetryPolicy
@@ -147,3 +148,12 @@ def test_what_is_lost_elsewhere_follows_the_recovery_and_not_the_retry_policy(
 
 def test_what_is_not_lost_ends_as_it_says() -> None:
     assert ending_after(failed(), Recovery(on_worker_loss="fail"), TWICE, 0) == ending_of(failed(), TWICE, 0)
+
+
+def test_one_that_its_worker_has_not_ended_ends_as_the_worker_would_have_ended_it() -> None:
+    late = Outcome.timed_out(3.0)
+    assert ending_of_overdue(3.0, TWICE, 1) == ending_of(late, TWICE, 1)
+    assert (ending_of_overdue(3.0, TWICE, 0).status, ending_of_overdue(3.0, TWICE, 1).status) == (
+        "requested",
+        "timeout",
+    )

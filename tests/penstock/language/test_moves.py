@@ -14,8 +14,8 @@ from pydantic import SecretStr
 
 from penstock.engine.state import Phase
 from penstock.errors import IllegalMove
-from penstock.ids import new_id
 from penstock.language import moves
+from penstock.language.ids import new_id
 from penstock.language.moves import executions
 from penstock.operate.why import READERS
 from penstock.settings import Settings

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import uuid
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import Undecodable
-from penstock.ids import made_at, new_id
+from penstock.language.ids import new_id
 from penstock.messaging import envelope, messages
 
 
@@ -48,11 +47,3 @@ def test_a_message_carries_a_correlation_and_a_trace_that_is_not_sampled() -> No
     assert (made.type, made.correlation_id, made.id) == ("work", str(first), "outbox-7")
     version, trace, span, flags = made.headers["traceparent"].split("-")
     assert (version, trace, len(span), flags) == ("00", first.hex, 16, "00")
-
-
-def test_ids_are_uuid7_that_only_grow() -> None:
-    ids = [new_id() for _ in range(10_000)]
-    assert ids == sorted(ids)
-    assert len(set(ids)) == len(ids)
-    assert {(id.version, id.variant) for id in ids} == {(7, uuid.RFC_4122)}
-    assert abs((made_at(ids[0]) - made_at(ids[-1])).total_seconds()) < 60

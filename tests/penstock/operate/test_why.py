@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from penstock import Limit
 from penstock.errors import NotFound
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.operate.why import Why, why
 from penstock.settings import Settings
 from penstock.store import admission_line

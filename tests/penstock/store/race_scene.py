@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 from uuid import UUID
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store.database import Database, Row, Session
 
 CLAIM = (

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store.database import Database
 from tests.penstock.store.race_scene import Scene
 

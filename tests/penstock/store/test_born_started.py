@@ -9,7 +9,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from tests.penstock.store.stand import Stand
 
 WORKER, CLAIM = new_id(), new_id()

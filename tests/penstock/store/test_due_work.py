@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from tests.penstock.store.stand import Stand
 
 HOUR = timedelta(hours=1)

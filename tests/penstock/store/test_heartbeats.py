@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import SecretStr
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.moves import processes
 from penstock.settings import Settings
 from penstock.store import heartbeats

@@ -8,7 +8,7 @@ import asyncio
 import asyncpg
 import pytest
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from tests.penstock.store.members import DEAD, ME, OTHER, SOON, STRANGER, claim, process, runs
 from tests.penstock.store.mending import limit, mend, slot, there
 from tests.penstock.store.stand import Stand

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from tests.penstock.store.mending import limit, mend, slot, there, waiter
 from tests.penstock.store.stand import Stand
 

@@ -3,7 +3,7 @@ to."""
 
 from __future__ import annotations
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from tests.penstock.store.mending import limit, there
 from tests.penstock.store.stand import Stand
 

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.settings import Settings
 from penstock.store import heartbeats, processes
 from penstock.store.database import Database, Row

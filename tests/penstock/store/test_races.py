@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from penstock.errors import IllegalMove
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store.heartbeats import LEAVE
 from tests.penstock.store.race_scene import CANCEL, CLAIM, FINISH, REAP, SCHEDULE, Scene, finish, ids_of
 

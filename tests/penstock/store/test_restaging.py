@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from pydantic import SecretStr
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.settings import Settings
 from penstock.store.database import Database, Session
 

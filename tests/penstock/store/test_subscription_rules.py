@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from tests.penstock.store.stand import AGO, Stand
 
 PATIENCE = 600.0

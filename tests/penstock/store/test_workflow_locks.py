@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from tests.penstock.store.race_scene import CANCEL, CLAIM, FINISH, IN_PLACE, SCHEDULE, Scene
 
 

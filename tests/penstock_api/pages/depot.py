@@ -14,7 +14,7 @@ from pydantic import Field
 
 from penstock import DurableContext, Limit, NonRetryable, Rule, Schedule, Trigger, action
 from penstock.errors import PenstockError
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.workflows import from_yaml
 from penstock.run.steering import AskInquiry
 from penstock.store import dead_letters

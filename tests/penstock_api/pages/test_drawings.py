@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.workflows import from_yaml
 from penstock.language.workflows.graph import Graph
 from penstock.language.workflows.progress import TaskProgress

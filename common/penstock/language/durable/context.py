@@ -12,7 +12,6 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import ReplayMismatch
-from penstock.ids import new_id
 from penstock.language.durable import records
 from penstock.language.durable.child_runs import run_child
 from penstock.language.durable.core import Core
@@ -23,6 +22,7 @@ from penstock.language.durable.step_runs import run_step
 from penstock.language.durable.step_tries import policy_of
 from penstock.language.durable.waits import await_signal, sleep_for
 from penstock.language.durations import seconds
+from penstock.language.ids import new_id
 from penstock.language.policies import RetryPolicy
 from penstock.run import results
 

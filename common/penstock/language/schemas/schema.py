@@ -20,7 +20,7 @@ from penstock.language.options import did_you_mean, dotted
 from penstock.language.schemas import formats, secrets
 from penstock.language.schemas.fast_validator import compile_fast_validator
 from penstock.language.schemas.value_checks import PAYLOAD_CAP, check_value
-from penstock.run.stored_results import is_within
+from penstock.language.stored_references import is_within
 
 SHOWN = 5
 """Faults of one value that an error lists."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from penstock.errors import ConfigurationError, PenstockError
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.messaging import envelope
 from penstock.messaging.transports import Message
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport

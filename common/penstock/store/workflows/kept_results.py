@@ -7,6 +7,7 @@ from uuid import UUID
 
 from penstock.engine.serialization import load_task_state
 from penstock.engine.state import TaskState
+from penstock.errors import NotFound
 from penstock.store.database import Transaction
 
 TASKS = """
@@ -17,8 +18,11 @@ select x.key::integer, x.value::text from archive a cross join jsonb_each(a.stat
 
 
 async def read_tasks(tx: Transaction, run: UUID) -> dict[int, TaskState]:
-    """The states of the tasks of a run that has ended."""
-    return {row["task"]: load_task_state(row["record"]) for row in await tx.fetch(TASKS, run)}
+    """The states of the tasks of a run that has ended. Raises NotFound if it is gone."""
+    tasks = {row["task"]: load_task_state(row["record"]) for row in await tx.fetch(TASKS, run)}
+    if not tasks:
+        raise NotFound(f"nothing is known any more of run {run}", hint="Run it again as a whole.")
+    return tasks
 
 
 COMPLETED_ITEMS = """

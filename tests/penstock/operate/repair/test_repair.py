@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import InvalidInput
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.operate.repair import MENDS, repair
 from penstock.service.assembly import Parts
 from penstock.store.invariants import INVARIANTS

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 
 from penstock import Limit, action
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.language.loading import Definitions
 from penstock.operate.apply import apply
 from penstock.operate.check import check

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store import steps
 from penstock.store.steps import StepWrite
 from tests.penstock.store.durable.functions import SOON, Functions

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from tests.penstock.store.schedules.conftest import House
 from tests.penstock.store.schedules.rows import A, B, Rows, instants
 

@@ -223,7 +223,6 @@ class PostgresTransport:
             self._take,
             self._put,
             self._acked,
-            self._settings,
             self._process,
         )
         self._subscriptions.setdefault(queue, []).append(subscription)

@@ -15,7 +15,6 @@ from penstock.messaging import envelope
 from penstock.messaging.settled_rows import SettledRows
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery
 from penstock.messaging.transports.postgres.look_back import LookBack
-from penstock.settings import Settings
 from penstock.store import crash_points, outbox, outbox_queue, queues
 from penstock.store.database import Session, backoff, is_transient
 from penstock.store.outbox_queue import NewMessage, Taken
@@ -31,7 +30,6 @@ class Subscription:
         take: Session,
         put: Session,
         acked: SettledRows,
-        settings: Settings,
         process: UUID | None,
     ) -> None:
         self.queue = queue
@@ -44,7 +42,7 @@ class Subscription:
         self._session = take
         self._put = put
         self._acked = acked
-        self._settings = settings
+        self._settings = take.settings
         self._process = process
         self._unsettled: dict[int, int] = {}  # id -> bytes
         self._closed = False

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import asyncpg
 
 from penstock.errors import ConnectionFailed
-from penstock.ids import new_id
+from penstock.language.ids import new_id
 from penstock.store import awaited
 from penstock.store.awaited import Told
 from penstock.store.database import Database, Row

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.client.group_commit import GroupCommit
+from penstock.store.group_commit import GroupCommit
 
 
 class Ledger:

@@ -1,13 +1,10 @@
-"""Results that are too large for the database, in a store of the user's: any that fsspec reaches (S3, Azure, a shared folder). At
-their place stands a reference, `{"$stored": name, "bytes": size}`, which is small, may be passed on like any other value, and is
-read again where it is used. Its name has a digest of what it stands for: nobody reads with it what they do not know, and what was
-changed meanwhile is not taken for it. Nothing is ever deleted: a lifecycle rule of the store does that."""
+"""Results that are too large for the database, in a store of the user's: any that fsspec reaches (S3, Azure, a shared folder). In
+their place stands a reference (`penstock.language.stored_references`). Nothing is ever deleted: a lifecycle rule of the store
+does that."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,10 +16,8 @@ import orjson
 import tenacity
 
 from penstock.errors import ConfigurationError, InvalidInput, MissingExtra, NotFound, ResultNotStorable
+from penstock.language.stored_references import KEY, NAME, SIZE, references_in, replaced
 
-KEY = "$stored"
-SIZE = "bytes"
-NAME = re.compile(r"\d{4}-\d\d-\d\d/[0-9a-f-]{36}-([0-9a-f]{64})\.json")
 TRIES = 4
 _UNSET = "Set PENSTOCK_RESULT_STORE to what the workers have."
 
@@ -81,7 +76,7 @@ class StoredResults:
     async def resolved(self, value: Any) -> Any:
         """`value` with what they stand for in place of all references in it. Raises ConfigurationError without a store, NotFound
         for what is not in it, InvalidInput for what is too large or was changed."""
-        references = {one[KEY]: one[SIZE] for one in _references(value)}
+        references = {one[KEY]: one[SIZE] for one in references_in(value)}
         if not references:
             return value
         if sum(references.values()) > self.cap:
@@ -90,7 +85,7 @@ class StoredResults:
                 hint="Raise PENSTOCK_RESULT_STORE_CAP, or pass less on.",
             )
         found = {name: orjson.loads(await self._read(name)) for name in references}
-        return _replaced(value, found)
+        return replaced(value, found)
 
     async def _read(self, name: str) -> bytes:
         try:
@@ -125,52 +120,6 @@ class StoredResults:
         ):
             with attempt:
                 return await asyncio.to_thread(what, *args)
-
-
-def is_reference(value: object) -> bool:
-    """Whether this stands for a stored result."""
-    return (
-        isinstance(value, Mapping)
-        and value.keys() == {KEY, SIZE}
-        and isinstance(value[SIZE], int)
-        and value[SIZE] >= 0
-        and isinstance(value[KEY], str)
-        and NAME.fullmatch(value[KEY]) is not None
-    )
-
-
-def is_within(value: Any, place: Sequence[str | int]) -> bool:
-    """Whether what is at this place is a reference, or a part of one: only who reads it can tell whether it fits."""
-    if is_reference(value):
-        return True
-    for step in place:
-        value = value[step]
-        if is_reference(value):
-            return True
-    return False
-
-
-def _references(value: Any) -> list[Mapping[str, Any]]:
-    found, pending = [], [value]
-    while pending:
-        node = pending.pop()
-        if is_reference(node):
-            found.append(node)
-        elif isinstance(node, Mapping):
-            pending.extend(node.values())
-        elif isinstance(node, list | tuple):
-            pending.extend(node)
-    return found
-
-
-def _replaced(value: Any, found: Mapping[str, Any]) -> Any:
-    if is_reference(value):
-        return found[value[KEY]]
-    if isinstance(value, Mapping):
-        return {name: _replaced(one, found) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replaced(one, found) for one in value]
-    return value
 
 
 def _said(error: Exception) -> str:

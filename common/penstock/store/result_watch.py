@@ -11,14 +11,14 @@ from uuid import UUID
 
 import orjson
 
-from penstock.client.told_ends import ToldEnds
 from penstock.errors import ExecutionFailed, NotFound
 from penstock.language.moves import COMPLETED
-from penstock.run.stored_results import StoredResults
 from penstock.store import awaited, executions
 from penstock.store.awaited import Told
 from penstock.store.database import Database, retried
 from penstock.store.executions import ExecutionEnd
+from penstock.store.stored_results import StoredResults
+from penstock.store.told_ends import ToldEnds
 
 FIRST, MOST = 0.01, 1.0
 """Seconds between looks: soon after a waiter came or something ended, rarer while nothing happens."""

@@ -11,8 +11,7 @@ import orjson
 import pytest
 
 from penstock.errors import ConfigurationError, InvalidInput, MissingExtra
-from penstock.run import stored_results
-from penstock.run.stored_results import StoredResults
+from penstock.store.stored_results import StoredResults
 
 RUN = UUID(int=7)
 
@@ -82,13 +81,3 @@ async def test_one_that_cannot_be_used_is_told_at_the_start(monkeypatch: pytest.
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtra, match=r"penstock\[store\]"):
         StoredResults("memory://there", 1).open()
-
-
-def test_a_place_within_a_reference_is_not_looked_at() -> None:
-    reference = {"$stored": f"2026-01-01/{RUN}-{'0' * 64}.json", "bytes": 1}
-    given = {"rows": reference, "other": [{"rows": reference}]}
-    assert stored_results.is_within(given, ["rows"])
-    assert stored_results.is_within(given, ["rows", "bytes"])
-    assert stored_results.is_within(given, ["other", 0, "rows"])
-    assert not stored_results.is_within(given, ["other", 0])
-    assert not stored_results.is_within(given, [])

@@ -9,10 +9,9 @@ import asyncpg
 import pytest
 
 from penstock import action
-from penstock.client import result_watch
 from penstock.errors import ExecutionFailed
-from penstock.ids import new_id
-from penstock.store import awaited
+from penstock.language.ids import new_id
+from penstock.store import awaited, result_watch
 from tests.flows import shop
 from tests.flows.installation import Installation
 

@@ -1,0 +1,28 @@
+"""The address of an API that a token is sent to: over TLS, or on this machine."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+from penstock.errors import ConfigurationError
+from penstock.settings import LOOPBACK
+
+
+def checked_address(url: str) -> str:
+    """The address. Raises ConfigurationError where it is none, or where others could read the token on its way."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError(
+            f"{url!r} is no address of a server", hint="Such as https://penstock.example.org."
+        )
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK and not _plain_is_allowed():
+        raise ConfigurationError(
+            f"{url} has no TLS: whoever is on the way could take the token",
+            hint="Use https, or say PENSTOCK_PLAIN_HTTP=1 on a network that nobody else is on.",
+        )
+    return url
+
+
+def _plain_is_allowed() -> bool:
+    return os.environ.get("PENSTOCK_PLAIN_HTTP") == "1"

@@ -1,0 +1,22 @@
+"""Values of others, as PostgreSQL takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def storable(value: object, depth: int = 20) -> Any:
+    """What PostgreSQL takes of a value that is to be kept, not used (a header of somebody's message, a reason): NUL and
+    halves of surrogates become U+FFFD, and what is no JSON, too large or too deep a text."""
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else f"an integer of {value.bit_length()} bits"
+    if depth == 0:
+        return "nests too deep"
+    if isinstance(value, Mapping):
+        return {storable(str(name)): storable(one, depth - 1) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(one, depth - 1) for one in value]
+    return str(value).replace("\0", "\ufffd").encode(errors="replace").decode()
