@@ -21,7 +21,6 @@ from bench.backlog import Meter, prepared
 from bench.full_database import fill
 from bench.servers import Postgres
 from penstock import Limit, Rule, Schedule, Trigger
-from penstock.language.ids import new_id
 from penstock.store import events
 from penstock.store.database import Database
 from penstock_executor import rule_matching
@@ -95,7 +94,7 @@ class Bench:
         """Events are stored and matched, and what they start is claimed and ends."""
         for first in range(0, EVENTS, BATCH):
             given = [
-                events.NewEvent(new_id(), "bench.happened", "public", f'{{"n": {n}}}', "bench")
+                events.NewEvent("bench.happened", "public", f'{{"n": {n}}}', "bench")
                 for n in range(first, first + BATCH)
             ]
             async with self.desk.session.transaction() as tx:

@@ -15,11 +15,9 @@ import asyncio
 import json
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from pydantic import SecretStr
 
 from bench.client import CALLERS, Order, crowd, pace
 from bench.servers import Postgres
+from bench.services import service, until_it_listens
 from penstock import Client, Settings, action, load
 from penstock.operate.access import create_token
 from penstock.operate.apply import register
@@ -34,8 +33,6 @@ from penstock.service.embedded.cluster import free_port
 from penstock.store import migrate
 
 WARM = 1000
-READY = 60.0
-"""Seconds for the API to listen."""
 
 
 @action(pack="bench")
@@ -98,19 +95,6 @@ def cpu_of(pid: int) -> tuple[float, float]:
     return int(fields[11]) / tick, int(fields[12]) / tick
 
 
-@contextmanager
-def service(tree: Path, words: list[str], settings: dict[str, str]) -> Iterator[int]:
-    """A command of a checkout in a process of its own; its pid."""
-    paths = os.pathsep.join(str(tree / part) for part in ("common", "services", ""))
-    command = [sys.executable, "-c", "from penstock.cli import main; main()", *words]
-    started = subprocess.Popen(command, env={**os.environ, **settings, "PYTHONPATH": paths}, cwd=tree)
-    try:
-        yield started.pid
-    finally:
-        started.terminate()
-        started.wait(30)
-
-
 async def over_http(
     tree: Path, settings: dict[str, str], token: str, count: int, rate: float | None
 ) -> Figures:
@@ -138,16 +122,6 @@ async def over_http(
             transport.close()
     user, system = ((b - a) * 1000 / count for a, b in zip(before, after, strict=True))
     return Figures(count / seconds, statistics.median(took) * 1000, user, system)
-
-
-async def until_it_listens(port: int) -> None:
-    async with asyncio.timeout(READY):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-                return writer.close()
-            except OSError:
-                await asyncio.sleep(0.05)
 
 
 async def callers(order: Order, first: int, count: int, rate: float | None) -> list[float]:

@@ -22,9 +22,10 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from bench.full_database import fill
-from bench.http_starts import cpu_of, service, until_it_listens
+from bench.http_starts import cpu_of
 from bench.pages import load, on_screen
 from bench.servers import Postgres
+from bench.services import service, until_it_listens
 from penstock import Client, Settings
 from penstock import load as loaded
 from penstock.operate.apply import register

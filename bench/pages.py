@@ -13,20 +13,19 @@ import statistics
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 from playwright.async_api import Browser, Page, async_playwright, expect
 from pydantic import SecretStr
 
 from bench.full_database import fill
 from bench.servers import Postgres
-from penstock import Client, Settings, action
-from penstock.language.workflows import from_yaml
+from bench.services import service, until_it_listens
+from penstock import Client, Settings, Workflow, action
+from penstock.service.embedded.cluster import free_port
 from penstock.store import migrate
-from penstock_api.app import make_app
-from penstock_api.backend import Backend
 from tests.flows.installation import Installation
 
 LOOKS = 100
@@ -39,30 +38,28 @@ async def noop(index: int) -> int:
     return index
 
 
-FLOW = from_yaml("""
-workflow: bench.flow
-tasks:
-  a: {action: bench.noop, input: {index: 1}}
-  b: {action: bench.noop, input: {index: 2}, needs: [a]}
-  c: {action: bench.noop, input: {index: 3}, needs: [a]}
-""")
+FLOW = Workflow.model_validate(
+    {
+        "ref": "bench.flow",
+        "tasks": [
+            {"name": "a", "action": "bench.noop", "input": {"index": 1}},
+            {"name": "b", "action": "bench.noop", "input": {"index": 2}, "needs": ["a"]},
+            {"name": "c", "action": "bench.noop", "input": {"index": 3}, "needs": ["a"]},
+        ],
+    }
+)
 
 
 @asynccontextmanager
-async def serving(client: Client) -> AsyncIterator[str]:
-    backend = Backend.of(client)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            make_app(backend), port=0, log_level="error", lifespan="off", timeout_graceful_shutdown=1
-        )
-    )
-    task = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    await backend.changes.close()
-    server.should_exit = True
-    await task
+async def serving(url: str) -> AsyncIterator[str]:
+    """The address of an API that stands alone, as that of users does."""
+    port = free_port()
+    settings = {"DATABASE_URL": url, "API_ACCESS": "open", "API_PORT": str(port), "PORT": "0"}
+    with service(
+        Path(__file__).parents[1], ["api"], {f"PENSTOCK_{name}": said for name, said in settings.items()}
+    ):
+        await until_it_listens(port)
+        yield f"http://127.0.0.1:{port}"
 
 
 async def load(client: Client, rate: int, stop: asyncio.Event) -> None:
@@ -141,10 +138,7 @@ async def measure(given: argparse.Namespace, url: str) -> None:
         await asyncio.sleep(given.seconds)
         run = await house.client.start("bench.flow")
         await house.client.result(run, timeout=30)
-        async with (
-            Client.connect(settings.model_copy(update={"api_access": "open"})) as client,
-            serving(client) as address,
-        ):
+        async with Client.connect(settings) as client, serving(url) as address:
             await look(
                 address,
                 {

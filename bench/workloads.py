@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from bench import marks
 from penstock import DurableContext, Limit, Pack, Rule, Trigger, Workflow, action
-from penstock.language.workflows import from_body
 
 pack = Pack("bench")
 
@@ -57,12 +56,12 @@ def chained(ref: str, steps: int) -> Workflow:
         }
         for n in range(steps)
     ]
-    return from_body({"ref": ref, "parameters": {"first": {"type": "integer"}}, "tasks": tasks})
+    return Workflow.model_validate({"ref": ref, "parameters": {"first": {"type": "integer"}}, "tasks": tasks})
 
 
 chain_100 = chained("bench.chain_100", 100)
 chain_10 = chained("bench.chain_10", 10)
-fanout = from_body(
+fanout = Workflow.model_validate(
     {
         "ref": "bench.fanout",
         "parameters": {"first": {"type": "integer"}, "after": {"type": "integer"}},

@@ -6,6 +6,7 @@ for where the servers come from, and `servers/reaper.py` for runs that are kille
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections import Counter
@@ -42,6 +43,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first, so that the processes that share them end together."""
     size = Counter(item.path for item in items)
     items.sort(key=lambda item: (LONG.isdisjoint(item.path.parts), -size[item.path]))
+
+
+def pytest_collection_finish() -> None:
+    """Half a million objects of all modules and tests live to the end: looking through them took a tenth of all time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture(scope="session", autouse=True)

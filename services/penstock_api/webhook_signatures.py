@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from penstock.errors import NotAuthenticated
-from penstock.operate.standard_webhooks import signature
+from penstock.language.standard_webhooks import signature
 from penstock.store.webhooks import Webhook
 
 TOLERANCE = 300.0

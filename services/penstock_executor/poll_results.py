@@ -83,7 +83,7 @@ async def _store(tx: Transaction, trigger: str, found: Found) -> None:
 def _event(trigger: str, payload: bytes) -> events.NewEvent:
     id = new_id()
     trace = tracing.begins(trigger, event_span(id))
-    return events.NewEvent(id, trigger, TENANT, payload.decode(), SOURCE, trace=trace)
+    return events.NewEvent(trigger, TENANT, payload.decode(), SOURCE, trace=trace, id=id)
 
 
 async def _put_aside(

@@ -11,7 +11,7 @@ import httpcore
 import httpx
 
 from penstock.errors import AddressRefused
-from penstock.operate.standard_webhooks import signature
+from penstock.language.standard_webhooks import signature
 from penstock.service.http_addresses import Addresses, GuardedNetwork
 from penstock.settings import Settings
 from penstock.store.subscriptions import Called, Delivery

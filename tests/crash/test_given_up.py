@@ -55,7 +55,7 @@ async def test_an_event_whose_message_was_lost_meets_its_rules(house: Installati
     async with house.session.transaction() as tx:
         payload = '{"id": 1, "amount": 500}'
         await events.store(
-            tx, [events.NewEvent(event, "shop.order_placed", "public", payload, "test")], matched=False
+            tx, [events.NewEvent("shop.order_placed", "public", payload, "test", id=event)], matched=False
         )
         await tx.fetch("delete from outbox")
     await house.executor()

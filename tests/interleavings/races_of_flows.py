@@ -31,7 +31,7 @@ async def one_event_twice(scene: Scene) -> Sequence[Work]:
     id = new_id()
     async with scene.session.transaction() as tx:
         await events.store(
-            tx, [events.NewEvent(id, "shop.placed", "public", "{}", "x", "m", "d")], matched=False
+            tx, [events.NewEvent("shop.placed", "public", "{}", "x", "m", "d", id=id)], matched=False
         )
     await scene.session.fetch("delete from outbox")
     return [scene.handles(EVENT_CREATED, [id]), scene.handles(EVENT_CREATED, [id])]

@@ -7,7 +7,6 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
-from penstock.language.ids import new_id
 from penstock.messaging import envelope
 from penstock.messaging.consumer import Consumer, Route
 from penstock.messaging.outbox import Publisher
@@ -144,9 +143,7 @@ async def a_join(scene: Scene) -> None:
 
 async def an_event(scene: Scene) -> None:
     async with scene.session.transaction() as tx:
-        await events.store(
-            tx, [events.NewEvent(new_id(), "shop.placed", "public", "{}", "x", "m", "d")], matched=False
-        )
+        await events.store(tx, [events.NewEvent("shop.placed", "public", "{}", "x", "m", "d")], matched=False)
 
 
 async def limits_held(scene: Scene, order: Order) -> None:

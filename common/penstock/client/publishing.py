@@ -14,7 +14,6 @@ from penstock import tracing
 from penstock.client import answers
 from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import InvalidInput, NotFound, WrongClock
-from penstock.language.ids import new_id
 from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
 from penstock.messaging.outbox import Publisher
@@ -61,7 +60,7 @@ class Publishing:
             error.hint = error.hint or schema.takes()
             raise
         digest = hashlib.sha256(body).hexdigest() if key is not None else None
-        return NewEvent(new_id(), trigger, tenant, body.decode(), source, key, digest, tracing.current())
+        return NewEvent(trigger, tenant, body.decode(), source, key, digest, tracing.current())
 
     async def _schema(self, ref: str) -> Schema:
         loop = asyncio.get_running_loop()

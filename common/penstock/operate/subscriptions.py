@@ -12,7 +12,7 @@ from penstock.errors import InvalidInput, NotFound
 from penstock.language.moves import FINAL, STATUSES
 from penstock.language.options import did_you_mean
 from penstock.language.outside_names import check_tenant
-from penstock.operate.standard_webhooks import PREFIX, new_secret
+from penstock.language.standard_webhooks import PREFIX, new_secret
 from penstock.store import subscriptions as store
 from penstock.store.database import Session
 from penstock.store.subscriptions import NewSubscription, Subscription

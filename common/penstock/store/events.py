@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 import orjson
 
+from penstock.language.ids import new_id
 from penstock.store.database import Session, Transaction
 from penstock.store.rows import rows_as
 from penstock.tracing import Carrier
@@ -19,7 +20,6 @@ class NewEvent:
     """An event to store; `payload` is JSON. One with a `message_id` is stored once for its tenant, trigger and source, and
     `digest` is what tells whether another one of this id is the same. `trace`: the trace context that it came with."""
 
-    id: UUID
     trigger: str
     tenant: str
     payload: str
@@ -27,6 +27,7 @@ class NewEvent:
     message_id: str | None = None
     digest: str | None = None
     trace: Carrier | None = None
+    id: UUID = field(default_factory=new_id, kw_only=True)
 
 
 @dataclass(slots=True)

@@ -120,7 +120,7 @@ async def test_a_replica_with_a_wrong_clock_drops_nothing_and_makes_ids_by_the_d
 
         async def handle() -> None:
             async with parts.database.session().transaction() as tx:
-                await events.store(tx, [NewEvent(new_id(), "t", "public", "{}", None)], matched=True)
+                await events.store(tx, [NewEvent("t", "public", "{}", None)], matched=True)
 
         await retried(handle, deadline=20)
     [row] = await house.rows("select id from event")
