@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store import known_types, migrate
 from tests.crash.points.replay import Zygotes
 from tests.flows.installation import Installation
 from tests.interleavings import explore
@@ -33,6 +33,8 @@ from tests.servers.replicated import ReplicatedPostgres
 settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("penstock")
 
+# Databases of a run are copies of one another: types have the same numbers in all.
+known_types.place = lambda connection: connection._addr
 
 LONG = {"crash", "interleavings", "servers"}
 """Folders whose files take a minute with a few tests."""

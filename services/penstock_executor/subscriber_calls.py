@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-import ssl
-from functools import cache
 
 import httpcore
 import httpx
 
 from penstock.errors import AddressRefused
 from penstock.language.standard_webhooks import signature
-from penstock.service.http_addresses import Addresses, GuardedNetwork
+from penstock.service.http_addresses import Addresses, GuardedNetwork, trusted
 from penstock.settings import Settings
 from penstock.store.subscriptions import Called, Delivery
 
@@ -24,11 +22,6 @@ DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, *((14400.0,) * 17))
 SHOWN = 300
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
-
-
 def addresses(settings: Settings) -> Addresses:
     """Those that may be called. Raises ConfigurationError."""
     words = settings.private_subscribers.replace(",", " ").split()
@@ -38,7 +31,7 @@ def addresses(settings: Settings) -> Addresses:
 def connections(settings: Settings, most: int) -> httpcore.AsyncConnectionPool:
     """Reaches public addresses, and those that the operator allows; proxies of the environment are not used."""
     return httpcore.AsyncConnectionPool(
-        ssl_context=_tls(), max_connections=most, network_backend=GuardedNetwork(addresses(settings))
+        ssl_context=trusted(), max_connections=most, network_backend=GuardedNetwork(addresses(settings))
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import cached_property
 from typing import Any, Self
 from uuid import UUID
 
@@ -77,9 +78,16 @@ class Installation:
             await asyncio.gather(*(task for _, task in self._running))
             await self._stack.aclose()
 
+    @cached_property
+    def _settings(self) -> Settings:
+        return Settings(**self._given)
+
     def settings(self, **more: Any) -> Settings:
         self._count += 1
-        return Settings(**{**self._given, "name": f"test-{self._count}", **more})
+        name = f"test-{self._count}"
+        if more:
+            return Settings(**{**self._given, "name": name, **more})
+        return self._settings.model_copy(update={"name": name})  # a thousand tests read the environment once
 
     @property
     def session(self) -> Session:

@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from penstock.settings import Settings
 from penstock.store.connection_pool import ConnectionPool
 from penstock.store.database import Row, Session
+from penstock.store.known_types import KnowingConnection
 from tests.interleavings.gates import ACTORS, FAILS, GATES, RAISES
 
 T = TypeVar("T")
@@ -154,6 +155,7 @@ class Stage:
     async def _actor(self, number: int, known: Actor | None = None) -> Actor:
         connection = await asyncpg.connect(
             self._database,
+            connection_class=KnowingConnection,
             server_settings={
                 "application_name": f"actor-{number}",
                 "gate.actor": str(number),

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 import httpcore
+import httpx
 from httpcore import AsyncNetworkStream
 
 from penstock.errors import AddressRefused, ConfigurationError
@@ -50,6 +53,12 @@ REFUSED_V6: tuple[Network, ...] = tuple(
     ip_network(each) for each in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 )
 NAT64 = ip_network("64:ff9b::/96")
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """Whose certificates are believed: one for the process, since they take some 20 ms to read."""
+    return httpx.create_ssl_context()
 
 
 class Addresses:

@@ -11,6 +11,7 @@ import asyncpg
 from penstock.errors import ConfigurationError, ConnectionFailed, ServerFull
 from penstock.language.redaction import concealed, worth_hiding
 from penstock.settings import Settings
+from penstock.store.known_types import KnowingConnection
 
 Row = asyncpg.Record
 LEAST_SILENCE = 10.0
@@ -60,6 +61,7 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
     try:
         connection = await asyncpg.connect(
             url,
+            connection_class=KnowingConnection,
             server_settings=server,
             timeout=timeout,
             statement_cache_size=0 if settings.database_pooler else 200,

@@ -33,7 +33,7 @@ from penstock.errors import (
 )
 from penstock.language.definitions.program_actions import HttpOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
-from penstock.service.http_addresses import Addresses, GuardedNetwork
+from penstock.service.http_addresses import Addresses, GuardedNetwork, trusted
 from penstock_worker.executors import http_answers, http_signature
 from penstock_worker.executors.options import program_of
 
@@ -56,12 +56,7 @@ class HttpExecutor:
         self._pool: httpcore.AsyncConnectionPool | None = None
 
     async def open(self) -> None:
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=httpx.create_ssl_context(),
-            max_connections=self._tally.capacity,
-            keepalive_expiry=30.0,
-            network_backend=GuardedNetwork(self._addresses),
-        )
+        """The first request opens what it needs: most workers have none to make."""
 
     async def execute(self, run: Run) -> Outcome:
         return await self._tally.counted(self._run, run)
@@ -74,6 +69,16 @@ class HttpExecutor:
         if self._pool is not None:
             await self._pool.aclose()
             self._pool = None
+
+    def _connections(self) -> httpcore.AsyncConnectionPool:
+        if self._pool is None:
+            self._pool = httpcore.AsyncConnectionPool(
+                ssl_context=trusted(),
+                max_connections=self._tally.capacity,
+                keepalive_expiry=30.0,
+                network_backend=GuardedNetwork(self._addresses),
+            )
+        return self._pool
 
     async def _run(self, run: Run) -> Outcome:
         try:
@@ -89,12 +94,12 @@ class HttpExecutor:
             return _unreachable(error, retryable=None)
 
     async def _post(self, run: Run, options: HttpOptions, body: bytes) -> Outcome:
-        assert self._pool is not None, "open() comes first"
+        connections = self._connections()
         url = httpx.URL(options.url)
         headers = {**options.headers, **_headers(run, options, body)}
         timeout = {"connect": options.connect_timeout, "read": options.timeout, "write": options.timeout}
         for _ in range(MAX_REDIRECTS + 1):
-            async with self._pool.stream(
+            async with connections.stream(
                 "POST",
                 _for_core(url),
                 headers=list(headers.items()),
