@@ -23,6 +23,7 @@ from joserfc.jwk import KeySet, KeySetSerialization
 
 from penstock.errors import ConfigurationError, ConnectionFailed, NotAuthenticated
 from penstock.operate.single_sign_on import Identity, Roles, roles_mapped
+from penstock.service.http_addresses import trusted
 from penstock.settings import Settings, is_tls_or_local
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -191,7 +192,9 @@ class IdentityProvider:
 
     async def _send(self, method: str, uri: str, **options: Any) -> httpx.Response:
         try:
-            async with httpx.AsyncClient(timeout=PATIENCE, follow_redirects=False) as client:
+            async with httpx.AsyncClient(
+                verify=trusted(), timeout=PATIENCE, follow_redirects=False
+            ) as client:
                 return await client.request(method, uri, **options)
         except httpx.HTTPError as error:
             raise _down() from error

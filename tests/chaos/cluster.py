@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 from pydantic import SecretStr
 
+from penstock.service.http_addresses import trusted
 from penstock.settings import Settings
 from penstock.store import migrate
 from tests.chaos import work
@@ -62,7 +63,7 @@ class Replica:
     async def ready(self) -> bool:
         """Whether it says that it consumes messages."""
         try:
-            async with httpx.AsyncClient() as client:
+            async with httpx.AsyncClient(verify=trusted()) as client:
                 answer = await client.get(f"http://127.0.0.1:{self.port}/ready", timeout=5)
         except httpx.HTTPError:
             return False

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import httpx
 
+from penstock.service.http_addresses import trusted
+
 
 async def get(port: int, path: str) -> tuple[int, str]:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=trusted()) as client:
         answer = await client.get(f"http://127.0.0.1:{port}{path}")
         return answer.status_code, answer.text
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 
+from penstock.service.http_addresses import trusted
 from tests.servers import choose
 from tests.servers.containers import wait_until
 from tests.servers.process import Process, free_port, new_folder, remove
@@ -33,7 +34,7 @@ class Prometheus:
 
     async def ask(self, query: str) -> float | None:
         """The one value that a query gives; None where it gives none. Raises ValueError where KEDA would not take the answer."""
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(verify=trusted()) as client:
             answer = await client.get(f"http://127.0.0.1:{self._port}/api/v1/query", params={"query": query})
         body = answer.json()
         if body["status"] != "success":
@@ -51,7 +52,7 @@ class Prometheus:
         if not self._process.alive():
             raise RuntimeError((self._folder / "log").read_text(errors="replace")[-4000:])
         with contextlib.suppress(httpx.HTTPError):
-            return httpx.get(f"http://127.0.0.1:{self._port}/-/ready").status_code == 200
+            return httpx.get(f"http://127.0.0.1:{self._port}/-/ready", verify=trusted()).status_code == 200
         return False
 
 
