@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,7 +22,7 @@ from tests.chaos import work
 from tests.chaos.answers import Answers
 from tests.chaos.disk import Disk
 from tests.chaos.proxy import Proxy
-from tests.crash.processes import COMMAND_LINE, ROOT, Fleet
+from tests.crash.processes import COMMAND_LINE, ROOT, Fleet, Started
 from tests.flows.installation import Installation
 from tests.kit import lock_order
 from tests.kit.hostile_proxy import HostileProxy
@@ -45,7 +44,7 @@ class Replica:
     machine: Machine
     role: Role
     name: str
-    process: subprocess.Popen[bytes]
+    process: Started
     port: int
     """Of /ready."""
     started: float = field(default_factory=time.monotonic)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from pydantic import SecretStr
 
 from penstock.settings import Settings
 from penstock.store import migrate
-from tests.crash.processes import Fleet
+from tests.crash.processes import Fleet, Started
 from tests.crash.recovery import Recovery, in_thread
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -54,7 +53,7 @@ async def test_everything_recovers_from_every_outage(
         await house.apply(*shop.ALL, *shop.STURDY)
         with Fleet(url, address, log, **SETTINGS) as fleet:
 
-            async def replaced(process: subprocess.Popen[bytes], start: Callable[[], object]) -> None:
+            async def replaced(process: Started, start: Callable[[], object]) -> None:
                 await asyncio.to_thread(fleet.kill, process)
                 start()
 

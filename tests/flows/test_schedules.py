@@ -19,7 +19,7 @@ from penstock.operate.check import check
 from penstock.service.assembly import Parts
 from penstock_executor import schedule_metrics
 from penstock_executor.loops import fire_schedules, measure_schedules
-from tests.crash.processes import ROOT, Fleet
+from tests.crash.processes import ROOT, Fleet, Started
 from tests.flows import shop
 from tests.flows.installation import Installation, started_by
 
@@ -29,7 +29,7 @@ ALL = MissedFires(catch_up="all", at_most=10_000)
 class WrongClocks(Fleet):
     """Starts processes whose clock is ahead by so many seconds."""
 
-    def start(self, role: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self, role: str, *arguments: str) -> Started:
         command = [sys.executable, str(ROOT / "tests/flows/wrong_clock.py"), role, *arguments]
         self.alive.append(subprocess.Popen(command, env=self.environment))
         return self.alive[-1]

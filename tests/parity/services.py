@@ -6,13 +6,12 @@ import asyncio
 import json
 import re
 import signal
-import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.crash.processes import Fleet
+from tests.crash.processes import Fleet, Started
 from tests.servers.process import free_port
 
 SAMPLE = re.compile(r"^(?P<name>\w+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)$")
@@ -35,8 +34,8 @@ class Service:
         self.port = free_port()
         self.log = folder / f"{self.name}-{self.port}.log"
         given = {"log_level": "info", "log_format": "json", **environment, "port": self.port}
-        self._fleet = Fleet(database, broker, self.log, **given)
-        self.process: subprocess.Popen[bytes] = self._fleet.start(role, *words)
+        self._fleet = Fleet(database, broker, self.log, forked=False, **given)
+        self.process: Started = self._fleet.start(role, *words)
 
     @property
     def pid(self) -> int:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from penstock.store import migrate as schema
-from tests.crash.processes import Fleet
+from tests.crash.processes import Fleet, Started
 from tests.crash.shapes import ALL, result
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -26,7 +25,7 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "services.log"
 
 
-def worker(fleet: Fleet) -> subprocess.Popen[bytes]:
+def worker(fleet: Fleet) -> Started:
     return fleet.start("worker", "--module", "tests.flows.shop", "--module", "tests.crash.shapes")
 
 
@@ -37,7 +36,7 @@ async def wave(house: Installation, number: int) -> list[UUID]:
     return [*ids, await house.client.start("cr.shapes", {"n": number})]
 
 
-async def leave(fleet: Fleet, replica: subprocess.Popen[bytes]) -> None:
+async def leave(fleet: Fleet, replica: Started) -> None:
     """Drain it, as a rolling upgrade does."""
     replica.send_signal(signal.SIGTERM)
     await asyncio.to_thread(replica.wait, 30)
