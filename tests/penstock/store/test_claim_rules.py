@@ -40,7 +40,7 @@ async def claim(
     """What one is told that knows the definition of the stand alone."""
     [row] = await stand.sql(
         "select * from claim_executions($1, $1, $2, $3, 'work.default', $4, $5, $6::executor_room[])",
-        *(ME, [stand.ids[name] for name in names], take, [stand.definition], list(lacks), list(rooms)),
+        *(ME, [stand.ids[name] for name in names if name in stand.ids], take, [stand.definition], list(lacks), list(rooms)),
     )
     return dict(row)
 
@@ -54,6 +54,14 @@ async def test_of_an_envelope_that_is_taken_whole_nothing_is_left_to_say(stand: 
     answer = await claim(stand, "a")
     assert taken(stand, answer) == {"a"}
     assert (answer["unknown"], answer["messages"], answer["parked"]) == ([], [], False)
+
+
+async def test_a_claim_that_is_made_again_takes_what_has_come_since_under_the_same_id(stand: Stand) -> None:
+    for name in "ab":
+        await offer(stand, name)
+        assert taken(stand, await claim(stand, "a", "b")) == {name}
+    [row] = await stand.sql("select id, executions from claim")
+    assert (row["id"], stand.names(row["executions"])) == (ME, {"a", "b"})
 
 
 async def test_where_there_is_no_room_nothing_is_taken_and_all_is_parked(stand: Stand) -> None:

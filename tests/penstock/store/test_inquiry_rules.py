@@ -173,6 +173,7 @@ async def test_only_those_that_are_due_end_by_their_default_if_they_have_one(sta
 async def test_those_that_are_due_first_expire_first_and_so_many(stand: Stand) -> None:
     for n, name in enumerate("abc"):
         await asks(stand, name, late=timedelta(minutes=n + 1))
+    await stand.sql("analyze inquiry, execution")  # so few that all are read, as they lie
     assert await expire(stand, 2) == {"b", "c"}
     assert await expire(stand, 2) == {"a"}
 
