@@ -199,9 +199,11 @@ async def test_of_several_timers_of_a_kind_only_the_one_that_is_due_is_taken(sta
 async def test_of_those_that_are_due_at_one_instant_no_more_are_taken_than_asked_for(stand: Stand) -> None:
     for name in "ab":
         await stand.add(name, "requested")
-    await stand.sql("insert into timer select now() - interval '1 hour', 'ready', id from execution")
+    await stand.sql(
+        "insert into timer select now() - interval '1 hour', kind, id from execution, (values ('ready'), ('total')) k (kind)"
+    )
     assert await fired(stand, 1) == 1
-    assert len(await timers(stand)) == 1
+    assert len(await timers(stand)) == 3
 
 
 async def test_a_timer_of_a_kind_that_nobody_knows_keeps_no_other_back(stand: Stand) -> None:
@@ -235,6 +237,15 @@ async def test_each_kind_does_what_it_is_for(stand: Stand, kind: str, status: st
     assert "b" in await stand.with_status("requested")
     staged = [message["queue"] for message in row["messages"]]
     assert ("execution.requested" in staged) is (kind == "ready")
+
+
+async def test_who_sleeps_is_woken(stand: Stand) -> None:
+    await stand.add("a", "waiting", attempt=1)
+    await stand.sql("insert into suspended (execution_id, until) select id, now() from execution")
+    await stand.timer("a", "wake")
+    [row] = await stand.sql("select messages, fired from fire_timers(10)")
+    assert (row["fired"], [message["queue"] for message in row["messages"]]) == (1, ["execution.requested"])
+    assert await stand.with_status("requested") == {"a"}
 
 
 async def test_a_limit_that_lets_nobody_in_ends_the_wait_too(stand: Stand) -> None:
