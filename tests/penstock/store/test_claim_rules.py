@@ -83,6 +83,8 @@ async def test_a_worker_takes_what_it_knows_and_looks_up_what_it_tried_and_has_n
     await offer(stand, "not met and gone", gone, status="requested")
     tried = len(stand.ids)
     await offer(stand, "one too many", too_many)
+    await offer(stand, "too many and gone", status="requested")
+    await offer(stand, "too many and lacking", lacking)
     await offer(stand, "not offered")
     answer = await claim(stand, *list(stand.ids)[:-1], take=tried, lacks=[lacking])
     assert taken(stand, answer) == {"known"}
@@ -92,7 +94,7 @@ async def test_a_worker_takes_what_it_knows_and_looks_up_what_it_tried_and_has_n
         "work.default": {"one too many"},
         "work.other": {"known elsewhere", "not met elsewhere"},
     }
-    assert await there(stand, "parked") == {"lacking"}
+    assert await there(stand, "parked") == {"lacking", "too many and lacking"}
 
 
 async def test_a_claim_tells_what_was_carried_over_and_of_which_workflows_it_is_a_task(stand: Stand) -> None:
