@@ -40,7 +40,14 @@ async def claim(
     """What one is told that knows the definition of the stand alone."""
     [row] = await stand.sql(
         "select * from claim_executions($1, $1, $2, $3, 'work.default', $4, $5, $6::executor_room[])",
-        *(ME, [stand.ids[name] for name in names if name in stand.ids], take, [stand.definition], list(lacks), list(rooms)),
+        *(
+            ME,
+            [stand.ids[name] for name in names if name in stand.ids],
+            take,
+            [stand.definition],
+            list(lacks),
+            list(rooms),
+        ),
     )
     return dict(row)
 

@@ -209,9 +209,7 @@ async def test_the_keys_of_all_that_expire_are_locked_in_one_order(stand: Stand)
         )
     async with stand.home.session().transaction() as tx:
         await tx.fetch("select pg_advisory_xact_lock(7, $1)", low["lock"])
-        expiring = asyncio.create_task(
-            stand.home.session().fetch("select expired from expire_inquiries(10)")
-        )
+        expiring = asyncio.create_task(stand.home.session().fetch("select expired from expire_inquiries(10)"))
         async with asyncio.timeout(SOON):
             while not await tx.fetch("select from pg_locks where not granted"):
                 await asyncio.sleep(0.01)

@@ -37,7 +37,9 @@ async def test_room_of_one_customer_is_none_of_another(desk: Desk) -> None:
     )
     [holder], [other] = await desk.start(1, customer="a"), await desk.start(1, customer="c")
     [first] = await desk.start(1, customer="b")
-    [second] = await desk.start(1, "shop.refund", customer="b")  # before the limit of the pack, like the first
+    [second] = await desk.start(
+        1, "shop.refund", customer="b"
+    )  # before the limit of the pack, like the first
     [last] = await desk.start(1, customer="a")
     await desk.run([other])
     assert await desk.statuses([first, second, last]) == ["scheduled", "queued", "queued"]

@@ -200,4 +200,11 @@ async def test_fires_and_their_schedules_are_looked_up_however_many_there_are(ho
         assert await read("^fire", "select * from settle_fires(10)") < 20
         again = ([A], [99], [lost], [new_id()], [None], 1)
         await tx.fetch("select set_config('enable_seqscan', 'off', true)")  # of who calls it
-        assert await read("^(fire|schedule)", RECOVER.replace("schedule s,", "(select * from schedule limit 1) s,"), *again) < 20
+        assert (
+            await read(
+                "^(fire|schedule)",
+                RECOVER.replace("schedule s,", "(select * from schedule limit 1) s,"),
+                *again,
+            )
+            < 20
+        )
