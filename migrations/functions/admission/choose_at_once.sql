@@ -31,7 +31,6 @@ begin
                 where w.lane = l.id
                     and (w.rank, w.turn, w.ready_at, w.execution_id) >= (l.rank, l.turn, l.ready_at, l.execution_id)
                 order by w.rank, w.turn, w.ready_at, w.execution_id limit least(m.free, v_most)) w
-            where m.free > 0
         ) x where x.first;
         exit when v_away is not true;
         perform stand_aside(array(

@@ -20,5 +20,5 @@ begin
         created_at = clock_timestamp(), answered_at = null, responder = null, response = null
     where inquiry.status <> 'created';
     return stage('inquiry.created', array(
-        select execution_id from inquiry where execution_id = any (p_ids) and status = 'created' order by execution_id), 50);
+        select execution_id from inquiry where execution_id = any (p_ids) order by execution_id), 50);
 end $$;

@@ -22,7 +22,7 @@ begin
     perform lock_keys(array(select distinct k from execution e cross join unnest(e.keys) k where e.id = any (expired)));
     for r in
         select execution_id, default_answer from inquiry
-        where execution_id = any (expired) and status = 'created' and default_answer is not null
+        where execution_id = any (expired) and default_answer is not null
     loop
         messages := messages || (answer_inquiry(r.execution_id, r.default_answer::text, 'its default')).messages;
     end loop;

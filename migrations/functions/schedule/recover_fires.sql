@@ -26,7 +26,7 @@ begin
         select execution_id, schedule, due_at from moved where status = 'created'
     ), last as (
         update schedule s set last_execution = m.execution_id
-        from moved m where s.ref = m.schedule and s.last_execution = m.old and m.status = 'created'
+        from moved m where s.ref = m.schedule and s.last_execution = m.old
     )
     select coalesce(array_agg(execution_id) filter (where status = 'created'), '{}') into v_new from moved;
     messages := '{}';

@@ -26,7 +26,7 @@ begin
 
     select array_agg((o.execution_id, o.schedule, o.due_at, e.status, e.finished_at, r.error)::ended_fire) into v_ended
     from open_fire o
-    join execution e on e.id = o.execution_id and e.finished_at is not null
+    join execution e on e.id = o.execution_id
     left join result r on r.execution_id = o.execution_id
     where o.execution_id = any (v_ids);
     settled := write_outcomes(v_ended, v_first, v_last);

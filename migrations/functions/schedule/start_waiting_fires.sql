@@ -32,7 +32,7 @@ begin
         delete from waiting_fire w using head h where w.schedule = h.schedule and w.due_at = h.due_at
     ), moved as (
         update fire f set status = 'created' from head h
-        where f.schedule = h.schedule and f.due_at = h.due_at and f.status = 'queued'
+        where f.schedule = h.schedule and f.due_at = h.due_at
     ), opened as (
         insert into open_fire (execution_id, schedule, due_at) select execution_id, schedule, due_at from head
     ), last as (

@@ -13,7 +13,7 @@ begin
         select e.id from execution e
         join definition d on d.id = e.definition_id
         left join payload p on p.execution_id = e.id
-        where e.id = any (p_ids) and e.status = any (v_from) and e.not_before is distinct from held_until()
+        where e.id = any (p_ids) and e.not_before is distinct from held_until()
             and coalesce(e.since, e.ready_at) <= clock_timestamp() - make_interval(secs => timeout_of(p.options, d.body,
                 case p_kind when 'start' then 'schedule_to_start' else 'queued' end, null)));
     return (end_executions(v_late, v_from, 'timeout', case p_kind when 'start' then 'no worker started it in time'

@@ -17,7 +17,7 @@ begin
     canceling := '{}';
     -- One kind at a time: so each transaction locks rows first, and then keys.
     select kind into v_kind from timer
-    where due_at <= v_now and kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'wake') order by due_at limit 1;
+    where kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'wake') order by due_at limit 1;
     with due as (
         delete from timer t using (
             select due_at, execution_id, kind from timer

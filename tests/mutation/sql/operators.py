@@ -46,9 +46,12 @@ ENDS = frozenset(
         "end",
     )
 )
+BEGINS = (";", "begin", "then", "else", "loop")
 NO_CONDITION = {",", "select", "update", "insert", "delete", "values", "where"}
 SHIFTED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 REVERSED = {"<": ">", "<=": ">", ">": "<", ">=": "<"}
+INSTANTS = {"clock_timestamp", "v_now", "witness", "made_at", "created_at"}
+"""What is read from a clock, by its names in the functions. (When something is due is no such instant: that is said.)"""
 TURNED = {"least": "greatest", "greatest": "least", "true": "false", "false": "true"}
 
 
@@ -183,8 +186,10 @@ def comparisons(body: Body) -> Iterator[Mutant]:
     for n, word in enumerate(body.words):
         if word.text in SHIFTED:
             place = body.short(max(n - 4, 0), min(n + 4, len(body.words)))
-            instants = "clock_timestamp" in {near.text for near in body.words[max(n - 3, 0) : n + 2]}
-            new = (REVERSED if instants else SHIFTED)[word.text]
+            near = {other.text for other in body.words[max(n - 3, 0) : n + 2]}
+            if body.words[n + 2].text == ".":
+                near.add(body.words[n + 3].text)
+            new = (SHIFTED if INSTANTS.isdisjoint(near) else REVERSED)[word.text]
             yield body.replaced("compare", f"`{new}` in `{place}`", n, n + 1, new)
         elif word.text in TURNED:
             place = body.short(max(n - 2, 0), min(n + 6, len(body.words)))
@@ -215,7 +220,7 @@ def conflicts(body: Body) -> Iterator[Mutant]:
 
 def orders(body: Body) -> Iterator[Mutant]:
     """Locks in any order, whatever comes first, and all instead of some. An order that decides nothing of that is left alone: of
-    an array, or of rows that nobody waits for."""
+    an array, or of rows that nobody waits for; and so is the `limit 1` of a `select into`, which takes the first row anyway."""
     stops = frozenset(["limit", "for", ";", "loop", "offset", "rows", "range", "union", "on"])
     for n, word in enumerate(body.words[:-1]):
         if word.text == "order" and body.words[n + 1].text == "by":
@@ -223,8 +228,17 @@ def orders(body: Body) -> Iterator[Mutant]:
             rest = [later.text for later in body.words[end : scan(body.words, end, frozenset({";", "loop"}))]]
             if rest and (rest[0] == "limit" or (rest[0] == "for" and "skip" not in rest)):
                 yield body.dropped("order", n, end)
-        elif word.text == "limit" and body.words[n + 1].text != "(":
+        elif word.text == "limit" and body.words[n + 1].text != "(" and not _takes_one(body, n):
             yield body.dropped("order", n, scan(body.words, n + 1, stops | {"returning"}))
+
+
+def _takes_one(body: Body, limit: int) -> bool:
+    """Whether this is the `limit 1` of a `select into`."""
+    words = body.words
+    begins = (n for n in range(1, limit) if words[n].text == "select" and words[n - 1].text in BEGINS)
+    begin = max(begins, default=limit)
+    own = [other.text for other in words[begin:limit] if other.depth == words[limit].depth]
+    return words[limit + 1].text == "1" and "into" in own and ";" not in own
 
 
 def elements(body: Body) -> Iterator[Mutant]:

@@ -74,3 +74,26 @@ async def test_a_loss_is_followed_by_what_the_action_says(
         "select after_loss($1, $2, $3::text::jsonb) as becomes", ends_as, recoveries, said
     )
     assert row["becomes"] == becomes
+
+
+async def test_what_was_asked_to_end_ends_so_unless_it_completed_or_has_to_clean_up_yet(
+    session: Session,
+) -> None:
+    expected = {
+        ("running", None, "failed"): "failed",
+        ("running", None, "requested"): "requested",
+        ("canceling", None, "requested"): "requested",
+        ("canceling", "cancelled", "completed"): "completed",
+        ("running", "cancelled", "completed"): "completed",
+        ("running", "cancelled", "failed"): "cancelled",
+        ("canceling", "timeout", "failed"): "timeout",
+        ("canceling", "timeout", "requested"): "timeout",
+        ("canceling", "timeout", "waiting"): "timeout",
+        ("running", "timeout", "requested"): "requested",
+        ("running", "timeout", "waiting"): "waiting",
+    }
+    rows = await session.fetch(
+        "select ended_status(was, asked, status) as said from unnest($1::text[], $2::text[], $3::text[]) x (was, asked, status)",
+        *(list(column) for column in zip(*expected, strict=True)),
+    )
+    assert [row["said"] for row in rows] == list(expected.values())

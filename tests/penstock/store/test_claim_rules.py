@@ -40,7 +40,14 @@ async def claim(
     """What one is told that knows the definition of the stand alone."""
     [row] = await stand.sql(
         "select * from claim_executions($1, $1, $2, $3, 'work.default', $4, $5, $6::executor_room[])",
-        *(ME, [stand.ids[name] for name in names], take, [stand.definition], list(lacks), list(rooms)),
+        *(
+            ME,
+            [stand.ids[name] for name in names if name in stand.ids],
+            take,
+            [stand.definition],
+            list(lacks),
+            list(rooms),
+        ),
     )
     return dict(row)
 
@@ -54,6 +61,14 @@ async def test_of_an_envelope_that_is_taken_whole_nothing_is_left_to_say(stand: 
     answer = await claim(stand, "a")
     assert taken(stand, answer) == {"a"}
     assert (answer["unknown"], answer["messages"], answer["parked"]) == ([], [], False)
+
+
+async def test_a_claim_that_is_made_again_takes_what_has_come_since_under_the_same_id(stand: Stand) -> None:
+    for name in "ab":
+        await offer(stand, name)
+        assert taken(stand, await claim(stand, "a", "b")) == {name}
+    [row] = await stand.sql("select id, executions from claim")
+    assert (row["id"], stand.names(row["executions"])) == (ME, {"a", "b"})
 
 
 async def test_where_there_is_no_room_nothing_is_taken_and_all_is_parked(stand: Stand) -> None:
@@ -75,6 +90,8 @@ async def test_a_worker_takes_what_it_knows_and_looks_up_what_it_tried_and_has_n
     await offer(stand, "not met and gone", gone, status="requested")
     tried = len(stand.ids)
     await offer(stand, "one too many", too_many)
+    await offer(stand, "too many and gone", status="requested")
+    await offer(stand, "too many and lacking", lacking)
     await offer(stand, "not offered")
     answer = await claim(stand, *list(stand.ids)[:-1], take=tried, lacks=[lacking])
     assert taken(stand, answer) == {"known"}
@@ -84,7 +101,7 @@ async def test_a_worker_takes_what_it_knows_and_looks_up_what_it_tried_and_has_n
         "work.default": {"one too many"},
         "work.other": {"known elsewhere", "not met elsewhere"},
     }
-    assert await there(stand, "parked") == {"lacking"}
+    assert await there(stand, "parked") == {"lacking", "too many and lacking"}
 
 
 async def test_a_claim_tells_what_was_carried_over_and_of_which_workflows_it_is_a_task(stand: Stand) -> None:

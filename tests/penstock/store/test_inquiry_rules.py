@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -9,6 +10,7 @@ from uuid import UUID
 
 import orjson
 
+from tests.penstock.store.members import SOON
 from tests.penstock.store.mending import limit, slot, there
 from tests.penstock.store.stand import Stand
 
@@ -171,8 +173,49 @@ async def test_only_those_that_are_due_end_by_their_default_if_they_have_one(sta
 async def test_those_that_are_due_first_expire_first_and_so_many(stand: Stand) -> None:
     for n, name in enumerate("abc"):
         await asks(stand, name, late=timedelta(minutes=n + 1))
+    await stand.sql("analyze inquiry, execution")  # so few that all are read, as they lie
     assert await expire(stand, 2) == {"b", "c"}
     assert await expire(stand, 2) == {"a"}
+
+
+async def test_what_waits_no_more_takes_nobodys_place(stand: Stand) -> None:
+    await asks(stand, "that ended", late=2 * HOUR, status="cancelled")
+    await asks(stand, "late", late=HOUR)
+    assert await expire(stand, 1) == {"late"}
+
+
+async def test_no_key_of_another_is_waited_for(stand: Stand) -> None:
+    held, free = await limit(stand), await limit(stand, "free")
+    await asks(stand, "late", late=HOUR, default="1")
+    await asks(stand, "due later", late=-HOUR)
+    for name, key in (("late", free), ("due later", held)):
+        await stand.sql(
+            "update execution set keys = array[($2, '')::limit_key] where id = $1", stand.ids[name], key
+        )
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select lock_keys(array[($1, '')::limit_key])", held)
+        await stand.sql("set lock_timeout = '5s'")
+        assert await expire(stand) == {"late"}
+
+
+async def test_the_keys_of_all_that_expire_are_locked_in_one_order(stand: Stand) -> None:
+    for ref in ("l", "another"):
+        await limit(stand, ref)
+    low, high = await stand.sql("select id, key_lock((id, '')) as lock from concurrency_limit order by 2")
+    for name, key in (("first", high), ("second", low)):
+        await asks(stand, name, late=HOUR, default="1")
+        await stand.sql(
+            "update execution set keys = array[($2, '')::limit_key] where id = $1", stand.ids[name], key["id"]
+        )
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select pg_advisory_xact_lock(7, $1)", low["lock"])
+        expiring = asyncio.create_task(stand.home.session().fetch("select expired from expire_inquiries(10)"))
+        async with asyncio.timeout(SOON):
+            while not await tx.fetch("select from pg_locks where not granted"):
+                await asyncio.sleep(0.01)
+        [[free]] = await stand.sql("select pg_try_advisory_xact_lock(7, $1)", high["lock"])
+    assert free, "it may be somebody's who waits for the lower one"
+    assert stand.names((await expiring)[0]["expired"]) == {"first", "second"}
 
 
 async def test_one_that_is_being_answered_is_left_alone(stand: Stand) -> None:

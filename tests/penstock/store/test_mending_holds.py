@@ -27,6 +27,23 @@ async def test_whose_row_is_looked_at_is_locked_and_no_other(stand: Stand, what:
             await stand.sql("select from execution where id = $1 for no key update nowait", stand.ids["one"])
 
 
+@pytest.mark.parametrize("what", [*LOCKING, "owners"])
+async def test_rows_are_locked_in_the_order_of_their_ids_however_they_lie(stand: Stand, what: str) -> None:
+    first = new_id()
+    for name in ("second", "first"):
+        await stand.add(name, "running", live=False)
+    await stand.sql("update execution set id = $1 where id = $2", first, stand.ids["first"])
+    ids = [stand.ids["second"], first]
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select from execution where id = $1 for update", first)
+        mending = asyncio.create_task(stand.home.session().fetch(f"select mend_{what}($1)", ids))
+        async with asyncio.timeout(SOON):
+            while not await tx.fetch("select from pg_locks where not granted"):
+                await asyncio.sleep(0.01)
+        await stand.sql("select from execution where id = $1 for no key update nowait", stand.ids["second"])
+    await mending
+
+
 @pytest.mark.parametrize(("what", "before", "after"), [
     ("live", "queued", "requested"), ("slots", "requested", "scheduled"), ("suspended", "running", "waiting"),
     ("forgotten", "requested", "cancelled"), ("owners", "running", "requested"),

@@ -230,3 +230,28 @@ async def test_claims_of_who_is_gone_are_taken_back_once_no_more_come(stand: Sta
     ]
     assert await reap(stand) is None
     assert await claims(stand) == {0, 1, 6, 7}
+
+
+async def test_rows_of_who_is_gone_are_locked_in_order_and_then_seen_as_they_are(stand: Stand) -> None:
+    """However they lie: one of them was asked to end meanwhile."""
+    await runs(stand, "high", "low", "of another", claim=STRANGER)
+    for n, name in ((3, "high"), (2, "low"), (1, "of another")):
+        await stand.sql("update execution set id = $1 where id = $2", UUID(int=n), stand.ids[name])
+        stand.ids[name] = UUID(int=n)
+    await stand.sql("delete from live")
+    await claim(stand, 1, STRANGER, "low", "high")
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch(
+            "update execution set status = 'canceling', ends_as = 'cancelled' where id = $1", stand.ids["low"]
+        )
+        taking = asyncio.create_task(
+            stand.home.session().fetch("select moved from reap_process('10 minutes', '1 day', '3 s')")
+        )
+        async with asyncio.timeout(SOON):
+            while not await tx.fetch("select from pg_locks where not granted"):
+                await asyncio.sleep(0.01)
+        free = await stand.sql("select id from execution for no key update skip locked")
+        assert stand.names([row["id"] for row in free]) == {"of another", "high"}
+    assert stand.names((await taking)[0]["moved"]) == {"low", "high"}
+    assert await stand.with_status("cancelled") == {"low"}
+    assert await stand.with_status("requested") == {"high"}

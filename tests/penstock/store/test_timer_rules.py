@@ -71,8 +71,12 @@ async def test_what_no_worker_claims_ends_unless_it_says_another_time(stand: Sta
     await stand.add("not yet scheduled", "requested")
     await stand.add("under way", "running")
     await stand.add("not open", "scheduled", live=False)
-    await stand.sql("select next from end_unclaimed(600, $1, 100)", FIRST)
-    assert await stand.with_status("timeout") == {"forgotten", "let in long ago"}
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select next from end_unclaimed(600, $1, 100)", FIRST)
+        free = await stand.sql("select id from execution for no key update skip locked")
+    ends = {"forgotten", "let in long ago"}
+    assert await stand.with_status("timeout") == ends
+    assert stand.names([row["id"] for row in free]) == set(stand.ids) - ends, "nobody else is held up"
 
 
 async def test_what_no_worker_claims_is_gone_round_in_steps(stand: Stand) -> None:
@@ -125,13 +129,14 @@ async def test_what_changes_while_its_row_is_waited_for_is_seen_as_it_is_then(
 
 
 @pytest.mark.parametrize("call", ["end_unstarted($1::uuid[])", "end_waits($1::uuid[], 'start')"])
-async def test_nobody_waits_for_the_row_of_another(stand: Stand, call: str) -> None:
+async def test_nobody_waits_for_the_row_of_another_or_of_what_is_over(stand: Stand, call: str) -> None:
     for name in "ab":
         await stand.add(name, "requested", options=MINUTE)
+    await stand.add("over", "completed", options=MINUTE, live=False)
     async with stand.home.session().transaction() as tx:
-        await tx.fetch("select from execution where id = $1 for update", stand.ids["b"])
+        await tx.fetch("select from execution where id <> $1 for update", stand.ids["a"])
         await stand.sql("set lock_timeout = '5s'")
-        await stand.sql(f"select {call}", [stand.ids["a"]])
+        await stand.sql(f"select {call}", [stand.ids["a"], stand.ids["over"]])
     assert await stand.with_status("timeout") == {"a"}
 
 
@@ -191,6 +196,16 @@ async def test_of_several_timers_of_a_kind_only_the_one_that_is_due_is_taken(sta
     assert await timers(stand) == {("a", "ready")}
 
 
+async def test_of_those_that_are_due_at_one_instant_no_more_are_taken_than_asked_for(stand: Stand) -> None:
+    for name in "ab":
+        await stand.add(name, "requested")
+    await stand.sql(
+        "insert into timer select now() - interval '1 hour', kind, id from execution, (values ('ready'), ('total')) k (kind)"
+    )
+    assert await fired(stand, 1) == 1
+    assert len(await timers(stand)) == 3
+
+
 async def test_a_timer_of_a_kind_that_nobody_knows_keeps_no_other_back(stand: Stand) -> None:
     await stand.add("a", "requested")
     await stand.timer("a", "unheard of", HOUR)
@@ -222,6 +237,15 @@ async def test_each_kind_does_what_it_is_for(stand: Stand, kind: str, status: st
     assert "b" in await stand.with_status("requested")
     staged = [message["queue"] for message in row["messages"]]
     assert ("execution.requested" in staged) is (kind == "ready")
+
+
+async def test_who_sleeps_is_woken(stand: Stand) -> None:
+    await stand.add("a", "waiting", attempt=1)
+    await stand.sql("insert into suspended (execution_id, until) select id, now() from execution")
+    await stand.timer("a", "wake")
+    [row] = await stand.sql("select messages, fired from fire_timers(10)")
+    assert (row["fired"], [message["queue"] for message in row["messages"]]) == (1, ["execution.requested"])
+    assert await stand.with_status("requested") == {"a"}
 
 
 async def test_a_limit_that_lets_nobody_in_ends_the_wait_too(stand: Stand) -> None:

@@ -45,6 +45,16 @@ async def test_the_log_says_since_when_it_stood_there_unless_it_stood_in_the_tur
     assert (await desk.session.fetch(LOGGED, second, limits[0].ref) == stood) is known
 
 
+async def test_the_log_has_its_turn_among_the_groups_of_the_limit(desk: Desk) -> None:
+    await desk.open(FAIR)
+    first, second, third = await desk.start(3, customer="a")
+    [[turn]] = await desk.session.fetch("select turn from waiter where execution_id = $1", third)
+    for id in (first, second):
+        await desk.run([id])
+    [[logged]] = await desk.session.fetch("select turn from admission where execution_id = $1", third)
+    assert logged == turn != 0
+
+
 async def test_the_log_says_that_it_stood_there_only_since_it_came_from_another_gate(desk: Desk) -> None:
     await desk.open(
         Limit(1, ref="shop.each", scope="shop.charge", by="customer"), Limit(2, ref="shop.two", scope="shop")

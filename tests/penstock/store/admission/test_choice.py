@@ -31,6 +31,44 @@ async def test_room_under_one_limit_is_none_under_another(desk: Desk) -> None:
     await desk.sound()
 
 
+async def test_room_of_one_customer_is_none_of_another(desk: Desk) -> None:
+    await desk.open(
+        Limit(1, ref="shop.each", scope="shop", by="customer"), Limit(2, ref="shop.whole", scope="shop")
+    )
+    [holder], [other] = await desk.start(1, customer="a"), await desk.start(1, customer="c")
+    [first] = await desk.start(1, customer="b")
+    [second] = await desk.start(
+        1, "shop.refund", customer="b"
+    )  # before the limit of the pack, like the first
+    [last] = await desk.start(1, customer="a")
+    await desk.run([other])
+    assert await desk.statuses([first, second, last]) == ["scheduled", "queued", "queued"]
+    await desk.run([holder])
+    assert await desk.statuses([first, second, last]) == ["scheduled", "queued", "scheduled"]
+    await desk.sound()
+
+
+async def test_very_many_under_two_limits_are_let_in_part_by_part(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="ops.all", scope="*"), Limit(9999, ref="shop.whole", scope="shop"))
+    ids = await desk.request(503)
+    await desk.admit(ids)
+    await desk.apply(Limit(9999, ref="ops.all", scope="*"))
+    started = [len(await desk.scheduled(ids))]
+    while await desk.session.fetch("select 1 from wake_keys(100) where woken"):
+        started.append(len(await desk.scheduled(ids)))
+    assert started == [1, 501, 503]
+
+
+async def test_whom_somebody_holds_is_looked_at_again_later_however_much_room_there_is(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.one", scope="shop"))
+    ids = await desk.start(2)
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select from execution where id = $1 for no key update", ids[1])
+        await desk.apply(Limit(9999, ref="shop.one", scope="shop"))
+        await desk.session.fetch("select * from wake_keys(100)")
+        assert len(await desk.session.fetch("select from wake where limit_id is not null")) == 1
+
+
 async def test_whom_somebody_holds_stops_those_behind_it_and_nobody_else(desk: Desk) -> None:
     await desk.open(Limit(3, ref="shop.three", scope="shop.charge", by="customer"))
     holders = [*await desk.start(3, customer="a"), *await desk.start(3, customer="b")]

@@ -10,6 +10,25 @@ from tests.penstock.store.schedules.conftest import House
 from tests.penstock.store.schedules.rows import BASE, NUMBER, A, B, Rows, instants
 
 FIRST, LAST = BASE.format("0"), BASE.format("100")
+RECOVER = f"""
+select r.recovered from (select min(s.namespace_id) as n, min(c.definition_id) as d from schedule s, catalog c
+where c.ref = 'shop.charge') x, recover_fires($1::text[], {instants("$2")}, $3::uuid[], $4::uuid[],
+array_fill(x.n, array[$6::int]), array_fill(x.d, array[$6::int]), array_fill('{{}}'::text, array[$6::int]),
+array_fill(null::text, array[$6::int]), array_fill(null::text, array[$6::int]), $5::text[]) r
+"""
+CROWD = f"""
+with schedules as (
+    insert into schedule select (jsonb_populate_record(s, jsonb_build_object('ref', 'clock.' || n))).*
+    from schedule s, generate_series(1, 300) n where s.ref = $1 returning ref
+)
+insert into fire (schedule, due_at, status, kind, definition_id, execution_id)
+select x.ref, x.due_at, 'created', 'due', 1, gen_random_uuid() from (
+    select ref, {BASE.format("n")} as due_at from schedules, (values (1), (99)) v (n)
+    union all select $1, {BASE.format("n")} from generate_series(2, 98, 0.5) n) x
+"""
+READ = """
+select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::integer from pg_stat_xact_user_tables where relname ~ $1
+"""
 
 
 async def outcomes(rows: Rows) -> dict[tuple[str, int], str | None]:
@@ -119,13 +138,7 @@ async def recover(rows: Rows, *given: tuple[str, int, UUID, str | None]) -> tupl
     """Schedule, instant, the execution before, and why there is none after it."""
     schedules, numbers, old, errors = [list(column) for column in zip(*given, strict=True)]
     ids = [new_id() for _ in given]
-    [row] = await rows.sql(
-        f"select r.recovered from (select min(s.namespace_id) as n, min(c.definition_id) as d from schedule s, catalog c "
-        f"where c.ref = 'shop.charge') x, recover_fires($1::text[], {instants('$2')}, $3::uuid[], $4::uuid[], "
-        "array_fill(x.n, array[$6::int]), array_fill(x.d, array[$6::int]), array_fill('{}'::text, array[$6::int]), "
-        "array_fill(null::text, array[$6::int]), array_fill(null::text, array[$6::int]), $5::text[]) r",
-        *(schedules, numbers, old, ids, errors, len(given)),
-    )
+    [row] = await rows.sql(RECOVER, schedules, numbers, old, ids, errors, len(given))
     return row["recovered"], ids
 
 
@@ -168,3 +181,30 @@ async def test_what_is_not_started_again_stays_the_last_run_and_so_does_a_later_
     assert (await rows.schedule(A))["last_execution"] == later
     assert (await rows.schedule(B))["last_execution"] == failed
     assert (await recover(rows, (B, 1, new_id(), "again")))[0] == 0
+
+
+async def test_fires_and_their_schedules_are_looked_up_however_many_there_are(house: House) -> None:
+    """Rows are counted, not time: many are due at these instants, and many of this schedule between them."""
+    rows = await Rows.prepare(house)
+    await rows.sql(CROWD, A)
+    ended, lost = await rows.fire(A, 1, opened=True), await rows.fire(A, 99, opened=True)
+    await rows.run("completed", id=ended)
+    async with (await house.parts()).database.session().transaction() as tx:
+
+        async def read(what: str, statement: str, *values: Any) -> int:
+            [[before]] = await tx.fetch(READ, what)
+            await tx.fetch(statement, *values)
+            [[after]] = await tx.fetch(READ, what)
+            return int(after - before)
+
+        assert await read("^fire", "select * from settle_fires(10)") < 20
+        again = ([A], [99], [lost], [new_id()], [None], 1)
+        await tx.fetch("select set_config('enable_seqscan', 'off', true)")  # of who calls it
+        assert (
+            await read(
+                "^(fire|schedule)",
+                RECOVER.replace("schedule s,", "(select * from schedule limit 1) s,"),
+                *again,
+            )
+            < 20
+        )

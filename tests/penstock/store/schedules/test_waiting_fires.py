@@ -124,3 +124,16 @@ async def test_who_is_asked_to_make_way_is_asked_once(house: House) -> None:
     await house.change(statements.cancel_replaced)
     [row] = await rows.sql("select canceling from cancel_replaced()")
     assert row["canceling"] == []
+
+
+async def test_whose_run_was_asked_to_end_or_has_ended_is_not_waited_for(house: House) -> None:
+    rows = await Rows.prepare(house)
+    for ref, status in ((A, "completed"), (B, "canceling")):
+        await rows.waits(ref, 1, replaces=True)
+        await rows.run(status, last_of=ref)
+    other = (await house.parts()).database.session()
+    async with other.transaction() as tx, house.session.transaction() as mine:
+        await tx.fetch("select from execution for update")
+        await mine.fetch("select set_config('lock_timeout', '5s', true)")
+        [row] = await mine.fetch("select canceling from cancel_replaced()")
+    assert row["canceling"] == []
