@@ -1,6 +1,6 @@
-"""Processes of Penstock that are forked from one that has imported all of it: they start in a hundredth of a second, where they
-would take one. What forks them is Python's own fork server. That a process starts from nothing is tested elsewhere (`tests/deploy`,
-`tests/parity`)."""
+"""Processes of Penstock that are forked from one that has imported all of it: they start in a hundredth of a second, where
+they would take one. What forks them is Python's own fork server. That a process starts from nothing is tested elsewhere
+(`tests/deploy`, `tests/parity`)."""
 
 from __future__ import annotations
 
