@@ -64,9 +64,12 @@ class Intent:
 
 
 class Load:
-    def __init__(self, client: Client) -> None:
+    """`share`: of what is submitted each second, but for what stands in lines."""
+
+    def __init__(self, client: Client, share: float = 1.0) -> None:
         self.intent = Intent()
         self._client = client
+        self._share = share
         self._n = 0
 
     async def run(self, seconds: float) -> None:
@@ -79,9 +82,13 @@ class Load:
             if time.monotonic() > began + seconds:
                 return
             await asyncio.gather(
-                *(self._submit(ref) for ref, count in EACH_SECOND for _ in range(count)),
+                *(self._submit(ref) for ref, count in EACH_SECOND for _ in range(self._due(count, tick))),
                 *(self._line_up(line) for line in range(LINES)),
             )
+
+    def _due(self, count: int, tick: int) -> int:
+        """In this second, of so many a second."""
+        return int(count * self._share * (tick + 1)) - int(count * self._share * tick)
 
     async def _open(self) -> int:
         """How many executions are open, as far as anybody can be asked."""

@@ -32,11 +32,11 @@ class PgBouncer:
         program = find_program()
         if program is None:
             raise NoServer("PgBouncer is not installed.")
-        self._port = free_port()
+        self.port = free_port()
         self._folder = new_folder("pgbouncer")
         runner = account.for_server(self._folder)  # like PostgreSQL, it refuses to run as root
-        configuration = self._folder / "pgbouncer.ini"
-        configuration.write_text(_configuration(dsn, self._port))
+        configuration = self._configuration = self._folder / "pgbouncer.ini"
+        configuration.write_text(_configuration(dsn, self.port))
         configuration.chmod(0o600)
         runner.own(configuration)
         process = Process(
@@ -46,7 +46,12 @@ class PgBouncer:
         wait_until(self._listens, "PgBouncer", 20)
 
     def dsn(self, database: str) -> str:
-        return f"postgresql://postgres@127.0.0.1:{self._port}/{database}"
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def lead_to(self, dsn: str) -> None:
+        """New connections lead to this server, and those to the one before are left, each when nobody uses it."""
+        self._configuration.write_text(_configuration(dsn, self.port))
+        self._process.signal(signal.SIGHUP)
 
     def close(self) -> None:
         self._process.end(signal.SIGTERM, 5)

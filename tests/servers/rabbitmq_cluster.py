@@ -7,8 +7,9 @@ import os
 import secrets
 import signal
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,7 @@ import psutil
 from tests.servers import management
 from tests.servers.containers import wait_until
 from tests.servers.errors import NoServer
+from tests.servers.port_mapper import PortMapper
 from tests.servers.process import Process, free_port, new_folder, remove
 from tests.servers.rabbitmq import READY, find_epmd, find_script
 
@@ -32,15 +34,22 @@ cluster_formation.peer_discovery_backend = classic_config
 NET_TICK = 5
 """Seconds after which a node that says nothing is taken for gone. RabbitMQ's default is 60."""
 
+Way = Callable[[int, int, int], int]
+"""From which node to which (their numbers), and the port of that one: the port by which it goes there."""
+
+
+def straight(_from: int, _to: int, port: int) -> int:
+    return port
+
 
 class _Node:
     def __init__(
-        self, folder: Path, name: str, everybody: Sequence[str], script: Path, home: Path, epmd_port: int
+        self, folder: Path, name: str, everybody: Sequence[str], script: Path, home: Path, epmd: str
     ) -> None:
         """`everybody`: the names of all nodes, itself included."""
         self.name = name
         self.folder = folder
-        self.port, api_port, dist_port = (free_port() for _ in range(3))
+        self.port, api_port, self.dist_port = (free_port() for _ in range(3))
         self.api = management.Api("127.0.0.1", api_port, "guest", "guest")
         self._script = script
         folder.mkdir()
@@ -59,7 +68,7 @@ class _Node:
             "RABBITMQ_NODENAME": self.name,
             "RABBITMQ_MNESIA_BASE": str(folder / "data"),
             "RABBITMQ_LOG_BASE": str(folder / "log"),
-            "RABBITMQ_DIST_PORT": str(dist_port),
+            "RABBITMQ_DIST_PORT": str(self.dist_port),
             "RABBITMQ_CONF_ENV_FILE": str(folder / "rabbitmq-env.conf"),
             "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
             "RABBITMQ_ADVANCED_CONFIG_FILE": str(folder / "advanced.config"),
@@ -67,11 +76,12 @@ class _Node:
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} "
             f"-kernel net_ticktime {NET_TICK}",
             "RABBITMQ_SCHEDULER_BIND_TYPE": "u",
-            "ERL_EPMD_PORT": str(epmd_port),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "ERL_CRASH_DUMP_SECONDS": "0",
             "RUNNING_UNDER_SYSTEMD": "1",
         }
+        self.names = PortMapper(epmd, folder / "epmd", self.environment)
+        self.environment["ERL_EPMD_PORT"] = str(self.names.port)
         self._server: Process | None = None
 
     def start(self) -> None:
@@ -102,7 +112,9 @@ class _Node:
 
 
 class RabbitMQCluster:
-    def __init__(self) -> None:
+    """`way`: how each node gets to each other one."""
+
+    def __init__(self, way: Way = straight) -> None:
         script, epmd = find_script(), find_epmd()
         if script is None or epmd is None:
             raise NoServer("RabbitMQ is not installed.")
@@ -112,18 +124,14 @@ class RabbitMQCluster:
         cookie = home / ".erlang.cookie"
         cookie.write_text(secrets.token_hex(20))
         cookie.chmod(0o400)
-        epmd_port, run = free_port(), secrets.token_hex(3)
+        run = secrets.token_hex(3)
         names = [f"penstock-{run}-{number}@localhost" for number in range(NODES)]
         self.nodes = [
-            _Node(self._folder / str(number), name, names, script, home, epmd_port)
+            _Node(self._folder / str(number), name, names, script, home, epmd)
             for number, name in enumerate(names)
         ]
-        self._epmd = Process(
-            [epmd, "-port", str(epmd_port), "-address", "127.0.0.1"],
-            log=self._folder / "epmd",
-            env=self.nodes[0].environment,
-            spawn={},
-        )
+        for (one, node), (other, peer) in permutations(enumerate(self.nodes), 2):
+            node.names.write_in(peer.name, way(one, other, peer.dist_port))
         try:
             self._form()
         except BaseException:
@@ -199,5 +207,5 @@ class RabbitMQCluster:
         for node in self.nodes:
             self.thaw(node)
             node.kill()
-        self._epmd.end(signal.SIGTERM, 10)
+            node.names.close()
         remove(self._folder)

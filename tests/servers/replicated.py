@@ -7,7 +7,7 @@ import contextlib
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,13 @@ class _Node:
 
 
 class ReplicatedPostgres:
-    """Every commit waits for the standby, so that nothing is lost when it takes over. `settings`: of both."""
+    """Every commit waits for the standby, so that nothing is lost when it takes over. `settings`: of both. `way`: the port by
+    which a standby gets to the port of its primary."""
 
-    def __init__(self, settings: Mapping[str, str] = FAST) -> None:
+    def __init__(self, settings: Mapping[str, str] = FAST, way: Callable[[int], int] = int) -> None:
         self._folder = new_folder("replicated")
         self._settings = settings
+        self._way = way
         owner = account.for_server(self._folder / "one")
         programs = binaries.reachable(binaries.find(), owner, self._folder)
         password = cluster.new_password()
@@ -155,6 +157,14 @@ class ReplicatedPostgres:
         )
         self._follow()
 
+    def logged(self, words: str) -> int:
+        """How many lines of both logs have these words, since they were made."""
+        return sum(
+            words in line
+            for node in self._nodes
+            for line in node.log.read_text(errors="replace").splitlines()
+        )
+
     def close(self) -> None:
         for node in self._nodes:
             with contextlib.suppress(psutil.NoSuchProcess, AssertionError):
@@ -179,7 +189,7 @@ class ReplicatedPostgres:
         self._other.start(
             {
                 **self._settings,
-                "primary_conninfo": f"host=127.0.0.1 port={self._one.port} user={cluster.SUPERUSER} "
+                "primary_conninfo": f"host=127.0.0.1 port={self._way(self._one.port)} user={cluster.SUPERUSER} "
                 f"password={self._one.password} application_name=standby",
                 "wal_retrieve_retry_interval": "500ms",
             }
