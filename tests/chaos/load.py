@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import math
 import random
 import time
 from collections import Counter
@@ -71,11 +73,18 @@ class Load:
         self._client = client
         self._share = share
         self._n = 0
+        self._stopped = False
 
-    async def run(self, seconds: float) -> None:
+    def stop(self) -> None:
+        """No more than what is being submitted."""
+        self._stopped = True
+
+    async def run(self, seconds: float = math.inf) -> None:
         """Submit for so long. What was due while nothing could be submitted comes after that, as far as there is time."""
         began = time.monotonic()
-        for tick in range(int(seconds)):
+        for tick in itertools.count():
+            if self._stopped or tick + 1 > seconds:
+                return
             await asyncio.sleep(max(0.0, began + tick - time.monotonic()))
             while await self._open() > MOST_OPEN and time.monotonic() < began + seconds:
                 await asyncio.sleep(0.5)

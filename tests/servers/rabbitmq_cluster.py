@@ -145,9 +145,8 @@ class RabbitMQCluster:
             self.rejoined(node)
 
     def _all_up(self, node: _Node) -> bool:
-        return len(self._asked(node, "nodes")) == NODES and all(
-            one["running"] for one in self._asked(node, "nodes")
-        )
+        nodes = self._asked(node, "nodes")
+        return len(nodes) == NODES and all(one["running"] and not one.get("partitions") for one in nodes)
 
     def _asked(self, node: _Node, path: str) -> list[dict[str, Any]]:
         try:
@@ -168,9 +167,14 @@ class RabbitMQCluster:
         wait_until(added, f"the virtual host {name}", READY)
         return self.url(name)
 
-    def url(self, vhost: str, nodes: Sequence[_Node] | None = None) -> str:
-        places = (f"127.0.0.1:{node.port}" for node in nodes or self.nodes)
+    def url(self, vhost: str, ports: Sequence[int] = ()) -> str:
+        """`ports`: those by which to get to the nodes, where they are others than theirs."""
+        places = (f"127.0.0.1:{port}" for port in ports or [node.port for node in self.nodes])
         return ",".join(f"amqp://guest:guest@{place}/{quote(vhost, safe='')}" for place in places)
+
+    def apart(self) -> list[_Node]:
+        """Nodes that do not see all others."""
+        return [node for node in self.nodes if not self._all_up(node)]
 
     def leads_most(self) -> _Node:
         """The node that leads more queues than the others do."""

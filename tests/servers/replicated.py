@@ -94,6 +94,10 @@ class ReplicatedPostgres:
         login = f"{cluster.SUPERUSER}:{self._one.password}"
         return f"postgresql://{login}@{hosts}/{database}?target_session_attrs=read-write"
 
+    @property
+    def primary_port(self) -> int:
+        return self._one.port
+
     def primary_dsn(self, database: str = "postgres") -> str:
         return self._one.dsn(database)
 
@@ -128,6 +132,10 @@ class ReplicatedPostgres:
     def take_out_standby(self) -> None:
         """Commits wait for nobody any more, those that wait now neither."""
         asyncio.run(self._one.run(ALONE, "select pg_reload_conf()"))
+
+    def follows(self) -> bool:
+        """Whether the standby is in step with the primary."""
+        return bool(asyncio.run(self._one.run(IN_STEP)))
 
     def promote(self) -> None:
         """The standby is the primary, and alone."""
