@@ -49,6 +49,11 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*self._passing, return_exceptions=True)
 
+    @property
+    def connections(self) -> int:
+        """That pass through it now."""
+        return len(self._passing)
+
     def cut(self) -> None:
         """Reset every connection, and refuse new ones until healed."""
         self._refusing = True

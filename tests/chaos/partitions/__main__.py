@@ -19,7 +19,7 @@ from functools import partial
 
 import structlog
 
-from tests.chaos.partitions.run import partitions
+from tests.chaos.partitions.run import LASTS, partitions
 from tests.servers.process import new_folder
 
 
@@ -31,7 +31,8 @@ def main() -> bool:
     parser.add_argument("--seconds", type=float, default=0.0, help="at least; each partition is had once")
     parser.add_argument("--rate", type=float, default=120.0, help="of what is submitted, a second (120)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--only", default="", help="partitions whose name has these words")
+    parser.add_argument("--only", nargs="+", default=(), help="partitions whose name has one of these words")
+    parser.add_argument("--lasts", type=float, nargs=2, default=LASTS, metavar=("FROM", "TO"), help="seconds")
     given = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.disable()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
 from tests.chaos.partitions.topology import BROKERS, PARTIES, POOLER, PRIMARY, STANDBY, Topology
 from tests.chaos.partitions.ways import How, link
 
-Act = Callable[[Topology, How, float], Awaitable[None]]
-"""Parts for so many seconds, and heals."""
+Act = Callable[[Topology, How, float], Awaitable[int]]
+"""Parts for so many seconds, and heals. How many connections it parted."""
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,27 @@ def partings() -> Iterator[Parting]:
 
 
 def _of(name: str, *links: str) -> Parting:
-    async def act(it: Topology, how: How, seconds: float) -> None:
-        it.ways.part(links, how)
-        await asyncio.sleep(seconds)
-        it.ways.heal()
+    async def act(it: Topology, how: How, seconds: float) -> int:
+        return await _apart(it, links, how, seconds)
 
     return Parting(name, act)
 
 
-async def _pooler_from_primary(it: Topology, how: How, seconds: float) -> None:
-    it.ways.part([it.to_primary], how)
+async def _apart(it: Topology, links: Iterable[str], how: How, seconds: float) -> int:
+    there = it.ways.part(links, how)
     await asyncio.sleep(seconds)
     it.ways.heal()
+    return there
 
 
-async def _fail_over(it: Topology, how: How, seconds: float) -> None:
+async def _pooler_from_primary(it: Topology, how: How, seconds: float) -> int:
+    return await _apart(it, [it.to_primary], how, seconds)
+
+
+async def _fail_over(it: Topology, how: How, seconds: float) -> int:
     """The standby takes over halfway, and PgBouncer is led to it. The old primary is ended before anybody can reach it again,
     as whoever promotes has to see to, and becomes the standby."""
-    it.ways.part([it.to_primary, link(PRIMARY, STANDBY)], how)
+    there = it.ways.part([it.to_primary, link(PRIMARY, STANDBY)], how)
     await asyncio.sleep(seconds / 2)
     await asyncio.to_thread(it.postgres.promote)
     it.lead_to_primary()
@@ -61,3 +64,4 @@ async def _fail_over(it: Topology, how: How, seconds: float) -> None:
     await asyncio.to_thread(it.postgres.kill_standby)
     it.ways.heal()
     await asyncio.to_thread(it.postgres.rejoin)
+    return there

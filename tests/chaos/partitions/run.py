@@ -21,8 +21,8 @@ from tests.chaos.partitions.watch import Parted, watch
 from tests.chaos.partitions.ways import How
 from tests.chaos.run import DEFAULT, rest
 
-SHORTEST, LONGEST = 2.0, 15.0
-"""Seconds of a partition."""
+LASTS = (2.0, 15.0)
+"""Seconds of a partition, from and to."""
 BETWEEN = 3.0
 """Seconds from when all moves again to the next."""
 IN_LINES = LINES * TO_EACH_LINE
@@ -48,17 +48,19 @@ async def partitions(
     seconds: float,
     rate: float,
     seed: int,
-    only: str = "",
+    only: Sequence[str] = (),
+    lasts: tuple[float, float] = LASTS,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Run:
-    """For at least so long, and until each of them was had once. `only`: those whose name has these words."""
+    """For at least so long, and until each of them was had once. `only`: those whose name has one of these words. `lasts`:
+    seconds of one, from and to; where that is less than a process may be silent, no worker may lose what it runs."""
     async with topology(log, DEFAULT) as it:
         await it.house.until("select 1 from process having count(*) = $1", len(it.machines), seconds=120)
         keeper = asyncio.create_task(it.keep())
         load = Load(it.house.client, max(0.0, rate - IN_LINES) / WHOLE)
         loading = asyncio.create_task(load.run())
-        chosen = [one for one in partings() if only in one.name]
-        parted = [done async for done in _one_after_the_other(it, chosen, seconds, seed, tell)]
+        chosen = [one for one in partings() if not only or any(words in one.name for words in only)]
+        parted = [done async for done in _one_after_the_other(it, chosen, seconds, lasts, seed, tell)]
         load.stop()
         await loading
         await rest(it, PATIENCE)
@@ -72,7 +74,12 @@ async def partitions(
 
 
 async def _one_after_the_other(
-    it: Topology, chosen: Sequence[Parting], seconds: float, seed: int, tell: Callable[[str], None]
+    it: Topology,
+    chosen: Sequence[Parting],
+    seconds: float,
+    lasts: tuple[float, float],
+    seed: int,
+    tell: Callable[[str], None],
 ) -> AsyncIterator[Parted]:
     """All of them in an order of chance, and again until the time is over."""
     draw, until = random.Random(seed), time.monotonic() + seconds
@@ -81,15 +88,15 @@ async def _one_after_the_other(
         for parting in draw.sample(chosen, len(chosen)):
             if turn and time.monotonic() > until:
                 return
-            how, lasts = draw.choice(HOWS), draw.uniform(SHORTEST, LONGEST)
+            how, apart = draw.choice(HOWS), draw.uniform(*lasts)
             began = time.time()
-            await parting.act(it, how, lasts)
-            parted = await watch(it, Parted(parting.name, how, began, time.time()))
+            there = await parting.act(it, how, apart)
+            parted = await watch(it, Parted(parting.name, how, there, began, time.time()))
             tell(table.line(parted))
             yield parted
             await asyncio.sleep(BETWEEN)
 
 
 def _happened(one: Parted) -> Happened:
-    """It lasted less long than a process may be silent: no worker had a reason to lose what it runs."""
-    return Happened(one.name, one.began, one.healed, one.how, spares=True)
+    spares = one.healed - one.began < DEFAULT["stale_threshold"]
+    return Happened(one.name, one.began, one.healed, one.how, spares)

@@ -7,36 +7,44 @@ from collections.abc import Iterator, Sequence
 
 from tests.chaos.partitions.watch import Parted
 
+COLUMNS = ("connections", "seconds", "ends/s", "no end", "moved", "ready", "whole")
+TOLD = """
+Worst of all times. connections: that were parted. seconds: for which, in all. ends/s, no end: of work that takes 50 ms, while
+it lasted; seconds without any. After it was healed, seconds until: all had ended that was started before (moved), every
+replica was ready, the nodes of RabbitMQ were one cluster and the standby in step (whole)."""
 
-def line(parted: Parted) -> str:
+
+def line(one: Parted) -> str:
     """Of one, as it is over."""
     return (
-        f"{parted.name:32} {parted.how:8} {parted.healed - parted.began:6.1f} s   {parted.rate:6.1f} ends/s, none for "
-        f"{parted.gap:5.1f} s; moved {_shown(parted.moved)}, ready {_shown(parted.ready)}, whole {_shown(parted.whole)}"
-        + (f", {parted.restarted} nodes restarted" if parted.restarted else "")
+        f"{one.name:24} {one.how:8}{one.healed - one.began:5.1f} s, {one.connections:3} connections, "
+        f"{one.rate:6.1f} ends/s, none for {one.gap:4.1f} s; moved {_shown(one.moved)}, ready {_shown(one.ready)}, "
+        f"whole {_shown(one.whole)}" + (f", {one.restarted} nodes restarted" if one.restarted else "")
     )
 
 
 def lines(all_of: Sequence[Parted]) -> Iterator[str]:
-    """A line for each who and whom: the worst of the times that it was parted."""
+    """A line for each who and whom."""
     found: defaultdict[str, list[Parted]] = defaultdict(list)
     for one in all_of:
         found[one.name].append(one)
-    yield f"{'parted':28}{'times':>6}  {'how':22}{'seconds':>8}{'ends/s':>8}{'no end':>8}{'moved':>8}{'ready':>8}{'whole':>8}"
+    yield f"{'parted':24}{'times':>6}  {'how':28}" + "".join(f"{name:>12}" for name in COLUMNS)
     for name, some in found.items():
-        seconds = sum(one.healed - one.began for one in some)
-        rate = sum(one.rate * (one.healed - one.began) for one in some) / seconds
-        hows = ", ".join(one.how for one in some)
-        marks = (_worst([getattr(one, mark) for one in some]) for mark in ("moved", "ready", "whole"))
-        yield (
-            f"{name:28}{len(some):>6}  {hows:22}{seconds:>8.1f}{rate:>8.1f}{max(one.gap for one in some):>8.1f}"
-            + "".join(f"{_shown(mark):>8}" for mark in marks)
+        yield f"{name:24}{len(some):>6}  {', '.join(one.how for one in some)[:26]:28}" + "".join(
+            _figures(some)
         )
+    yield TOLD
+    if restarted := sum(one.restarted for one in all_of):
+        yield f"Nodes of RabbitMQ that did not find back to the others, and were restarted: {restarted}."
 
 
-def _worst(marks: Sequence[float | None]) -> float | None:
-    known = [mark for mark in marks if mark is not None]
-    return max(known) if len(known) == len(marks) else None
+def _figures(some: Sequence[Parted]) -> Iterator[str]:
+    seconds = sum(one.healed - one.began for one in some)
+    yield f"{max(one.connections for one in some):>12}{seconds:>12.1f}"
+    yield f"{sum(one.rate * (one.healed - one.began) for one in some) / seconds:>12.1f}"
+    yield f"{max(one.gap for one in some):>12.1f}"
+    for marks in ([one.moved for one in some], [one.ready for one in some], [one.whole for one in some]):
+        yield f"{_shown(None if None in marks else max(mark or 0.0 for mark in marks)):>12}"
 
 
 def _shown(seconds: float | None) -> str:

@@ -21,13 +21,13 @@ OPEN = """
 select coalesce(bool_or(e.finished_at is null and e.created_at < to_timestamp($1)), false)
     or not coalesce(bool_or(e.finished_at > to_timestamp($1)), false)
 from execution e join namespace n on n.id = e.namespace_id
-where n.name = 'chaos.double' and e.parent is null and (e.finished_at is null or e.finished_at > to_timestamp($1))
+where n.name = 'public::chaos::double' and (e.finished_at is null or e.finished_at > to_timestamp($1))
 """
 """Whether something is open that was started before, or nothing has ended since. Of work without a line to stand in, that
 takes 50 ms."""
 ENDS = """
 select extract(epoch from e.finished_at)::float8 from execution e join namespace n on n.id = e.namespace_id
-where n.name = 'chaos.double' and e.parent is null and e.finished_at between to_timestamp($1) and to_timestamp($2) order by 1
+where n.name = 'public::chaos::double' and e.finished_at between to_timestamp($1) and to_timestamp($2) order by 1
 """
 
 
@@ -37,6 +37,8 @@ class Parted:
 
     name: str
     how: How
+    connections: int
+    """That there were between them."""
     began: float
     healed: float
     whole: float | None = None

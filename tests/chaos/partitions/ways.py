@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
-from tests.chaos.proxy import Proxy
+from tests.chaos.proxy import Direction, Proxy
 
 T = TypeVar("T")
 How = Literal["silent", "one way", "reset"]
 """silent: nothing arrives, and nobody is told. one way: what the one that connected sends does not arrive, what it is sent
 does. reset: connections are reset, and new ones are refused."""
+HELD: Mapping[How, tuple[Direction, ...]] = {"silent": ("up", "down"), "one way": ("up",)}
 
 
 def link(one: str, other: str) -> str:
@@ -32,8 +33,9 @@ class Ways:
         """The port by which this link leads to that port."""
         return self._do(self._made(name, port)).port
 
-    def part(self, names: Iterable[str], how: How) -> None:
-        self._do(self._part(set(names), how))
+    def part(self, names: Iterable[str], how: How) -> int:
+        """How many connections there were."""
+        return self._do(self._part(set(names), how))
 
     def heal(self) -> None:
         self._do(self._heal())
@@ -52,14 +54,15 @@ class Ways:
             self._proxies[name, port] = await Proxy(port).__aenter__()
         return self._proxies[name, port]
 
-    async def _part(self, names: set[str], how: How) -> None:
-        for (name, _), proxy in self._proxies.items():
-            if name not in names:
-                continue
+    async def _part(self, names: set[str], how: How) -> int:
+        parted = [proxy for (name, _), proxy in self._proxies.items() if name in names]
+        there = sum(proxy.connections for proxy in parted)
+        for proxy in parted:
             if how == "reset":
                 proxy.cut()
             else:
-                proxy.hold("up", *(["down"] if how == "silent" else []))
+                proxy.hold(*HELD[how])
+        return there
 
     async def _heal(self) -> None:
         for proxy in self._proxies.values():
