@@ -59,7 +59,7 @@ async def _fail_over(it: Topology, how: How, seconds: float) -> int:
     there = it.ways.part([it.to_primary, link(PRIMARY, STANDBY)], how)
     await asyncio.sleep(seconds / 2)
     await asyncio.to_thread(it.postgres.promote)
-    it.lead_to_primary()
+    await asyncio.to_thread(it.lead_to_primary)
     await asyncio.sleep(seconds / 2)
     await asyncio.to_thread(it.postgres.kill_standby)
     it.ways.heal()

@@ -54,7 +54,7 @@ class Topology(Spread):
 
     def lead_to_primary(self) -> None:
         """PgBouncer leads to the primary of now."""
-        self.pooler.lead_to(_pooled(self.ways, self.postgres))
+        self.pooler.lead_to(_pooled(self.ways, self.postgres), DATABASE)
 
 
 def _pooled(ways: Ways, postgres: ReplicatedPostgres) -> str:
