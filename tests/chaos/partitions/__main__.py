@@ -14,13 +14,15 @@ import argparse
 import asyncio
 import logging
 import random
+import shutil
 import sys
+import tempfile
 from functools import partial
+from pathlib import Path
 
 import structlog
 
-from tests.chaos.partitions.run import LASTS, partitions
-from tests.servers.process import new_folder
+from tests.chaos.partitions.run import HOWS, LASTS, partitions
 
 
 def main() -> bool:
@@ -33,13 +35,18 @@ def main() -> bool:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--only", nargs="+", default=(), help="partitions whose name has one of these words")
     parser.add_argument("--lasts", type=float, nargs=2, default=LASTS, metavar=("FROM", "TO"), help="seconds")
+    hows = sorted(set(HOWS))
+    parser.add_argument("--hows", nargs="+", choices=hows, default=HOWS, metavar="HOW", help=", ".join(hows))
     given = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.disable()
-    log = new_folder("partitions") / "services.log"
-    print(f"seed {given.seed}; log of the services: {log}")
+    folder = Path(tempfile.mkdtemp(prefix="penstock-partitions-"))
+    log = folder / "services.log"
+    print(f"seed {given.seed}; log of the services, kept if a promise is broken: {log}")
     run = asyncio.run(partitions(log, **vars(given), tell=partial(print, flush=True)))
     print(f"\n{run.text}\n\n" + "\n".join(run.broken or ["Every promise was kept."]))
+    if not run.broken:
+        shutil.rmtree(folder)
     return not run.broken
 
 

@@ -50,6 +50,7 @@ async def partitions(
     seed: int,
     only: Sequence[str] = (),
     lasts: tuple[float, float] = LASTS,
+    hows: Sequence[How] = HOWS,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Run:
     """For at least so long, and until each of them was had once. `only`: those whose name has one of these words. `lasts`:
@@ -60,7 +61,7 @@ async def partitions(
         load = Load(it.house.client, max(0.0, rate - IN_LINES) / WHOLE)
         loading = asyncio.create_task(load.run())
         chosen = [one for one in partings() if not only or any(words in one.name for words in only)]
-        parted = [done async for done in _one_after_the_other(it, chosen, seconds, lasts, seed, tell)]
+        parted = [done async for done in _one_after_the_other(it, chosen, seconds, lasts, hows, seed, tell)]
         load.stop()
         await loading
         await rest(it, PATIENCE)
@@ -68,7 +69,7 @@ async def partitions(
         keeper.cancel()
         broken = [words for one in parted for words in one.broken] + it.fallen
         broken += [f"{name}: {count}" for name, count in ledger.faults_found.items()]
-        told = report.lines(ledger, [_happened(one) for one in parted], fallen=it.fallen, intent=load.intent)
+        told = report.lines(ledger, [], fallen=it.fallen, intent=load.intent)
         text = "\n".join((f"seed {seed}", *table.lines(parted), "", *told))
         return Run(ledger, parted, broken, text)
 
@@ -78,6 +79,7 @@ async def _one_after_the_other(
     chosen: Sequence[Parting],
     seconds: float,
     lasts: tuple[float, float],
+    hows: Sequence[How],
     seed: int,
     tell: Callable[[str], None],
 ) -> AsyncIterator[Parted]:
@@ -88,7 +90,7 @@ async def _one_after_the_other(
         for parting in draw.sample(chosen, len(chosen)):
             if turn and time.monotonic() > until:
                 return
-            how, apart = draw.choice(HOWS), draw.uniform(*lasts)
+            how, apart = draw.choice(hows), draw.uniform(*lasts)
             began = time.time()
             there = await parting.act(it, how, apart)
             parted = await watch(it, Parted(parting.name, how, there, began, time.time()))
