@@ -172,9 +172,16 @@ class RabbitMQCluster:
         places = (f"127.0.0.1:{port}" for port in ports or [node.port for node in self.nodes])
         return ",".join(f"amqp://guest:guest@{place}/{quote(vhost, safe='')}" for place in places)
 
-    def apart(self) -> list[_Node]:
-        """Nodes that do not see all others."""
-        return [node for node in self.nodes if not self._all_up(node)]
+    def whole(self) -> bool:
+        """Whether each node sees all others."""
+        return all(map(self._all_up, self.nodes))
+
+    def lost(self) -> _Node:
+        """The node that the fewest see running."""
+        seen = Counter(
+            one["name"] for node in self.nodes for one in self._asked(node, "nodes") if one["running"]
+        )
+        return min(self.nodes, key=lambda node: seen[node.name])
 
     def leads_most(self) -> _Node:
         """The node that leads more queues than the others do."""

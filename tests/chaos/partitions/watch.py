@@ -12,7 +12,7 @@ import asyncpg
 from tests.chaos.partitions.topology import DATABASE, Topology
 from tests.chaos.partitions.ways import How
 
-PATIENCE = 120.0
+PATIENCE = 180.0
 """Seconds after a partition until all has to move again."""
 REJOINS = 30.0
 """Seconds that the nodes of RabbitMQ have to find back to each other by themselves."""
@@ -111,9 +111,10 @@ async def _whole(it: Topology, parted: Parted) -> float | None:
     while not await asyncio.to_thread(_is_whole, it):
         if time.time() > parted.healed + PATIENCE:
             return None
-        if time.time() > again and (apart := await asyncio.to_thread(it.rabbitmq.apart)):
-            await asyncio.to_thread(it.rabbitmq.kill, apart[0])
-            await asyncio.to_thread(apart[0].start)
+        if time.time() > again and not await asyncio.to_thread(it.rabbitmq.whole):
+            lost = await asyncio.to_thread(it.rabbitmq.lost)
+            await asyncio.to_thread(it.rabbitmq.kill, lost)
+            await asyncio.to_thread(lost.start)
             parted.restarted += 1
             again = time.time() + REJOINS
         await asyncio.sleep(LOOK)
@@ -121,4 +122,4 @@ async def _whole(it: Topology, parted: Parted) -> float | None:
 
 
 def _is_whole(it: Topology) -> bool:
-    return it.postgres.follows() and not it.rabbitmq.apart()
+    return it.postgres.follows() and it.rabbitmq.whole()
