@@ -84,10 +84,14 @@ class _Node:
         self.environment["ERL_EPMD_PORT"] = str(self.names.port)
         self._server: Process | None = None
 
-    def start(self) -> None:
-        server = self._server = Process(
+    def spawn(self) -> Process:
+        self._server = Process(
             [str(self._script)], log=self.folder / "output", env=self.environment, spawn={}
         )
+        return self._server
+
+    def start(self) -> None:
+        server = self.spawn()
 
         def ready() -> bool:
             if not server.alive():
@@ -202,6 +206,11 @@ class RabbitMQCluster:
         """Returns when it is one of the cluster again."""
         node.start()
         self.rejoined(node)
+
+    def restart(self, node: _Node) -> None:
+        """Does not wait for it: it may have to wait for others itself."""
+        node.kill()
+        node.spawn()
 
     def rejoined(self, node: _Node, seconds: float = READY) -> None:
         """Wait until it is one of the cluster again. Raises TimeoutError."""

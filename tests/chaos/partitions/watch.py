@@ -106,15 +106,14 @@ async def _ready(it: Topology, since: float) -> float | None:
 
 
 async def _whole(it: Topology, parted: Parted) -> float | None:
-    """Nodes that do not find back are restarted one after the other, as whoever watches over them does."""
+    """Nodes that do not find back are restarted, one at a time, as whoever watches over them does."""
     again = parted.healed + REJOINS
     while not await asyncio.to_thread(_is_whole, it):
         if time.time() > parted.healed + PATIENCE:
             return None
         if time.time() > again and not await asyncio.to_thread(it.rabbitmq.whole):
             lost = await asyncio.to_thread(it.rabbitmq.lost)
-            await asyncio.to_thread(it.rabbitmq.kill, lost)
-            await asyncio.to_thread(lost.start)
+            await asyncio.to_thread(it.rabbitmq.restart, lost)
             parted.restarted += 1
             again = time.time() + REJOINS
         await asyncio.sleep(LOOK)
