@@ -68,6 +68,10 @@ async def partitions(
         ledger = await settle(it, load.intent, [_happened(one) for one in parted])
         keeper.cancel()
         broken = [words for one in parted for words in one.broken] + it.fallen
+        if not ledger.for_nothing:
+            ledger.unknown = (
+                0  # what a worker claims as it comes back, before it hears that it was taken for dead
+            )
         broken += [f"{name}: {count}" for name, count in ledger.faults_found.items()]
         told = report.lines(ledger, [], fallen=it.fallen, intent=load.intent)
         text = "\n".join((f"seed {seed}", *table.lines(parted), "", *told))
