@@ -15,11 +15,10 @@ from penstock.language.moves import COMPLETED, FINAL
 from penstock.store.database import Session
 from penstock.store.invariants import INVARIANTS
 from tests.chaos import at_most_once, lines, recorded_steps, work
-from tests.chaos.cluster import Cluster
 from tests.chaos.load import Intent
+from tests.chaos.machines import Spread
 from tests.chaos.nemesis import Happened
 from tests.kit import lock_order
-from tests.servers.postgres import NativePostgres
 
 READY_WITHIN = 10.0
 """Seconds in which every replica has to consume messages once nothing is broken any more."""
@@ -133,15 +132,14 @@ class Ledger:
         return {name: count for name, count in counts.items() if count}
 
 
-async def settle(cluster: Cluster, intent: Intent, faults: Sequence[Happened]) -> Ledger:
+async def settle(cluster: Spread, intent: Intent, faults: Sequence[Happened]) -> Ledger:
     """Compare what is with what was meant."""
     session, ledger = cluster.house.session, Ledger()
     ledger.unready = await cluster.unready(READY_WITHIN)
     ledger.overtaken = await lines.overtaken(session, intent)
     ledger.called_again = await recorded_steps.called_again(session, cluster.calls, intent.stories)
     ledger.out_of_order = await lock_order.out_of_order(session)
-    if isinstance(cluster.postgres, NativePostgres):
-        ledger.deadlocks = cluster.postgres.logged("deadlock detected")
+    ledger.deadlocks = cluster.logged("deadlock detected")
     expected = dict(intent.results)
     await _reactions(session, intent, expected, ledger)
     await _fires(session, expected, ledger)

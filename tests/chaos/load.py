@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import math
 import random
 import time
 from collections import Counter
@@ -64,24 +66,38 @@ class Intent:
 
 
 class Load:
-    def __init__(self, client: Client) -> None:
+    """`share`: of what is submitted each second, but for what stands in lines."""
+
+    def __init__(self, client: Client, share: float = 1.0) -> None:
         self.intent = Intent()
         self._client = client
+        self._share = share
         self._n = 0
+        self._stopped = False
 
-    async def run(self, seconds: float) -> None:
+    def stop(self) -> None:
+        """No more than what is being submitted."""
+        self._stopped = True
+
+    async def run(self, seconds: float = math.inf) -> None:
         """Submit for so long. What was due while nothing could be submitted comes after that, as far as there is time."""
         began = time.monotonic()
-        for tick in range(int(seconds)):
+        for tick in itertools.count():
+            if self._stopped or tick + 1 > seconds:
+                return
             await asyncio.sleep(max(0.0, began + tick - time.monotonic()))
             while await self._open() > MOST_OPEN and time.monotonic() < began + seconds:
                 await asyncio.sleep(0.5)
             if time.monotonic() > began + seconds:
                 return
             await asyncio.gather(
-                *(self._submit(ref) for ref, count in EACH_SECOND for _ in range(count)),
+                *(self._submit(ref) for ref, count in EACH_SECOND for _ in range(self._due(count, tick))),
                 *(self._line_up(line) for line in range(LINES)),
             )
+
+    def _due(self, count: int, tick: int) -> int:
+        """In this second, of so many a second."""
+        return int(count * self._share * (tick + 1)) - int(count * self._share * tick)
 
     async def _open(self) -> int:
         """How many executions are open, as far as anybody can be asked."""

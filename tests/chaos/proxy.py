@@ -49,6 +49,11 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*self._passing, return_exceptions=True)
 
+    @property
+    def connections(self) -> int:
+        """That pass through it now."""
+        return len(self._passing)
+
     def cut(self) -> None:
         """Reset every connection, and refuse new ones until healed."""
         self._refusing = True
@@ -56,7 +61,7 @@ class Proxy:
             _reset(writer)
 
     def hold(self, *directions: Direction) -> None:
-        """A partition: what goes this way arrives when it is healed, and not before."""
+        """A partition: what goes this way arrives when it is healed, and not before. So does the word that an end has closed."""
         for direction in directions:
             self._open[direction].clear()
 
@@ -78,6 +83,8 @@ class Proxy:
         try:
             if self._refusing:
                 return
+            for gate in self._open.values():  # who knocks is heard, and answered, or not let in
+                await gate.wait()
             watch = self._watch() if self._watch is not None else None
             answers, server = await asyncio.open_connection("127.0.0.1", self._target)
             self._writers.add(server)
@@ -119,6 +126,7 @@ class Proxy:
                 await self._open[direction].wait()
                 writer.write(data)
                 await writer.drain()
+        await self._open[direction].wait()
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

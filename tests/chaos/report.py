@@ -14,7 +14,10 @@ def lines(
     ledger: Ledger, faults: Sequence[Happened], *, fallen: Sequence[str], intent: Intent
 ) -> Iterator[str]:
     kinds = Counter(fault.name for fault in faults)
-    yield f"{'faults':<28}{len(faults):>9}   " + ", ".join(f"{n} {name}" for name, n in kinds.most_common())
+    if faults:
+        yield f"{'faults':<28}{len(faults):>9}   " + ", ".join(
+            f"{n} {name}" for name, n in kinds.most_common()
+        )
     yield from _counts(
         ("submitted", ledger.submitted),
         ("final", ledger.final),

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos import report, work
-from tests.chaos.cluster import Cluster, cluster
+from tests.chaos.cluster import cluster
 from tests.chaos.ledger import Ledger, settle
 from tests.chaos.load import Load
+from tests.chaos.machines import Spread
 from tests.chaos.nemesis import Happened, Nemesis
 
 SHORT: Mapping[str, Any] = {
@@ -76,13 +77,13 @@ async def chaos(
             nemesis.rage(seconds, between_processes=4 * pace, between_servers=7 * pace),
         )
         it.heal()
-        await _rest(it, patience)
+        await rest(it, patience)
         ledger = await settle(it, load.intent, nemesis.happened)
         told = report.lines(ledger, nemesis.happened, fallen=it.fallen, intent=load.intent)
         return Run(ledger, nemesis.happened, "\n".join((f"seed {seed}, {seconds:.0f} s", *told)))
 
 
-async def _rest(it: Cluster, patience: float) -> None:
+async def rest(it: Spread, patience: float) -> None:
     """Wait until nothing is open. What still is, when patience ends, the ledger shows."""
     for clock in work.clocks:
         await it.house.client.schedules.disable(clock.ref)

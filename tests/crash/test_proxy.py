@@ -54,6 +54,37 @@ async def test_what_is_held_arrives_once_it_is_healed(proxy: Proxy, direction: s
     assert await asked == b"SECOND"
 
 
+async def test_who_is_parted_does_not_hear_that_the_other_has_gone_until_it_is_healed() -> None:
+    here, gone = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        here.set()
+        await reader.read()
+        gone.set()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server, Proxy(server.sockets[0].getsockname()[1]) as proxy:
+        caller = await Caller.to(proxy)
+        await here.wait()
+        proxy.hold("up", "down")
+        caller.writer.close()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await gone.wait()
+        proxy.heal()
+        await gone.wait()
+
+
+async def test_who_calls_through_a_partition_gets_there_once_it_is_healed(proxy: Proxy) -> None:
+    proxy.hold("down")
+    asked = asyncio.create_task((await Caller.to(proxy)).ask(b"first"))
+    done, _ = await asyncio.wait({asked}, timeout=0.1)
+    assert not done
+    proxy.heal()
+    assert await asked == b"FIRST"
+
+
 async def test_a_cut_resets_connections_and_refuses_new_ones_until_it_is_healed(proxy: Proxy) -> None:
     caller = await Caller.to(proxy)
     await caller.ask(b"first")

@@ -6,16 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from urllib.parse import urlsplit, urlunsplit
 
+import asyncpg
 import pytest
 from pydantic import SecretStr
 
+from penstock.errors import PenstockError
 from penstock.settings import Settings
-from penstock.store import migrate
+from penstock.store import connecting, migrate
+from penstock.store.database import Database
 from tests.chaos.proxy import Proxy
 from tests.flows import shop
 from tests.flows.installation import Installation
+from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
 
+LOCK = "select pg_advisory_xact_lock(7)"
 THRESHOLDS = {"heartbeat_interval": 1.0, "stale_threshold": 5.0, "sweep_interval": 0.3}
 
 
@@ -109,3 +114,40 @@ async def test_a_worker_that_alone_is_cut_off_ends_its_work_before_another_has_i
         assert [row["why"].split("(")[1][:12] for row in rows] == ["no heartbeat"]
         proxy.heal()
         await house.sound()
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+async def test_who_is_cut_off_in_the_midst_of_a_transaction_loses_its_locks(
+    database: str, pgbouncer: PgBouncer, pooled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody tells PostgreSQL that it is gone: the connection stays open."""
+    monkeypatch.setattr(connecting, "LEAST_SILENCE", 0.5)
+    url = urlsplit(pgbouncer.dsn(database.rsplit("/", 1)[1]) if pooled else database)
+    async with Proxy(url.port or 0) as proxy:
+        place = f"{url.netloc.rpartition(':')[0]}:{proxy.port}"
+        settings = Settings(
+            database_pooler=pooled, heartbeat_interval=0.1, stale_threshold=0.5, sweep_interval=0.3
+        )
+        far, near = (
+            Database(settings.model_copy(update={"database_url": SecretStr(address)}), role="test")
+            for address in (urlunsplit(url._replace(netloc=place)), url.geturl())
+        )
+        locked, healed = asyncio.Event(), asyncio.Event()
+        cut_off = asyncio.create_task(lock(far, locked, healed))
+        await locked.wait()
+        proxy.hold("up", "down")
+        async with asyncio.timeout(20), near.session().transaction() as tx:
+            await tx.fetch(LOCK)
+        proxy.heal()
+        healed.set()
+        with pytest.raises((PenstockError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)):
+            await cut_off
+        await far.close()
+        await near.close()
+
+
+async def lock(database: Database, locked: asyncio.Event, healed: asyncio.Event) -> None:
+    async with database.session().transaction() as tx:
+        await tx.fetch(LOCK)
+        locked.set()
+        await healed.wait()

@@ -22,7 +22,7 @@ from tests.servers.errors import NoServer
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import FAST, DockerPostgres, GivenPostgres, NativePostgres, Postgres
 from tests.servers.rabbitmq import DockerRabbitMQ, GivenRabbitMQ, NativeRabbitMQ, RabbitMQ
-from tests.servers.rabbitmq_cluster import RabbitMQCluster
+from tests.servers.rabbitmq_cluster import RabbitMQCluster, Way, straight
 
 Server = TypeVar("Server")
 chosen: list[str] = []  # one line for each server of this run, for the summary at its end
@@ -63,9 +63,10 @@ def private_rabbitmq() -> RabbitMQ:
     return _first("RabbitMQ", DockerRabbitMQ, native)
 
 
-def rabbitmq_cluster() -> RabbitMQCluster:
+def rabbitmq_cluster(way: Way = straight) -> RabbitMQCluster:
+    """`way`: how each node gets to each other one."""
     _need("rabbitmq-server", rabbitmq.find_script)
-    return RabbitMQCluster()
+    return RabbitMQCluster(way)
 
 
 def private_pgbouncer(dsn: str) -> PgBouncer:

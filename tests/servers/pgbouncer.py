@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import signal
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import asyncpg
 
 from penstock.service.embedded import account
 from penstock.service.embedded.cluster import environment
@@ -32,11 +35,11 @@ class PgBouncer:
         program = find_program()
         if program is None:
             raise NoServer("PgBouncer is not installed.")
-        self._port = free_port()
+        self.port = free_port()
         self._folder = new_folder("pgbouncer")
         runner = account.for_server(self._folder)  # like PostgreSQL, it refuses to run as root
-        configuration = self._folder / "pgbouncer.ini"
-        configuration.write_text(_configuration(dsn, self._port))
+        configuration = self._configuration = self._folder / "pgbouncer.ini"
+        configuration.write_text(_configuration(dsn, self.port))
         configuration.chmod(0o600)
         runner.own(configuration)
         process = Process(
@@ -46,11 +49,23 @@ class PgBouncer:
         wait_until(self._listens, "PgBouncer", 20)
 
     def dsn(self, database: str) -> str:
-        return f"postgresql://postgres@127.0.0.1:{self._port}/{database}"
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def lead_to(self, dsn: str, database: str) -> None:
+        """Connections to this database lead to this server from now on. Those to the one before are dropped: one that waits
+        for an answer of it would have a place in the pool until the network says that it is gone."""
+        self._configuration.write_text(_configuration(dsn, self.port))
+        asyncio.run(self._tell("reload", f"kill {database}", f"resume {database}"))
 
     def close(self) -> None:
         self._process.end(signal.SIGTERM, 5)
         remove(self._folder)
+
+    async def _tell(self, *commands: str) -> None:
+        console = await asyncpg.connect(self.dsn("pgbouncer"))
+        for command in commands:
+            await console.execute(command)
+        await console.close()
 
     def _listens(self) -> bool:
         log = (self._folder / "log").read_text(errors="replace")
@@ -79,5 +94,7 @@ auth_type = any
 pool_mode = transaction
 max_client_conn = 500
 default_pool_size = 20
+server_login_retry = 1
+admin_users = postgres
 ignore_startup_parameters = {IGNORED}
 """

@@ -7,8 +7,9 @@ import os
 import secrets
 import signal
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,7 @@ import psutil
 from tests.servers import management
 from tests.servers.containers import wait_until
 from tests.servers.errors import NoServer
+from tests.servers.port_mapper import PortMapper
 from tests.servers.process import Process, free_port, new_folder, remove
 from tests.servers.rabbitmq import READY, find_epmd, find_script
 
@@ -32,15 +34,22 @@ cluster_formation.peer_discovery_backend = classic_config
 NET_TICK = 5
 """Seconds after which a node that says nothing is taken for gone. RabbitMQ's default is 60."""
 
+Way = Callable[[int, int, int], int]
+"""From which node to which (their numbers), and the port of that one: the port by which it goes there."""
+
+
+def straight(_from: int, _to: int, port: int) -> int:
+    return port
+
 
 class _Node:
     def __init__(
-        self, folder: Path, name: str, everybody: Sequence[str], script: Path, home: Path, epmd_port: int
+        self, folder: Path, name: str, everybody: Sequence[str], script: Path, home: Path, epmd: str
     ) -> None:
         """`everybody`: the names of all nodes, itself included."""
         self.name = name
         self.folder = folder
-        self.port, api_port, dist_port = (free_port() for _ in range(3))
+        self.port, api_port, self.dist_port = (free_port() for _ in range(3))
         self.api = management.Api("127.0.0.1", api_port, "guest", "guest")
         self._script = script
         folder.mkdir()
@@ -59,7 +68,7 @@ class _Node:
             "RABBITMQ_NODENAME": self.name,
             "RABBITMQ_MNESIA_BASE": str(folder / "data"),
             "RABBITMQ_LOG_BASE": str(folder / "log"),
-            "RABBITMQ_DIST_PORT": str(dist_port),
+            "RABBITMQ_DIST_PORT": str(self.dist_port),
             "RABBITMQ_CONF_ENV_FILE": str(folder / "rabbitmq-env.conf"),
             "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
             "RABBITMQ_ADVANCED_CONFIG_FILE": str(folder / "advanced.config"),
@@ -67,17 +76,22 @@ class _Node:
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} "
             f"-kernel net_ticktime {NET_TICK}",
             "RABBITMQ_SCHEDULER_BIND_TYPE": "u",
-            "ERL_EPMD_PORT": str(epmd_port),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "ERL_CRASH_DUMP_SECONDS": "0",
             "RUNNING_UNDER_SYSTEMD": "1",
         }
+        self.names = PortMapper(epmd, folder / "epmd", self.environment)
+        self.environment["ERL_EPMD_PORT"] = str(self.names.port)
         self._server: Process | None = None
 
-    def start(self) -> None:
-        server = self._server = Process(
+    def spawn(self) -> Process:
+        self._server = Process(
             [str(self._script)], log=self.folder / "output", env=self.environment, spawn={}
         )
+        return self._server
+
+    def start(self) -> None:
+        server = self.spawn()
 
         def ready() -> bool:
             if not server.alive():
@@ -102,7 +116,9 @@ class _Node:
 
 
 class RabbitMQCluster:
-    def __init__(self) -> None:
+    """`way`: how each node gets to each other one."""
+
+    def __init__(self, way: Way = straight) -> None:
         script, epmd = find_script(), find_epmd()
         if script is None or epmd is None:
             raise NoServer("RabbitMQ is not installed.")
@@ -112,18 +128,14 @@ class RabbitMQCluster:
         cookie = home / ".erlang.cookie"
         cookie.write_text(secrets.token_hex(20))
         cookie.chmod(0o400)
-        epmd_port, run = free_port(), secrets.token_hex(3)
+        run = secrets.token_hex(3)
         names = [f"penstock-{run}-{number}@localhost" for number in range(NODES)]
         self.nodes = [
-            _Node(self._folder / str(number), name, names, script, home, epmd_port)
+            _Node(self._folder / str(number), name, names, script, home, epmd)
             for number, name in enumerate(names)
         ]
-        self._epmd = Process(
-            [epmd, "-port", str(epmd_port), "-address", "127.0.0.1"],
-            log=self._folder / "epmd",
-            env=self.nodes[0].environment,
-            spawn={},
-        )
+        for (one, node), (other, peer) in permutations(enumerate(self.nodes), 2):
+            node.names.write_in(peer.name, way(one, other, peer.dist_port))
         try:
             self._form()
         except BaseException:
@@ -137,9 +149,8 @@ class RabbitMQCluster:
             self.rejoined(node)
 
     def _all_up(self, node: _Node) -> bool:
-        return len(self._asked(node, "nodes")) == NODES and all(
-            one["running"] for one in self._asked(node, "nodes")
-        )
+        nodes = self._asked(node, "nodes")
+        return len(nodes) == NODES and all(one["running"] and not one.get("partitions") for one in nodes)
 
     def _asked(self, node: _Node, path: str) -> list[dict[str, Any]]:
         try:
@@ -160,9 +171,21 @@ class RabbitMQCluster:
         wait_until(added, f"the virtual host {name}", READY)
         return self.url(name)
 
-    def url(self, vhost: str, nodes: Sequence[_Node] | None = None) -> str:
-        places = (f"127.0.0.1:{node.port}" for node in nodes or self.nodes)
+    def url(self, vhost: str, ports: Sequence[int] = ()) -> str:
+        """`ports`: those by which to get to the nodes, where they are others than theirs."""
+        places = (f"127.0.0.1:{port}" for port in ports or [node.port for node in self.nodes])
         return ",".join(f"amqp://guest:guest@{place}/{quote(vhost, safe='')}" for place in places)
+
+    def whole(self) -> bool:
+        """Whether each node sees all others."""
+        return all(map(self._all_up, self.nodes))
+
+    def lost(self) -> _Node:
+        """The node that the fewest see running."""
+        seen = Counter(
+            one["name"] for node in self.nodes for one in self._asked(node, "nodes") if one["running"]
+        )
+        return min(self.nodes, key=lambda node: seen[node.name])
 
     def leads_most(self) -> _Node:
         """The node that leads more queues than the others do."""
@@ -184,6 +207,11 @@ class RabbitMQCluster:
         node.start()
         self.rejoined(node)
 
+    def restart(self, node: _Node) -> None:
+        """Does not wait for it: it may have to wait for others itself."""
+        node.kill()
+        node.spawn()
+
     def rejoined(self, node: _Node, seconds: float = READY) -> None:
         """Wait until it is one of the cluster again. Raises TimeoutError."""
         wait_until(lambda: self._all_up(node), node.name, seconds)
@@ -199,5 +227,5 @@ class RabbitMQCluster:
         for node in self.nodes:
             self.thaw(node)
             node.kill()
-        self._epmd.end(signal.SIGTERM, 10)
+            node.names.close()
         remove(self._folder)

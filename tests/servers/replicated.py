@@ -7,7 +7,7 @@ import contextlib
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,13 @@ class _Node:
 
 
 class ReplicatedPostgres:
-    """Every commit waits for the standby, so that nothing is lost when it takes over. `settings`: of both."""
+    """Every commit waits for the standby, so that nothing is lost when it takes over. `settings`: of both. `way`: the port by
+    which a standby gets to the port of its primary."""
 
-    def __init__(self, settings: Mapping[str, str] = FAST) -> None:
+    def __init__(self, settings: Mapping[str, str] = FAST, way: Callable[[int], int] = int) -> None:
         self._folder = new_folder("replicated")
         self._settings = settings
+        self._way = way
         owner = account.for_server(self._folder / "one")
         programs = binaries.reachable(binaries.find(), owner, self._folder)
         password = cluster.new_password()
@@ -91,6 +93,10 @@ class ReplicatedPostgres:
         hosts = ",".join(f"127.0.0.1:{node.port}" for node in self._nodes)
         login = f"{cluster.SUPERUSER}:{self._one.password}"
         return f"postgresql://{login}@{hosts}/{database}?target_session_attrs=read-write"
+
+    @property
+    def primary_port(self) -> int:
+        return self._one.port
 
     def primary_dsn(self, database: str = "postgres") -> str:
         return self._one.dsn(database)
@@ -127,6 +133,10 @@ class ReplicatedPostgres:
         """Commits wait for nobody any more, those that wait now neither."""
         asyncio.run(self._one.run(ALONE, "select pg_reload_conf()"))
 
+    def follows(self) -> bool:
+        """Whether the standby is in step with the primary."""
+        return bool(asyncio.run(self._one.run(IN_STEP)))
+
     def promote(self) -> None:
         """The standby is the primary, and alone."""
         asyncio.run(self._promote())
@@ -155,6 +165,14 @@ class ReplicatedPostgres:
         )
         self._follow()
 
+    def logged(self, words: str) -> int:
+        """How many lines of both logs have these words, since they were made."""
+        return sum(
+            words in line
+            for node in self._nodes
+            for line in node.log.read_text(errors="replace").splitlines()
+        )
+
     def close(self) -> None:
         for node in self._nodes:
             with contextlib.suppress(psutil.NoSuchProcess, AssertionError):
@@ -179,7 +197,7 @@ class ReplicatedPostgres:
         self._other.start(
             {
                 **self._settings,
-                "primary_conninfo": f"host=127.0.0.1 port={self._one.port} user={cluster.SUPERUSER} "
+                "primary_conninfo": f"host=127.0.0.1 port={self._way(self._one.port)} user={cluster.SUPERUSER} "
                 f"password={self._one.password} application_name=standby",
                 "wal_retrieve_retry_interval": "500ms",
             }

@@ -54,10 +54,7 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
     server: dict[str, str] = {"application_name": f"{role}:{settings.name}"[:63]}
     if not settings.database_pooler:
         server |= {"jit": "off", "search_path": settings.database_schema}
-        # A process that falls silent in the midst of a transaction (frozen, cut off) keeps its locks from everybody
-        # else. When others take its work over, its locks have to go too.
-        silent = max(settings.stale_threshold, LEAST_SILENCE)
-        server["idle_in_transaction_session_timeout"] = f"{silent * 1000:.0f}"
+        server["idle_in_transaction_session_timeout"] = left_alone(settings)
     try:
         connection = await asyncpg.connect(
             url,
@@ -85,6 +82,12 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
         raise raised(f"PostgreSQL{_place(url)} does not answer: {said}", hint=hint) from None
     _keep_alive(connection)
     return connection
+
+
+def left_alone(settings: Settings) -> str:
+    """Milliseconds for which a transaction may be left alone. A process that falls silent in the midst of one (frozen, cut off)
+    keeps its locks from everybody else. When others take its work over, its locks have to go too."""
+    return f"{max(settings.stale_threshold, LEAST_SILENCE) * 1000:.0f}"
 
 
 def _keep_alive(connection: asyncpg.Connection[Row]) -> None:

@@ -17,6 +17,7 @@ from penstock.language.ids import go_by
 from penstock.settings import Settings
 from penstock.store import crash_points
 from penstock.store.connecting import Row as Row
+from penstock.store.connecting import left_alone
 from penstock.store.connection_pool import NO_OPTIONS, ConnectionPool, PoolUsage, SessionOptions
 from penstock.store.hosts import READ_WRITE, Hosts, wanting
 from penstock.store.postgres_errors import in_our_words
@@ -68,13 +69,13 @@ class Transaction:
         """Executions that were asked to end: their workers can be told once this has committed."""
         self.placed: set[Any] = set()
         """Namespaces that exist only once this has committed."""
-        self._begun: Any = None
+        self._begun = False
         self._done = False
 
     @property
     def empty(self) -> bool:
         """Whether nothing was done in it."""
-        return self._begun is None
+        return not self._begun
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
         await self._begin()
@@ -91,7 +92,7 @@ class Transaction:
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
         """The same where that statement is the whole transaction: it commits by itself, in one round trip."""
-        if self._begun is not None or self.session.pooler:
+        if self._begun or self.session.pooler:
             return await self.stage(sql, *args)
         crash_points.at("committing", self.connection)
         rows = await self.connection.fetch(sql, *args)
@@ -109,23 +110,21 @@ class Transaction:
     async def _begin(self) -> None:
         if self._done:
             raise RuntimeError("this transaction has already committed")
-        if self._begun is None:
-            self._begun = self.connection.transaction()
-            await self._begun.start()
-            if self.session.relaxed_here:
-                await self.connection.execute("set local synchronous_commit = off")
+        if not self._begun:
+            self._begun = True
+            await self.connection.execute(self.session.begin)
 
     async def commit(self) -> None:
-        if self._begun is not None:
-            begun, self._begun, self._done = self._begun, None, True
+        if self._begun:
+            self._begun, self._done = False, True
             crash_points.at("committing", self.connection)
-            await begun.commit()
+            await self.connection.execute("commit")
             crash_points.at("committed", self.connection)
 
     async def rollback(self) -> None:
-        if self._begun is not None and not self.connection.is_closed():
-            begun, self._begun, self._done = self._begun, None, True
-            await begun.rollback()
+        if self._begun and not self.connection.is_closed():
+            self._begun, self._done = False, True
+            await self.connection.execute("rollback")
 
 
 class Session:
@@ -141,9 +140,7 @@ class Session:
         self.settings = settings
         self.cache = cache
         self.pooler = settings.database_pooler
-        self.relaxed_here = (
-            self.pooler and options.relaxed
-        )  # there a connection has no options: transactions say it
+        self.begin = _begin_pooled(settings, options) if self.pooler else "begin"
         self.pool = pool
         self.options = NO_OPTIONS if self.pooler else options
         self._turn = asyncio.Lock()
@@ -244,6 +241,14 @@ class Database:
         if not self.settings.database_pooler:  # a pooler's connections are none of the server's
             self._watch.start()
         return await self.connect()
+
+
+def _begin_pooled(settings: Settings, options: SessionOptions) -> str:
+    """Behind a pooler a connection has no options: transactions say them, in the round trip in which they begin."""
+    said = {"idle_in_transaction_session_timeout": left_alone(settings)}
+    if options.relaxed:
+        said["synchronous_commit"] = "off"
+    return "; ".join(("begin", *(f"set local {name} = {value}" for name, value in said.items())))
 
 
 def _leave_standby(connection: asyncpg.Connection[Row], error: BaseException) -> None:

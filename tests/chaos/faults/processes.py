@@ -7,8 +7,9 @@ import random
 import signal
 import time
 
-from tests.chaos.cluster import Cluster, Replica, Role
+from tests.chaos.cluster import Cluster
 from tests.chaos.faults.fault import Fault
+from tests.chaos.machines import Replica, Role
 
 
 def _victim(cluster: Cluster, draw: random.Random, role: Role | None = None) -> Replica | None:

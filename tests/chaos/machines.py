@@ -1,0 +1,144 @@
+"""Processes on machines: started, replaced when they end, asked whether they are ready."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import httpx
+
+from penstock.service.http_addresses import trusted
+from tests.chaos.answers import Answers
+from tests.chaos.proxy import Proxy
+from tests.crash.processes import Fleet, Started
+from tests.flows.installation import Installation
+from tests.kit.hostile_proxy import HostileProxy
+from tests.servers.process import free_port
+
+Role = Literal["executor", "worker"]
+
+
+@dataclass
+class Replica:
+    """A process of a machine. `leaving`: somebody ends it on purpose."""
+
+    machine: Machine
+    role: Role
+    name: str
+    process: Started
+    port: int
+    """Of /ready."""
+    started: float = field(default_factory=time.monotonic)
+    leaving: bool = False
+
+    @property
+    def old_enough(self) -> bool:
+        """It has had the time to begin its work."""
+        return time.monotonic() - self.started > 3
+
+    def signal(self, number: int) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+
+    async def ready(self) -> bool:
+        """Whether it says that it consumes messages."""
+        try:
+            async with httpx.AsyncClient(verify=trusted()) as client:
+                answer = await client.get(f"http://127.0.0.1:{self.port}/ready", timeout=5)
+        except httpx.HTTPError:
+            return False
+        return answer.status_code == 200
+
+
+@dataclass
+class Network:
+    """What stands between a machine and the servers, and can be broken. `hostile`: before the link to the broker."""
+
+    links: Mapping[str, Proxy]
+    answers: Answers
+    hostile: HostileProxy
+
+
+class Machine:
+    """Processes that share a way to the servers: `network`, or none that could be broken."""
+
+    def __init__(self, name: str, fleet: Fleet, network: Network | None, concurrency: int) -> None:
+        self.name = name
+        self.network = network
+        self.replicas: list[Replica] = []
+        self._fleet = fleet
+        self._concurrency = concurrency
+        self._count = 0
+
+    def start(self, role: Role) -> Replica:
+        self._count += 1
+        name = f"{self.name}-{role}-{self._count}"
+        more = ("--module", "tests.chaos.work", "--concurrency", str(self._concurrency))
+        port = free_port()
+        words = ("--name", name, "--port", str(port), *(more if role == "worker" else ()))
+        self.replicas.append(Replica(self, role, name, self._fleet.start(role, *words), port))
+        return self.replicas[-1]
+
+    def replace(self, replica: Replica) -> Replica:
+        """Start another one in its place. It has ended, or is about to."""
+        self.replicas.remove(replica)
+        return self.start(replica.role)
+
+    def end(self, replica: Replica) -> None:
+        """kill -9, and nobody in its place."""
+        replica.leaving = True
+        if replica.process.poll() is None:
+            self._fleet.kill(replica.process)
+
+    def kill(self, replica: Replica) -> None:
+        """kill -9, and another one in its place."""
+        self.end(replica)
+        self.replace(replica)
+
+
+@dataclass(kw_only=True)
+class Spread:
+    """An installation that is spread over machines."""
+
+    machines: list[Machine]
+    house: Installation
+    starts: Path
+    """Where work that must run at most once writes down that it began."""
+    calls: Path
+    """Where steps of durable functions write down that they were called."""
+    killed: list[tuple[str, float]] = field(default_factory=list)
+    """Workers that were killed, and when; seconds since the epoch."""
+    fallen: list[str] = field(default_factory=list)
+    """What ended without being asked to."""
+
+    def logged(self, words: str) -> int:
+        """How many lines of PostgreSQL's log have these words, as far as it can be read."""
+        return 0
+
+    def replicas(self, role: Role | None = None) -> Iterator[Replica]:
+        for machine in self.machines:
+            yield from (r for r in machine.replicas if role is None or r.role == role)
+
+    async def keep(self) -> None:
+        """Start again what ends by itself, as whatever runs services in production does."""
+        while True:
+            for replica in list(self.replicas()):
+                if not replica.leaving and replica.process.poll() is not None:
+                    self.fallen.append(f"{replica.name} (exit {replica.process.returncode})")
+                    replica.leaving = True
+                    replica.machine.replace(replica)
+            await asyncio.sleep(0.5)
+
+    async def unready(self, patience: float) -> list[str]:
+        """Who still does not consume messages so many seconds from now."""
+        until = time.monotonic() + patience
+        left = list(self.replicas())
+        while left and time.monotonic() < until:
+            answers = await asyncio.gather(*(replica.ready() for replica in left))
+            left = [replica for replica, ready in zip(left, answers, strict=True) if not ready]
+            await asyncio.sleep(0.2)
+        return [replica.name for replica in left]

@@ -1,0 +1,51 @@
+"""What each partition did, as a table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from tests.chaos.partitions.watch import Parted
+
+COLUMNS = ("connections", "seconds", "ends/s", "no end", "moved", "ready", "whole")
+TOLD = """
+Worst of all times. connections: that were parted. seconds: for which, in all. ends/s, no end: of work that takes 50 ms, while
+it lasted; seconds without any. After it was healed, seconds until: all had ended that was started before (moved), every
+replica was ready, the nodes of RabbitMQ were one cluster and the standby in step (whole)."""
+
+
+def line(one: Parted) -> str:
+    """Of one, as it is over."""
+    return (
+        f"{one.name:24} {one.how:8}{one.healed - one.began:5.1f} s, {one.connections:3} connections, "
+        f"{one.rate:6.1f} ends/s, none for {one.gap:4.1f} s; moved {_shown(one.moved)}, ready {_shown(one.ready)}, "
+        f"whole {_shown(one.whole)}" + (f", {one.restarted} nodes restarted" if one.restarted else "")
+    )
+
+
+def lines(all_of: Sequence[Parted]) -> Iterator[str]:
+    """A line for each who and whom."""
+    found: defaultdict[str, list[Parted]] = defaultdict(list)
+    for one in all_of:
+        found[one.name].append(one)
+    yield f"{'parted':24}{'times':>6}  {'how':28}" + "".join(f"{name:>12}" for name in COLUMNS)
+    for name, some in found.items():
+        yield f"{name:24}{len(some):>6}  {', '.join(one.how for one in some)[:26]:28}" + "".join(
+            _figures(some)
+        )
+    yield TOLD
+    if restarted := sum(one.restarted for one in all_of):
+        yield f"Nodes of RabbitMQ that did not find back to the others, and were restarted: {restarted}."
+
+
+def _figures(some: Sequence[Parted]) -> Iterator[str]:
+    seconds = sum(one.healed - one.began for one in some)
+    yield f"{max(one.connections for one in some):>12}{seconds:>12.1f}"
+    yield f"{sum(one.rate * (one.healed - one.began) for one in some) / seconds:>12.1f}"
+    yield f"{max(one.gap for one in some):>12.1f}"
+    for marks in ([one.moved for one in some], [one.ready for one in some], [one.whole for one in some]):
+        yield f"{_shown(None if None in marks else max(mark or 0.0 for mark in marks)):>12}"
+
+
+def _shown(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{seconds:.1f}"
