@@ -42,6 +42,8 @@ begin
             or e.status <> 'running' or e.ends_as is not null
     ) x;
     if missing <> '{}' then
+        -- Who is asking one of them to end right now is waited for, and then it ends.
+        perform from execution where id = any (missing) order by id for no key update;
         perform recover_executions(p_process, missing, 'its worker does not know of it');
         delete from claim c
         where c.worker = p_process and c.executions && missing and not exists (

@@ -12,6 +12,7 @@ declare
     l record;
     r record;
     v_claims uuid[];
+    v_held uuid[];
     v_resumed timestamptz;
 begin
     select * into l from note_locks();
@@ -39,10 +40,12 @@ begin
     update process set state = 'dead', holding = '{}', missing = '{}' where id = r.id;
     -- What it still claims after this look stays, as a claim of nobody.
     v_claims := array(select c.id from claim c where c.worker = r.id);
+    v_held := array(
+        select x from claim c, unnest(c.executions) x where c.id = any (v_claims) union select unnest(r.holding));
+    -- Who is asking one of them to end right now is waited for, and then it ends.
+    perform from execution where id = any (v_held) order by id for no key update;
     return query
     select r.id, r.name, r.reason, r.age, s.moved, s.messages || return_leases(r.id)
-    from recover_executions(r.id,
-        array(select x from claim c, unnest(c.executions) x where c.id = any (v_claims) union select unnest(r.holding)),
-        format('worker %s %s', r.name, r.reason)) s;
+    from recover_executions(r.id, v_held, format('worker %s %s', r.name, r.reason)) s;
     delete from claim where id = any (v_claims);
 end $$;

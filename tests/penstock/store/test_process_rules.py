@@ -96,6 +96,22 @@ async def test_a_worker_is_told_what_is_not_its_own_and_what_it_is_to_end(stand:
     assert (row["executors"], row["now"]) == ('{"kept": {}}', True)
 
 
+async def test_a_heartbeat_reads_its_own_claims_however_many_others_have(stand: Stand) -> None:
+    await process(stand, ME, "me")
+    await runs(stand, "mine")
+    await stand.sql(
+        "insert into claim (id, worker, executions, claimed_at) select gen_random_uuid(), $1, array[gen_random_uuid()],"
+        " now() - interval '1 hour' from generate_series(1, 300)",
+        OTHER,
+    )
+    read = "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = 'claim'"
+    async with stand.home.session().transaction() as tx:
+        [[before]] = await tx.fetch(read)
+        await tx.fetch("select from beat($1, '{}', '{}', '1 day')", ME)
+        [[after]] = await tx.fetch(read)
+    assert after - before < 10
+
+
 async def test_who_was_taken_for_dead_has_lost_everything(stand: Stand) -> None:
     await runs(stand, "fine")
     for state, dead in (("dead", True), ("active", False)):
@@ -143,7 +159,7 @@ async def reap(stand: Stand) -> tuple[str, str, set[str]] | None:
 async def test_who_left_is_silent_or_has_ended_is_taken_for_dead_and_nobody_else(stand: Stand) -> None:
     await stand.sql("update cluster set resumed_at = now() - interval '1 day'")
     await process(stand, UUID(int=11), "ended", lock_key=1, unlocked="10 s")
-    await process(stand, UUID(int=12), "silent", beat="1 hour")
+    await process(stand, UUID(int=12), "silent", beat="100 hours")
     await process(stand, UUID(int=13), "left", beat="-infinity")
     await process(stand, UUID(int=14), "ended just now", lock_key=2, unlocked="0 s")
     await process(
@@ -155,7 +171,10 @@ async def test_who_left_is_silent_or_has_ended_is_taken_for_dead_and_nobody_else
     await process(stand, UUID(int=18), "healthy")
     async with stand.home.session().transaction() as tx:
         await tx.fetch("select from process where name = 'left' for update")
-        assert await reap(stand) == ("silent", "was lost (no heartbeat for 3600 s)", set())
+        found = await reap(stand)
+    assert found is not None
+    assert (found[0], found[2]) == ("silent", set())
+    assert found[1].startswith("was lost (no heartbeat for 3600")
     assert await reap(stand) == ("left", "left with work in hand", set())
     async with stand.home.session().transaction() as tx:
         await tx.fetch("select pg_advisory_xact_lock(1)")
@@ -232,7 +251,17 @@ async def test_claims_of_who_is_gone_are_taken_back_once_no_more_come(stand: Sta
     assert await claims(stand) == {0, 1, 6, 7}
 
 
-async def test_rows_of_who_is_gone_are_locked_in_order_and_then_seen_as_they_are(stand: Stand) -> None:
+@pytest.mark.parametrize(
+    ("state", "call"),
+    [
+        ("unknown", "reap_process('10 minutes', '1 day', '3 s')"),
+        ("gone", "reap_process('10 minutes', '1 day', '3 s')"),
+        ("forgetful", "beat($1, '{}', '{}', '1 day') b (a, b, c, d, moved)"),
+    ],
+)
+async def test_rows_that_are_taken_back_are_locked_in_order_and_then_seen_as_they_are(
+    stand: Stand, state: str, call: str
+) -> None:
     """However they lie: one of them was asked to end meanwhile."""
     await runs(stand, "high", "low", "of another", claim=STRANGER)
     for n, name in ((3, "high"), (2, "low"), (1, "of another")):
@@ -240,12 +269,15 @@ async def test_rows_of_who_is_gone_are_locked_in_order_and_then_seen_as_they_are
         stand.ids[name] = UUID(int=n)
     await stand.sql("delete from live")
     await claim(stand, 1, STRANGER, "low", "high")
+    if state != "unknown":
+        beat = "-infinity" if state == "gone" else "0 s"
+        await process(stand, STRANGER, state, beat=beat, missing=[stand.ids["low"], stand.ids["high"]])
     async with stand.home.session().transaction() as tx:
         await tx.fetch(
             "update execution set status = 'canceling', ends_as = 'cancelled' where id = $1", stand.ids["low"]
         )
         taking = asyncio.create_task(
-            stand.home.session().fetch("select moved from reap_process('10 minutes', '1 day', '3 s')")
+            stand.home.session().fetch(f"select moved from {call}", *[STRANGER] * call.count("$1"))
         )
         async with asyncio.timeout(SOON):
             while not await tx.fetch("select from pg_locks where not granted"):
