@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.flows.installation import QUICK
+from tests.servers import reaper
 
 ROOT = Path(__file__).parents[2]
 COMMAND_LINE = ("-m", "penstock")
@@ -76,6 +77,7 @@ class Fleet:
                 stderr=log,
                 start_new_session=True,
             )
+        reaper.watch_process(process.pid)
         self.alive.append(process)
         return process
 
