@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.crash.forked import Forked
 from tests.flows.installation import QUICK
+from tests.servers import reaper
 
 ROOT = Path(__file__).parents[2]
 COMMAND_LINE = ("-m", "penstock")
@@ -84,6 +85,7 @@ class Fleet:
                     stderr=log,
                     start_new_session=True,
                 )
+            reaper.watch_process(process.pid)
         self.alive.append(process)
         return process
 

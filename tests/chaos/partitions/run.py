@@ -57,7 +57,6 @@ async def partitions(
     seconds of one, from and to; where that is less than a process may be silent, no worker may lose what it runs."""
     async with topology(log, DEFAULT) as it:
         await it.house.until("select 1 from process having count(*) = $1", len(it.machines), seconds=120)
-        keeper = asyncio.create_task(it.keep())
         load = Load(it.house.client, max(0.0, rate - IN_LINES) / WHOLE)
         loading = asyncio.create_task(load.run())
         chosen = [one for one in partings() if not only or any(words in one.name for words in only)]
@@ -66,7 +65,6 @@ async def partitions(
         await loading
         await rest(it, PATIENCE)
         ledger = await settle(it, load.intent, [_happened(one) for one in parted])
-        keeper.cancel()
         broken = [words for one in parted for words in one.broken] + it.fallen
         if not ledger.for_nothing:
             ledger.unknown = (

@@ -95,7 +95,7 @@ async def topology(log: Path, settings: Mapping[str, Any]) -> AsyncIterator[Topo
             _machine(stack, party, role, log, addresses, settings)
             for party, role in zip(PARTIES, ROLES, strict=False)
         ]
-        yield Topology(
+        made = Topology(
             machines=machines,
             house=house,
             starts=starts,
@@ -105,6 +105,11 @@ async def topology(log: Path, settings: Mapping[str, Any]) -> AsyncIterator[Topo
             pooler=pooler,
             rabbitmq=rabbitmq,
         )
+        keeper = asyncio.create_task(made.keep())
+        try:
+            yield made
+        finally:
+            keeper.cancel()
 
 
 def _machine(
