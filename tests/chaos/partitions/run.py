@@ -66,11 +66,12 @@ async def partitions(
         await rest(it, PATIENCE)
         ledger = await settle(it, load.intent, [_happened(one) for one in parted])
         broken = [words for one in parted for words in one.broken] + it.fallen
-        if not ledger.for_nothing:
-            ledger.unknown = (
-                0  # what a worker claims as it comes back, before it hears that it was taken for dead
-            )
-        broken += [f"{name}: {count}" for name, count in ledger.faults_found.items()]
+        found = ledger.faults_found
+        if (
+            not ledger.for_nothing
+        ):  # what a worker claims as it comes back, before it hears that it was taken for dead
+            found.pop("unknown to their worker", None)
+        broken += [f"{name}: {count}" for name, count in found.items()]
         told = report.lines(ledger, [], fallen=it.fallen, intent=load.intent)
         text = "\n".join((f"seed {seed}", *table.lines(parted), "", *told))
         return Run(ledger, parted, broken, text)
