@@ -3,19 +3,21 @@ the screen of a real browser beside them.
 
 python -m bench.open_pages --stored 100000 --rate 500 --open 200 --trees . ../before
 
-Each checkout's API is asked in turn, beside the same PostgreSQL, executor and worker. The open pages do what `live.js` does: hold
-the stream that the page names, and take the page anew 80 ms after something has changed, three times a second at the most.
+Each checkout's API is asked in turn, beside the same PostgreSQL, executor and worker. The open pages hold their streams, as
+browsers do. Then what they take from everybody else: as many no-ops as can be, `--count` of them at a time, with the pages open
+and without them in turn; whoever holds the streams takes CPU of the same machine, which is told apart.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import html
 import multiprocessing
-import re
+import statistics
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
@@ -33,66 +35,36 @@ from penstock.service.embedded.cluster import free_port
 from penstock.store import migrate
 
 PAGES = ("/", "/executions", "/executions?status=failed", "/executions?action=bench.noop")
-SOON, LEAST = 0.08, 0.3
 WARM = 5.0
 """Seconds before anything is counted."""
-STREAM = re.compile(rb'data-stream="([^"]*)"')
+BATCH = 100
+"""Starts of one call."""
+PAGE = b"event: page"
+LEFT = "select exists (select from live) as some"
 
 
-async def view(port: int, path: str, looks: list[float], until: asyncio.Event) -> None:
-    """One open page. Notes how many seconds each look took."""
-    changed = asyncio.Event()
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
-    found = STREAM.search(await _get(reader, writer, path))
-    assert found is not None
-    listening = asyncio.create_task(_listen(port, html.unescape(found[1].decode()), changed))
-    while not until.is_set():
-        await changed.wait()
-        changed.clear()
-        await asyncio.sleep(SOON)
-        began = time.monotonic()
-        await _get(reader, writer, path)
-        took = time.monotonic() - began
-        looks.append(took)
-        await asyncio.sleep(max(LEAST, 2 * took) - SOON)
-    listening.cancel()
-    writer.close()
-
-
-async def _get(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str) -> bytes:
-    writer.write(_request(path, "text/html"))
-    head = await reader.readuntil(b"\r\n\r\n")
-    if not head.startswith(b"HTTP/1.1 200"):
-        raise RuntimeError(head.decode())
-    length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
-    return await reader.readexactly(int(length))
-
-
-async def _listen(port: int, path: str, changed: asyncio.Event) -> None:
+async def view(port: int, path: str, shown: list[int]) -> None:
+    """One open page. Counts how often it is shown."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(_request(path, "text/event-stream"))
-    while said := await reader.read(1 << 16):
-        if b"event: " in said:
-            changed.set()
+    asked = f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n"
+    writer.write(asked.encode())
+    while said := await reader.read(1 << 18):
+        shown[0] += said.count(PAGE)
+    raise RuntimeError(f"{path} has ended")
 
 
-def _request(path: str, accept: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: {accept}\r\nx-look: again\r\n\r\n".encode()
-
-
-def viewers(
-    port: int, count: int, counting: Event, over: Event, said: multiprocessing.Queue[list[float]]
-) -> None:
+def viewers(port: int, count: int, seen: Synchronized[int], over: Event) -> None:
     """All of them, in a process of their own."""
 
     async def run() -> None:
-        until, looks = asyncio.Event(), list[float]()
-        pages = [asyncio.create_task(view(port, PAGES[n % len(PAGES)], looks, until)) for n in range(count)]
-        await asyncio.to_thread(counting.wait)
-        looks.clear()
-        await asyncio.to_thread(over.wait)
-        said.put(list(looks))
-        until.set()
+        shown = [0]
+        pages = [asyncio.create_task(view(port, PAGES[n % len(PAGES)], shown)) for n in range(count)]
+        while not over.is_set():
+            await asyncio.sleep(0.1)
+            seen.value = shown[0]
+            for page in pages:
+                if page.done():
+                    page.result()
         for page in pages:
             page.cancel()
         await asyncio.gather(*pages, return_exceptions=True)
@@ -100,30 +72,83 @@ def viewers(
     asyncio.run(run())
 
 
+@contextmanager
+def opened(port: int, count: int) -> Iterator[tuple[int, Synchronized[int]]]:
+    """The id of the process that looks, and how often all of them were shown."""
+    spawn = multiprocessing.get_context("spawn")
+    seen, over = spawn.Value("i", 0), spawn.Event()
+    looking = spawn.Process(target=viewers, args=(port, count, seen, over), daemon=True)
+    looking.start()
+    assert looking.pid is not None
+    try:
+        yield looking.pid, seen
+    finally:
+        over.set()
+        looking.join(10)
+
+
 async def of_tree(tree: Path, settings: dict[str, str], client: Client, given: argparse.Namespace) -> None:
     port = free_port()
-    spawn = multiprocessing.get_context("spawn")
-    counting, over, said = spawn.Event(), spawn.Event(), spawn.Queue()
     with service(
         tree, ["api"], {**settings, "PENSTOCK_API_PORT": str(port), "PENSTOCK_API_ACCESS": "open"}
     ) as pid:
         await until_it_listens(port)
-        looking = spawn.Process(target=viewers, args=(port, given.open, counting, over, said), daemon=True)
-        looking.start()
-        await asyncio.sleep(WARM)
-        counting.set()
-        before, began = sum(cpu_of(pid)), time.monotonic()
-        print(f"{tree}: ", end="", flush=True)
-        await on_screen(f"http://127.0.0.1:{port}", client)
-        seconds, cpu = time.monotonic() - began, sum(cpu_of(pid)) - before
-        over.set()
-        looks = sorted(await asyncio.to_thread(said.get))
-        looking.join(10)
+        stop = asyncio.Event()
+        loading = asyncio.create_task(load(client, given.rate, stop))
+        with opened(port, given.open) as (_, seen):
+            await asyncio.sleep(WARM)
+            shown, cpu, began = seen.value, sum(cpu_of(pid)), time.monotonic()
+            print(f"{tree}: ", end="", flush=True)
+            await on_screen(f"http://127.0.0.1:{port}", client)
+            seconds, cpu = time.monotonic() - began, sum(cpu_of(pid)) - cpu
+            shown = seen.value - shown
+        stop.set()
+        await loading
+        print(
+            f"    {shown / seconds:.0f} pages shown a second; the API takes {cpu / seconds:.1%} of a core, "
+            f"{cpu / max(1, shown) * 1000:.2f} ms for each",
+            flush=True,
+        )
+        await shares(port, pid, client, given)
+
+
+async def shares(port: int, pid: int, client: Client, given: argparse.Namespace) -> None:
+    """What open pages take of the throughput of everything else."""
+    await saturate(client, given.count)
+    rates: list[tuple[float, float]] = []
+    for _ in range(given.pairs):
+        without = given.count / await saturate(client, given.count)
+        with opened(port, given.open) as (looking, seen):
+            await asyncio.sleep(WARM)
+            shown, of_pages, of_looking = seen.value, sum(cpu_of(pid)), sum(cpu_of(looking))
+            seconds = await saturate(client, given.count)
+            of_pages, of_looking = sum(cpu_of(pid)) - of_pages, sum(cpu_of(looking)) - of_looking
+            shown = seen.value - shown
+        rates.append((without, given.count / seconds))
+        print(
+            f"    {without:,.0f}/s without pages, {given.count / seconds:,.0f}/s with them; "
+            f"{shown / seconds:.0f} pages shown a second, for {of_pages / seconds:.1%} of a core, "
+            f"and {of_looking / seconds:.1%} for who looks",
+            flush=True,
+        )
     print(
-        f"    {len(looks) / seconds:.0f} looks a second, half of them in {looks[len(looks) // 2] * 1000:.0f} ms; "
-        f"the API takes {cpu / seconds:.0%} of a core, {cpu / len(looks) * 1000:.1f} ms a look",
-        flush=True,
+        f"    median of the share that is left: {statistics.median(b / a for a, b in rates):.1%}", flush=True
     )
+
+
+async def saturate(client: Client, count: int) -> float:
+    """Seconds from the first of so many starts to the last end."""
+    began = time.monotonic()
+    batches = iter(range(0, count, BATCH))
+
+    async def caller() -> None:
+        for first in batches:
+            await client.start_many("bench.noop", [{"index": first + n} for n in range(BATCH)])
+
+    await asyncio.gather(caller(), caller())
+    while (await client.session.fetch(LEFT))[0]["some"]:
+        await asyncio.sleep(0.05)
+    return time.monotonic() - began
 
 
 async def measure(given: argparse.Namespace, url: str) -> None:
@@ -137,13 +162,9 @@ async def measure(given: argparse.Namespace, url: str) -> None:
         with ExitStack() as stack:
             for words in (["executor"], ["worker", "--module", str(defined)]):
                 stack.enter_context(service(Path(__file__).parents[1], words, environment))
-            stop = asyncio.Event()
-            loading = asyncio.create_task(load(client, given.rate, stop))
             for _ in range(given.rounds):
                 for tree in given.trees:
                     await of_tree(tree.resolve(), environment, client, given)
-            stop.set()
-            await loading
 
 
 def main() -> None:
@@ -153,6 +174,10 @@ def main() -> None:
     )
     parser.add_argument("--rate", type=int, default=500, help="starts a second meanwhile")
     parser.add_argument("--open", type=int, default=200, help="pages")
+    parser.add_argument("--count", type=int, default=50_000, help="no-ops of one measurement of throughput")
+    parser.add_argument(
+        "--pairs", type=int, default=3, help="measurements of throughput, without and with pages"
+    )
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument(
         "--trees", type=Path, nargs="+", default=[Path()], help="checkouts whose API is asked"

@@ -22,6 +22,7 @@ from penstock.store.database import Session
 from penstock.store.result_watch import ResultWatch
 from penstock.store.standby import Standby, StandbySession
 from penstock_api.changes import Changes
+from penstock_api.open_pages import OpenPages
 from penstock_api.session_pool import SessionPool
 from penstock_api.shared_looks import SharedLooks
 
@@ -43,7 +44,8 @@ class Backend:
     changes: Changes
     standby: Standby | None
     ends: ResultWatch
-    looks: SharedLooks = field(default_factory=SharedLooks)
+    looks: SharedLooks
+    open_pages: OpenPages
     _activity: ActivityWatch = field(default_factory=ActivityWatch)
     _known: dict[str, tuple[Caller, float]] = field(default_factory=dict)
 
@@ -51,16 +53,22 @@ class Backend:
     def of(cls, client: Client) -> Backend:
         database, settings = client.database, client.settings
         pool, ends = SessionPool(database), ResultWatch(database)
-        if settings.database_read_url is None:
-            return cls(settings, client, pool, pool, Changes(database.session()), None, ends)
-        standby = Standby(settings, role="api")
+        standby = None if settings.database_read_url is None else Standby(settings, role="api")
         # What is told as changed is there for who then looks: both are read from the same server.
-        changes = Changes(StandbySession(standby, database.session()))
-        return cls(settings, client, pool, SessionPool(database, standby), changes, standby, ends)
+        changes = Changes(StandbySession(standby, database.session()) if standby else database.session())
+        reading = SessionPool(database, standby) if standby else pool
+        looks = SharedLooks()
+        open_pages = OpenPages(changes, looks)
+        return cls(settings, client, pool, reading, changes, standby, ends, looks, open_pages)
+
+    async def end_streams(self) -> None:
+        """Of all who watch: they connect again, to another replica perhaps."""
+        await self.changes.close()
+        self.open_pages.end()
 
     async def close(self) -> None:
         """End every watch, and leave the standby."""
-        await self.changes.close()
+        await self.end_streams()
         await self.ends.close()
         if self.standby is not None:
             await self.standby.close()

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import structlog
 
@@ -39,6 +41,22 @@ Turn = list[Change] | None
 """What changed since the turn before; None: too much to tell."""
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Whose moves are of interest: those of these tenants (None: of all), of one execution and its tasks, of one action."""
+
+    tenants: Collection[str] | None = None
+    execution: UUID | None = None
+    action: str | None = None
+
+    def __contains__(self, change: Change) -> bool:
+        return (
+            (self.tenants is None or change.tenant in self.tenants)
+            and (self.execution is None or self.execution in (change.id, change.parent))
+            and (self.action is None or change.action == self.action)
+        )
+
+
 class Changes:
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -47,7 +65,7 @@ class Changes:
         self.closed = asyncio.Event()
 
     async def watch(
-        self, wanted: Callable[[Change], bool], *, seconds: float, since: datetime | None = None
+        self, watched: Watched, *, seconds: float, since: datetime | None = None
     ) -> AsyncIterator[Turn]:
         """What changes from now on, for so many `seconds`; or from `since` on, an instant that another replica may have told.
         Now and then the same change twice."""
@@ -58,10 +76,10 @@ class Changes:
             self._looking = asyncio.create_task(self._look(), name="changes")
         try:
             if since is not None:
-                yield _only(await self._since(since), wanted)
+                yield _only(await self._since(since), watched)
             while not self.closed.is_set():
                 async with asyncio.timeout_at(until):
-                    turn = _only(await queue.get(), wanted)
+                    turn = _only(await queue.get(), watched)
                 if turn is None or turn:
                     yield turn
         except TimeoutError:
@@ -132,5 +150,5 @@ def _last(found: list[Change]) -> Turn:
     return list({change.id: change for change in found}.values())
 
 
-def _only(turn: Turn, wanted: Callable[[Change], bool]) -> Turn:
-    return None if turn is None else [change for change in turn if wanted(change)]
+def _only(turn: Turn, watched: Watched) -> Turn:
+    return None if turn is None else [change for change in turn if change in watched]

@@ -60,7 +60,7 @@ async def work(parts: Parts, listener: socket.socket, stop: Stop) -> None:
     try:
         await parts.supervisor.until(stop.asked)
         parts.supervisor.release(serving)
-        await backend.changes.close()
+        await backend.end_streams()
         server.should_exit = True
         await serving
         await client.flush()

@@ -14,6 +14,7 @@ from penstock.store.database import Session
 from penstock.store.execution_list import ExecutionFilter
 from penstock_api.access import READ, Asked
 from penstock_api.backend import Db
+from penstock_api.changes import Watched
 from penstock_api.pages.drawings.layout import layout
 from penstock_api.pages.page import PageRouter, first_tenant, page
 from penstock_api.pages.schema_form import fields
@@ -56,8 +57,7 @@ async def show(
         old=old,
         version=version,
         statuses={},
-        stream=f"action={ref}",
-        every=None,
+        watched=Watched(caller.tenants, action=ref),
         **given,
     )
 

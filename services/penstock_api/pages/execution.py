@@ -24,6 +24,7 @@ from penstock.store.executions import Execution
 from penstock.store.timelines import TaskStay
 from penstock_api.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
+from penstock_api.changes import Watched
 from penstock_api.pages.drawings.layout import layout
 from penstock_api.pages.drawings.step_timeline import step_timeline
 from penstock_api.pages.drawings.timeline import Timeline, timeline
@@ -76,7 +77,7 @@ async def show(id: ExecutionId, request: Request, here: Here, session: Db, calle
         paused=await workflow_runs.is_paused(session, id),
         inquiry=inquiry,
         left=[task.name for task in tasks if task.status not in FINAL],
-        stream=f"execution={id}",
+        watched=Watched(execution=id),
         every=2 if open_ else None,
     )
 

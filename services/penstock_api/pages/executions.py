@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
-from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
@@ -20,6 +19,7 @@ from penstock.store import execution_list, executions
 from penstock.store.execution_list import ExecutionFilter
 from penstock_api.access import OPERATE, READ, Asked, own
 from penstock_api.backend import Db, Here, Lists
+from penstock_api.changes import Watched
 from penstock_api.pages.page import PageRouter, form_of, page
 
 router: APIRouter = PageRouter("executions")
@@ -27,8 +27,6 @@ router: APIRouter = PageRouter("executions")
 PAGE = 50
 NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children")
 """What a list is narrowed by, in the address of the page as in the API's."""
-STREAMED = ("action", "tenant")
-"""What of it narrows a stream, too, so that a list is told of nothing else."""
 DOES = {"cancel": "Cancel", "rerun": "Run again", "rerun_failed": "Run again from what failed"}
 
 
@@ -47,7 +45,8 @@ async def show(
         return RedirectResponse(f"/executions/{found}", 303)
     if find.strip():
         asked["action"] = find.strip()
-    rows = await execution_list.page(session, chosen(asked, caller), before=before, limit=PAGE + 1)
+    wanted = chosen(asked, caller)
+    rows = await execution_list.page(session, wanted, before=before, limit=PAGE + 1)
     return page(
         request,
         "executions.html",
@@ -57,7 +56,7 @@ async def show(
         after=str(rows[PAGE - 1].id) if len(rows) > PAGE else None,
         statuses=STATUSES,
         picked=set(asked.get("status", "").split(",")),
-        stream=None if before else urlencode({name: asked[name] for name in STREAMED if name in asked}),
+        watched=None if before else Watched(wanted.tenants, action=wanted.action),
         every=None if before else 10,
     )
 

@@ -12,6 +12,7 @@ from penstock.store import execution_list
 from penstock.store.execution_list import ExecutionFilter
 from penstock_api.access import READ, Asked
 from penstock_api.backend import Here
+from penstock_api.changes import Watched
 from penstock_api.pages.drawings import plot
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.templating import number, took
@@ -30,7 +31,7 @@ async def show(request: Request, here: Here, caller: Asked) -> Response:
     async with here.reading.session() as session:
         newest = await execution_list.page(session, ExecutionFilter(tenants=tenants), limit=NEWEST)
         failures = await newest_failures(session, tenants)
-    given = {"newest": newest, "failures": failures, "stream": "", "every": 5}
+    given = {"newest": newest, "failures": failures, "watched": Watched(tenants), "every": 5}
     return page(request, "overview.html", **{**given, **_drawn(seen)})
 
 

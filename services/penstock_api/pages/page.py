@@ -9,19 +9,25 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import RedirectResponse, StreamingResponse
+from fastapi.routing import request_response
 from fastapi.security import SecurityScopes
 
-from penstock.errors import NotAuthenticated, PenstockError
+from penstock.errors import NotAllowed, NotAuthenticated, PenstockError
 from penstock.language.options import dotted
 from penstock.operate.access import OPERATE, Caller
 from penstock_api import shared_looks
 from penstock_api.access import GuardedRoute
 from penstock_api.allowed import allowed_to
 from penstock_api.backend import backend_of
+from penstock_api.open_pages import Live, Page
 from penstock_api.pages.templating import TEMPLATES
 from penstock_api.problems import STATUSES
 from penstock_api.routes.router import operation_id
+from penstock_api.same_origin import Message
+
+STREAM = "text/event-stream"
+"""What a browser accepts that keeps a page open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,8 @@ class PageRoute(GuardedRoute):
         handle = super().get_route_handler()
 
         async def shown(request: Request) -> Response:
+            if request.headers.get("accept") == STREAM and request.method == "GET":
+                return await self._open(request, shown)
             try:
                 if request.method == "GET" and shared_looks.HEADER in request.headers:
                     return await self._shared(request, handle)
@@ -70,10 +78,50 @@ class PageRoute(GuardedRoute):
         self, request: Request, handle: Callable[[Request], Coroutine[Any, Any, Response]]
     ) -> Response:
         """For somebody who may see it, what others see who are allowed the same."""
-        await self.guard(request, SecurityScopes([self.scope]))
-        caller: Caller = request.state.caller
-        at = (request.url.path, request.url.query, caller)
+        at = await self._look_of(request)
         return await backend_of(request).looks.look(at, lambda: handle(request))
+
+    async def _open(
+        self, request: Request, shown: Callable[[Request], Coroutine[Any, Any, Response]]
+    ) -> Response:
+        """The page as it is now, and whenever it has changed."""
+        at = await self._look_of(request)
+
+        async def guard() -> None:
+            if await self._look_of(request) != at:
+                raise NotAllowed("what you may do has changed", hint="Load the page again.")
+
+        found = await backend_of(request).open_pages.open(at, guard, lambda: _alone(shown, request))
+        if isinstance(found, Response):
+            return found
+        return StreamingResponse(found, media_type=STREAM, headers={"x-accel-buffering": "no"})
+
+    async def _look_of(self, request: Request) -> tuple[str, str, Caller]:
+        """What is the same for all who see the same. Raises NotAuthenticated, NotAllowed."""
+        await self.guard(request, SecurityScopes([self.scope]))
+        return request.url.path, request.url.query, request.state.caller
+
+
+async def _alone(shown: Callable[[Request], Coroutine[Any, Any, Response]], request: Request) -> Response:
+    """The same page as the answer to a request of its own, which is over when this returns, and has given back its sessions."""
+    found = Response(status_code=500)
+
+    async def kept(one: Request) -> Response:
+        nonlocal found
+        found = await shown(one)
+        return found
+
+    async def nothing() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def unsent(_: Message) -> None:
+        pass
+
+    headers = [one for one in request.scope["headers"] if one[0] != b"accept"]
+    state = dict(request.scope.get("state", {}))
+    scope = {**request.scope, "headers": [*headers, (b"accept", b"text/html")], "state": state}
+    await request_response(kept)(scope, nothing, unsent)
+    return found
 
 
 def PageRouter(subject: str) -> APIRouter:
@@ -86,9 +134,9 @@ def PageRouter(subject: str) -> APIRouter:
     )
 
 
-def page(request: Request, template: str, /, status: int = 200, **given: Any) -> Response:
-    """A page in its frame. `stream` among what is given: what to watch (a query of `/api/v1/stream`); `every`: seconds after
-    which to look again, however quiet it is."""
+def page(request: Request, template: str, /, status: int = 200, **given: Any) -> Page:
+    """A page in its frame. `watched` among what is given: it is shown anew when one of these has moved; `every`: after so many
+    seconds, if none has."""
     caller: Caller | None = getattr(request.state, "caller", None)
     allowed, here = allowed_to(request), backend_of(request)
     menu = [place for place in MENU if caller is not None and allowed(f"GET {place.path}")]
@@ -101,10 +149,10 @@ def page(request: Request, template: str, /, status: int = 200, **given: Any) ->
         "behind": here.behind,
         "menu": menu,
         "here": request.url.path,
-        "stream": None,
-        "every": None,
     }
-    return HTMLResponse(TEMPLATES.get_template(template).render(whole | given), status)
+    watched, every = given.pop("watched", None), given.pop("every", None)
+    live = Live(watched, every) if watched or every else None
+    return Page(TEMPLATES.get_template(template).render(whole | given, live=live), status, live)
 
 
 def provider_of(request: Request) -> str | None:

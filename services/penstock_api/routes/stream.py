@@ -13,6 +13,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from penstock.store.changes import Change
 from penstock_api.access import READ, Tenants
 from penstock_api.backend import Here
+from penstock_api.changes import Watched
 from penstock_api.models.changes import Changed
 from penstock_api.routes.router import Router
 
@@ -41,16 +42,10 @@ async def stream(
     """Executions that move: an event `changed` for each, a few times a second at the most; or `reset`, where so many
     moved that whoever watches had better ask for what it shows. After a pause the same change may come twice."""
 
-    def wanted(change: Change) -> bool:
-        return (
-            (tenants is None or change.tenant in tenants)
-            and (execution is None or execution in (change.id, change.parent))
-            and (action is None or change.action == action)
-        )
-
+    watched = Watched(tenants, execution, action)
     since = None if last_event_id is None else datetime.fromtimestamp(float(last_event_id), UTC)
     yield ServerSentEvent(comment="watching", retry=1000)
-    async for turn in here.changes.watch(wanted, seconds=seconds, since=since):
+    async for turn in here.changes.watch(watched, seconds=seconds, since=since):
         if turn is None:
             yield ServerSentEvent(event="reset", data={})
             continue

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
 import httpx
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from playwright.async_api import Browser
 
 from penstock_api.app import make_app
@@ -22,6 +18,7 @@ from tests.flows.installation import Installation
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.pages import depot
 from tests.penstock_api.pages.provider import Provider, app_of, browser_of
+from tests.penstock_api.serving import serving
 from tests.servers import chromium, databases
 from tests.servers.postgres import Postgres
 
@@ -49,22 +46,6 @@ async def site(postgres_server: Postgres, template: str) -> AsyncIterator[Site]:
             await house.client.cancel(*ids.values(), reason="the tests are over")
             await backend.changes.close()
     await databases.drop(postgres_server, name)
-
-
-@asynccontextmanager
-async def serving(app: FastAPI) -> AsyncIterator[str]:
-    """Serve it on a free port of this machine; gives the address."""
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app, port=0, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
-        )
-    )
-    task = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    await task
 
 
 @pytest.fixture(scope="package")

@@ -39,7 +39,7 @@ async function send(form, button) {
     form.closest("details.action")?.removeAttribute("open");
     button?.blur();
     tell("Done.");
-    look(true);
+    look();
   } catch {
     show("The server did not answer. Try again: a start is not made twice.");
   } finally {

@@ -1,19 +1,14 @@
-// Keeps what a page shows true: listens to what changes, and takes the page's live parts anew from the server.
+// Keeps what a page shows true: the server sends the page again whenever it has changed, and its live parts are put in place.
 // A browser has six connections to a host: a page that nobody sees gives its own back.
-const SOON = 80; // milliseconds, so that changes that come together are shown together
-const LEAST = 300; // between two looks; a slow server is asked less often
 const shown = new Map(); // what the server said last of each part, by its id
 
 let source = null;
-let timer = 0;
 let looking = false;
 let again = false;
-let next = 0;
 
 export function watch() {
-  const { stream, every } = document.body.dataset;
   const pulse = document.querySelector("[data-pulse]");
-  if (stream === undefined && every === undefined) return;
+  if (!("open" in document.body.dataset)) return;
   if (pulse) pulse.hidden = false;
   const say = (word, off) => {
     if (!pulse) return;
@@ -21,50 +16,44 @@ export function watch() {
     pulse.querySelector("span").textContent = word;
   };
   const open = () => {
-    if (stream === undefined || source) return;
-    source = new EventSource(stream);
-    source.onopen = () => { say("live", false); look(); };
+    if (source) return;
+    source = new EventSource(location.href);
+    source.onopen = () => say("live", false);
     source.onerror = () => {
       say("connecting", true);
-      if (source && source.readyState === EventSource.CLOSED) { source = null; setTimeout(() => document.hidden || open(), 5000); }
+      if (source?.readyState !== EventSource.CLOSED) return;
+      source = null;
+      look(); // whoever may not look any more is told so
+      setTimeout(() => document.hidden || open(), 5000);
     };
-    for (const kind of ["turn", "reset"]) source.addEventListener(kind, () => look());
+    source.addEventListener("page", ({ data }) => put(data));
+    source.addEventListener("gone", () => location.reload());
   };
   const close = () => { source?.close(); source = null; say("paused", true); };
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return close();
-    say("live", false);
     open();
-    look();
   });
   addEventListener("pagehide", close);
-  addEventListener("pageshow", (event) => { if (event.persisted) { open(); look(); } });
-  if (every !== undefined) setInterval(() => document.hidden || look(), Number(every) * 1000);
+  addEventListener("pageshow", (event) => { if (event.persisted) open(); });
   if (!document.hidden) open();
 }
 
-/** Look again soon; at once where `now` is given. */
-export function look(now = false) {
+/** Look at once, not waiting until the server has seen what was done here. */
+export async function look() {
   if (looking) { again = true; return; }
-  if (timer) return;
-  timer = setTimeout(take, now ? 0 : Math.max(SOON, next - performance.now()));
-}
-
-async function take() {
-  timer = 0;
   looking = true;
-  const began = performance.now();
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html", "x-look": "again" }, credentials: "same-origin" });
     if (answer.redirected && new URL(answer.url).pathname === "/sign-in") { location.reload(); return; }
-    if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
-  } catch { /* it is not there for a moment: the next look finds it again */ }
+    if (answer.ok) put(await answer.text());
+  } catch { /* it is not there for a moment: the stream finds it again */ }
   looking = false;
-  next = performance.now() + Math.max(LEAST, 2 * (performance.now() - began));
   if (again) { again = false; look(); }
 }
 
-function swap(fresh) {
+function put(page) {
+  const fresh = new DOMParser().parseFromString(page, "text/html");
   clear(fresh);
   for (const part of fresh.querySelectorAll("[data-live][id]")) {
     const here = document.getElementById(part.id);
