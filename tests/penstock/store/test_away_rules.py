@@ -65,6 +65,24 @@ async def test_when_processes_change_what_some_lacked_is_found_out_anew_and_nobo
     assert before.items() <= after.items(), "what nobody lacked is not written anew"
 
 
+async def test_who_waits_until_processes_that_changed_are_noted_holds_up_nobody_who_notes_them(
+    stand: Stand,
+) -> None:
+    await stand.sql("update namespace set lacked = true")
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select pg_advisory_xact_lock(7, -2)")
+        comes = stand.home.session().fetch(
+            "insert into process (id, kind, name) values ($1, 'worker', 'comes')", ME
+        )
+        task = asyncio.create_task(comes)
+        async with asyncio.timeout(SOON):
+            while not await tx.fetch("select from pg_locks where not granted"):
+                await asyncio.sleep(0.01)
+        await stand.sql("select from namespace for update nowait")
+    await task
+    assert not await stand.sql("select from namespace where lacked")
+
+
 async def test_one_looks_at_a_time_and_waits_before_it_does(stand: Stand) -> None:
     await stand.sql("update namespace set limits = '{1}'")
     async with stand.home.session().transaction() as tx:

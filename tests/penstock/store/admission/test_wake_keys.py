@@ -147,10 +147,11 @@ async def test_lanes_of_an_action_that_nobody_runs_after_all_stay_where_they_are
 async def test_of_many_lanes_whose_worker_has_come_the_oldest_go_on_first(desk: Desk) -> None:
     ids = await lanes_that_stood_aside(desk)
     await away(desk, "shop.charge", is_away=False)
-    # The younger one is found first, where nobody asks for an order.
-    await desk.session.fetch(
-        "update lane set ready_at = ready_at - interval '1 hour' where execution_id = $1 returning 1", ids[2]
-    )
+    for hours, id in ((1, ids[2]), (2, ids[0])):
+        await desk.session.fetch(
+            "update lane set ready_at = ready_at - make_interval(hours => $2) where execution_id = $1 returning 1",
+            *(id, hours),
+        )
     await mark_space(desk, "shop.charge", -1)
     assert await wake(desk, 1)
     assert await gates(desk) == {str(ids[0]): "limit", str(ids[1]): "worker", str(ids[3]): "worker"}
