@@ -1,7 +1,7 @@
 """Sixteen executors and sixteen workers, as users start them, on a PostgreSQL as it comes: 100 connections, of which a user who
 is no superuser gets 97.
 
-    python -m bench.connections                                   # both transports: four minutes
+    python -m bench.connections                                   # both transports: five minutes
     python -m bench.connections --transport postgres --of-each 24 # with what is one too many for `penstock doctor`
 
 A quarter of them comes first, and has work to do from then on, so that they have all the connections that they may when the
