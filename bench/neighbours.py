@@ -3,7 +3,8 @@
     python -m bench.neighbours             # a minute
 
 An action that one of three workers has, and one that all three have: milliseconds from the start to the result in hand, one
-after the other. 20,000 dead letters of ten reasons: seconds to count them by reason, and how many a second are put back.
+after the other. 20,000 dead letters of ten reasons: seconds to count them by reason, and how many a second are put back,
+by the commands that an operator types.
 """
 
 from __future__ import annotations
@@ -16,9 +17,7 @@ from bench.figures import percentile
 from bench.neighbour_of_all import of_all
 from bench.replicas import Fleet, installation
 from penstock import Client, Trigger, action
-from penstock.client import dead_letters
-from penstock.client.bulk import tally
-from penstock.store.dead_letters import TRIGGER, KeptLetter, LetterFilter, keep
+from penstock.store.dead_letters import TRIGGER, KeptLetter, keep
 
 BATCH = 1000
 PACE = 0.05
@@ -57,20 +56,19 @@ async def routes(client: Client, fleet: Fleet, samples: int) -> None:
         print(f"{name}: p50 {percentile(took, 0.5):.1f} ms, p99 {percentile(took, 0.99):.1f} ms")
 
 
-async def letters(client: Client, count: int) -> None:
+async def letters(client: Client, fleet: Fleet, count: int) -> None:
+    """By the commands that an operator types, with the start of each."""
     for first in range(0, count, BATCH):
         async with client.session.transaction() as tx:
             await keep(tx, sorted(map(letter, range(first, first + BATCH)), key=lambda one: one.fingerprint))
     begun = time.perf_counter()
-    found = await dead_letters.counts(client.session)
-    print(f"{count:,} letters, {len(found)} reasons: counted in {time.perf_counter() - begun:.2f} s")
+    reasons = await fleet.command("dead-letters", "counts", "--json")
+    print(f"{count:,} letters, {len(reasons)} reasons: counted in {time.perf_counter() - begun:.2f} s")
     begun = time.perf_counter()
-    done = (await tally(dead_letters.replay(client, LetterFilter()))).done
-    rate = done / (time.perf_counter() - begun)
+    await fleet.command("dead-letters", "replay", "--all")
+    rate = count / (time.perf_counter() - begun)
     [events] = await client.session.fetch(EVENTS)
-    print(
-        f"{done:,} put back, {rate:,.0f} a second; {events['stored']:,} events, {events['different']:,} different"
-    )
+    print(f"put back, {rate:,.0f} a second; {events['stored']:,} events, {events['different']:,} different")
 
 
 def letter(n: int) -> KeptLetter:
@@ -90,7 +88,7 @@ async def main() -> None:
     definitions = [of_one, of_all, RETURNED]
     async with installation("bench/neighbours.py", definitions, 1) as (client, fleet):
         await routes(client, fleet, options.samples)
-        await letters(client, options.letters)
+        await letters(client, fleet, options.letters)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,12 @@ class Fleet:
         process.send_signal(signal.SIGTERM)
         if status := await asyncio.to_thread(process.wait, PATIENCE):
             raise subprocess.CalledProcessError(status, name)
+
+    async def command(self, *arguments: str) -> list[str]:
+        """The lines that `penstock` prints. Raises CalledProcessError if it does not end well."""
+        run = partial(subprocess.run, check=True, stdout=subprocess.PIPE, text=True, env=self.environment)
+        done = await asyncio.to_thread(run, [sys.executable, "-m", "penstock", *arguments])
+        return str(done.stdout).splitlines()
 
     def of(self, role: str) -> list[str]:
         return [name for name in self.alive if role_of(name) == role]

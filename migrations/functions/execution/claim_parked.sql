@@ -1,5 +1,6 @@
 -- A worker takes what is parked on one of its queues: the oldest first of whatever it does not lack and has room for, as it
--- claims an envelope. What it does not get stays parked. `waits`: there was something that it does not lack.
+-- claims an envelope. What it does not get stays parked. `waits`: there was something that it does not lack. `unknown`: what it
+-- has to look up first, which it does not lock meanwhile: a worker that has it would pass it by, and look again much later.
 -- planner: lookups
 create or replace function claim_parked(
     p_worker uuid, p_claim uuid, p_take integer, p_queue text, p_definitions integer[], p_lacking integer[],
@@ -13,7 +14,6 @@ declare
     v_ids uuid[];
 begin
     claimed := '{}';
-    unknown := '{}';
     messages := '{}';
     -- as many steps in the index as there are definitions, however much is parked
     v_definitions := array(
@@ -25,13 +25,14 @@ begin
         )
         select definition_id from found where definition_id is not null and definition_id <> all (p_lacking));
     waits := v_definitions <> '{}';
+    unknown := array(select d from unnest(v_definitions) d where d <> all (p_definitions));
     select array_agg(x.execution_id) into v_ids
     from (
         select k.* from unnest(v_definitions) d (definition_id)
         left join unnest(p_limited) l on l.definition_id = d.definition_id
         cross join lateral (
             select execution_id, ready_at from parked
-            where queue = p_queue and definition_id = d.definition_id
+            where queue = p_queue and definition_id = d.definition_id and d.definition_id = any (p_definitions)
             order by ready_at, execution_id limit least(p_take, l.room) for update skip locked
         ) k
         order by k.ready_at, k.execution_id limit p_take
@@ -39,7 +40,7 @@ begin
     if v_ids is null then
         return;
     end if;
-    select c.claimed, c.unknown, c.messages into claimed, unknown, messages
+    select c.claimed, c.messages into claimed, messages
     from claim_executions(p_worker, p_claim, v_ids, p_take, p_queue, p_definitions, p_lacking, p_limited) c;
     delete from parked k
     where k.execution_id = any (v_ids) and k.queue = p_queue and not exists (

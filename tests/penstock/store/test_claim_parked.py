@@ -85,6 +85,16 @@ async def test_what_a_task_executor_has_no_room_for_keeps_no_other_from_being_ta
     assert await parked(stand) == {"of the first, 8", "of the first, 7"}
 
 
+async def test_what_finds_its_task_executor_full_by_then_stays_parked(stand: Stand) -> None:
+    """Each of two definitions has room for one, and it is the same room."""
+    [second] = await define(stand, "second")
+    await park(stand, "older", 2)
+    await park(stand, "younger", 1, second)
+    answer = await claim(stand, 2, knows=[second], rooms=[(stand.definition, "x", 1), (second, "x", 1)])
+    assert taken(stand, answer) == {"older"}
+    assert await parked(stand) == {"younger"}
+
+
 async def test_what_another_worker_is_just_taking_is_not_waited_for(stand: Stand) -> None:
     await park(stand, "taken by another", 2)
     await park(stand, "next", 1)
@@ -103,7 +113,7 @@ async def test_only_what_is_no_more_to_be_done_here_is_parked_no_longer(stand: S
     await park(stand, "has ended", 7, status="requested")
     await park(stand, "goes elsewhere", 6, queue=ELSEWHERE)
     await park(stand, "has ended, and is not looked at", 5, status="requested")
-    answer = await claim(stand, 4)
+    answer = await claim(stand, 3)
     assert taken(stand, answer) == {"taken"}
     assert answer["unknown"] == [not_met]
     assert {one["queue"]: stand.names(one["ids"]) for one in answer["messages"]} == {

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from penstock.store.database import Session, Transaction
 from tests.penstock.store.members import ME
 from tests.penstock.store.mending import there
 from tests.penstock.store.stand import Stand
@@ -158,10 +159,28 @@ async def test_what_is_parked_elsewhere_waits_for_nobody_here(stand: Stand) -> N
             "insert into parked (execution_id, queue, definition_id, ready_at, worker) values ($1, $2, $3, now(), $1)",
             *(id, queue, definition),
         )
-    [row] = await stand.sql(
-        "select * from claim_parked($1, $1, 9, 'work.default', $2, $3, '{}')",
-        ME,
-        [stand.definition],
-        [lacking],
-    )
+    row = await claim_parked(stand.session, [stand.definition], [lacking])
     assert (row["claimed"], row["unknown"], row["waits"]) == ([], [], False)
+
+
+async def test_who_has_to_look_up_first_what_is_parked_hides_it_from_nobody(stand: Stand) -> None:
+    """Two are told at once; the one that has it would not look again before long."""
+    for name in "ab":
+        id = await offer(stand, name)
+        await stand.sql(
+            "insert into parked (execution_id, queue, definition_id, ready_at) values ($1, 'work.default', $2, now())",
+            *(id, stand.definition),
+        )
+    async with stand.home.session().transaction() as tx:
+        row = await claim_parked(tx, [], [])
+        assert (row["claimed"], row["unknown"], row["waits"]) == ([], [stand.definition], True)
+        assert taken(stand, await claim_parked(stand.session, [stand.definition], [])) == {"a", "b"}
+
+
+async def claim_parked(
+    session: Session | Transaction, knows: Sequence[int], lacks: Sequence[int]
+) -> dict[str, Any]:
+    [row] = await session.fetch(
+        "select * from claim_parked($1, $1, 9, 'work.default', $2, $3, '{}')", ME, list(knows), list(lacks)
+    )
+    return dict(row)
