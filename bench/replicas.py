@@ -46,8 +46,8 @@ class Fleet:
     alive: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
-    def start(self, role: str) -> str:
-        """Its name."""
+    def start(self, role: str, **more: str) -> str:
+        """Its name. `more`: of its environment."""
         name = f"{role}-{next(self._numbers)}"
         arguments = ("--module", self.module) if role == "worker" else ()
         code = (
@@ -58,7 +58,7 @@ class Fleet:
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "penstock", role, *arguments],
-                env={**self.environment, **code, "PENSTOCK_NAME": name},
+                env={**self.environment, **code, **more, "PENSTOCK_NAME": name},
                 stdout=log,
                 stderr=log,
             )

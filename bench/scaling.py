@@ -26,7 +26,7 @@ from penstock import Client, action
 BATCH = 500
 """Executions that are started together."""
 ROOM = "250"
-"""Connections: those of 16 executors and 16 workers are more than the 100 that PostgreSQL allows if nobody says otherwise."""
+"""Connections: of the 100 that PostgreSQL allows if nobody says otherwise 16 executors and 16 workers have two or three each."""
 LOOK = 0.1
 """Seconds between two looks at what backends do."""
 OPEN = "select count(*)::integer as count from execution where finished_at is null"

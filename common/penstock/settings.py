@@ -63,9 +63,9 @@ class Settings(BaseSettings):
     """`true` behind a transaction pooler such as PgBouncer: no session state, named statements or LISTEN. Migrate past it."""
     database_connections: int = Field(default=4, ge=2, le=1000)
     """Connections to PostgreSQL that all parts of a process share, at the most. Beside them it has one for its heartbeat and,
-    where PostgreSQL carries the messages, one that listens. An idle process closes what it does not need: 2 or 3 are left. A
-    server that is full gives it no more, and it gets along with those that it has; `penstock doctor` says when one service more
-    would not fit."""
+    where PostgreSQL carries the messages, one that listens. An idle process closes what it does not need: 2 or 3 are left.
+    Executors and workers have no more than their share of what the server has, and 2 at the least; `penstock doctor` says when
+    one more would not fit."""
     broker_url: SecretStr | None = None
     """RabbitMQ 3.10 or later: `amqp://user:password@host:5672/vhost` or `amqps://`; several separated by commas. Unset:
     PostgreSQL carries the messages too."""

@@ -42,7 +42,7 @@ async def serve(settings: Settings, stop: Stop) -> None:
 async def work(parts: Parts, stop: Stop) -> None:
     settings = parts.settings
     identity = Identity(parts.process, "executor", settings.name)
-    heartbeat = Heartbeat(settings, identity, parts.supervisor)
+    heartbeat = Heartbeat(settings, identity, parts.supervisor, share=parts.database.limit)
     await heartbeat.start()
     woken: dict[Due, asyncio.Event] = {"schedules": asyncio.Event(), "timers": asyncio.Event()}
     after_a_batch = DelayedWakeup(woken["timers"], fire_timers.AFTER_A_BATCH)

@@ -19,6 +19,7 @@ from penstock.service.health import serve_health
 from penstock.service.heartbeat import Heartbeat, Identity, Pulse
 from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
+from penstock.store.database import retried
 from penstock_worker import heartbeat_answer
 from penstock_worker.action_durations import ActionDurations
 from penstock_worker.broadcasts import obey_broadcasts
@@ -77,10 +78,11 @@ async def work(parts: Parts, definitions: Definitions, stop: Stop) -> None:
             parts.supervisor,
             holding=runner.slots.held,
             answer=answered,
+            share=parts.database.limit,
             silent=partial(heartbeat_answer.silent, runner),
         )
         await heartbeat.start()
-        for use in await routes.table(parts.database.session(), settings):
+        for use in await retried(lambda: routes.table(parts.database.session(), settings)):
             if use.route in serves and use.amiss and use.meant:
                 log.warning("worker.nothing_goes_there", route=use.route, hint=use.meant)
         start = parts.supervisor.start

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from pydantic import SecretStr
 
 from penstock import Client
 from penstock.store import connection_pool
+from penstock.store.database import FEWEST
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.servers import databases
@@ -37,19 +40,47 @@ async def test_an_idle_executor_has_six_sessions_at_most_and_an_idle_worker_four
 
 
 async def test_a_server_that_gives_each_service_the_fewest_sessions_gets_the_work_done(
-    house: Installation, database: str, broker: str | None
+    house: Installation, database: str
 ) -> None:
-    """One for the heartbeat, one for the listener where there is one, and one for all else."""
-    needed = 2 if broker else 3
-    async with databases.limited(database, needed) as one, databases.limited(database, needed) as other:
+    """One for the heartbeat, and one for all else, which listens too where there is no broker."""
+    async with databases.limited(database, FEWEST) as one, databases.limited(database, FEWEST) as other:
         await house.apply(*shop.ALL)
         stops = [
             await house.executor(database_url=SecretStr(one)),
             await house.worker(*shop.ALL, database_url=SecretStr(other)),
         ]
         await _work(house, 50)
-        [have] = await house.rows(SESSIONS)
-        assert (have["executor"], have["worker"]) == (needed, needed)
+        await house.until(f"select 1 from ({SESSIONS}) s where executor = $1 and worker = $1", FEWEST)
+        for stop in stops:
+            await house.ended(stop)
+    await house.sound()
+
+
+async def test_services_that_share_a_server_leave_each_other_and_clients_the_sessions_that_they_need(
+    house: Installation, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of them grow as far as they may, four more start and are let in, and a client finds one free."""
+    async with databases.limited(database, 13) as url:
+        await house.apply(*shop.ALL)
+        limited = SecretStr(url)
+        stops = [
+            await house.executor(database_url=limited),
+            await house.worker(*shop.ALL, database_url=limited),
+        ]
+        await _work(house, 200)
+        working = asyncio.create_task(_work(house, 400))
+        for _ in range(2):
+            stops += [
+                await house.executor(database_url=limited),
+                await house.worker(*shop.ALL, database_url=limited),
+            ]
+        await house.until("select 1 from process having count(*) = 6")
+        async with Client.connect(house.settings(name="alone", database_url=limited)) as client:
+            [one] = await client.start_many("shop.count", [{"words": "a"}])
+            assert await client.result(one, timeout=60) == 1
+        await working
+        # (13 - 1) // 6, which each of them knows once it has beaten
+        await house.until(f"select 1 from ({SESSIONS}) s where executor <= 6 and worker <= 6")
         for stop in stops:
             await house.ended(stop)
     await house.sound()

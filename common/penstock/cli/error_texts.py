@@ -37,9 +37,10 @@ TEXTS: Mapping[str, Text] = {
         said="PostgreSQL at db.example.org:5432/penstock does not answer: ConnectionRefusedError: [Errno 111] Connect call failed",
     ),
     "ServerFull": Text(
-        why="Every process keeps a few connections; together they are more than the server, the database or the role allows.",
+        why="Every process keeps a few connections; together they are more than the server, the database or the role allows. Executors and "
+        "workers bound theirs to what there is, and make room within ten seconds for those that have come.",
         do="Raise the limit, run fewer processes, or let each have fewer (`PENSTOCK_DATABASE_CONNECTIONS`). `penstock doctor` says how many "
-        "there are.",
+        "there are, and whether one executor or worker more would fit.",
         said="PostgreSQL at db.example.org:5432/penstock does not answer: TooManyConnectionsError: sorry, too many clients already",
     ),
     "NotMigrated": Text(

@@ -21,13 +21,15 @@ from penstock.messaging.outbox import Publisher
 from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Transport
 from penstock.settings import Settings
-from penstock.store.database import Database
+from penstock.store.database import FEWEST, Database
 
 log = structlog.get_logger()
 
 
 PUBLISHERS = ("client", "cli")
 """What consumes nothing, and serves nobody who asks whether it is ready."""
+BEATING = ("executor", "worker")
+"""What is told with its heartbeats how many connections to PostgreSQL it may have, and begins with the fewest."""
 
 
 def make_transport(
@@ -131,6 +133,8 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     starts, says which process logs it. Raises ConnectionFailed after the deadline."""
     tracing.is_on()  # what keeps it from tracing is said now, and what the process traces itself finds its way
     database = Database(settings, role=role)
+    if role in BEATING:
+        database.limit(FEWEST)
     supervisor, process = Supervisor(), new_id()
     structlog.contextvars.bind_contextvars(service=role, replica=settings.name, replica_id=str(process))
     transport = make_transport(database, role=role, supervisor=supervisor, process=process)

@@ -19,6 +19,7 @@ import asyncpg
 import orjson
 import structlog
 
+from penstock.errors import ServerFull
 from penstock.language.moves.processes import ACTIVE
 from penstock.messaging.supervision import Supervisor
 from penstock.settings import Settings
@@ -36,7 +37,8 @@ PATIENCE = 5.0
 
 class Heartbeat:
     """Beats from a thread. `holding` gives what is held (copied atomically); `answer` is called on the event loop.
-    `silent` is called there too, once, with the seconds for which no beat got through, when others will soon take over.
+    `silent` is called there too, once, with the seconds for which no beat got through, when others will soon take over;
+    `share` with each answer: how many connections to PostgreSQL this process may have.
 
     Its commits are relaxed: a beat that is lost in a crash of the server was one of many, and while commits wait for a standby
     that is away, who lives can still say so."""
@@ -50,6 +52,7 @@ class Heartbeat:
         holding: Callable[[], Mapping[UUID, int]] = dict,
         answer: Callable[[Pulse], None] = lambda _: None,
         silent: Callable[[float], None] = lambda _: None,
+        share: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._identity = identity
@@ -57,6 +60,7 @@ class Heartbeat:
         self._holding = holding
         self._answer = answer
         self._silent = silent
+        self._share = share
         self._loop = asyncio.get_running_loop()
         self._beating: asyncio.AbstractEventLoop | None = None
         self._woken = asyncio.Event()
@@ -70,7 +74,7 @@ class Heartbeat:
         self._lock: int | None = None
 
     async def start(self) -> None:
-        """Register; returns when the process is known to the others."""
+        """Register; returns when the process is known to the others, and knows its share of the connections."""
         self._thread.start()
         await self._ready
 
@@ -109,7 +113,7 @@ class Heartbeat:
         opened = None if settings.database_pooler else self._hold_lock
         session = database.session_of_its_own(opened, relaxed=True)
         interval = settings.heartbeat_interval
-        registered, reported, state = False, False, ACTIVE
+        registered, reported, told, state = False, False, False, ACTIVE
         through = time.monotonic()
         failing: float | None = None
         while True:
@@ -135,8 +139,10 @@ class Heartbeat:
                     if state != self._state:
                         state = self._state
                         await heartbeats.set_state(session, me.id, state)
-                through, failing, reported = began, None, False
+                through, failing, reported, told = began, None, False, False
                 registered = registered and pulse.known
+                self._call(self._share, pulse.share)
+                self._call(self._set_ready)
                 self._call(self._answer, pulse)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(interval * random.uniform(0.9, 1.0)):
@@ -144,6 +150,9 @@ class Heartbeat:
             except Exception as error:
                 if not is_transient(error):
                     log.exception("heartbeat.failed")
+                if isinstance(error, ServerFull) and not told:
+                    told = True
+                    log.error("heartbeat.waits", reason=error.message, hint=error.hint)
                 failing = silent_at - settings.silent_after
                 if not reported and time.monotonic() >= silent_at:
                     reported = True
@@ -163,7 +172,6 @@ class Heartbeat:
         await heartbeats.note_silence(session, self._settings.silence)
         lock = self._lock
         await heartbeats.register(session, self._identity, lock)
-        self._call(self._set_ready)
         return lock == self._lock
 
     async def _hold_lock(self, connection: asyncpg.Connection[Row]) -> None:

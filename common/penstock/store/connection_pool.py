@@ -1,7 +1,8 @@
 """The connections that the sessions of a process share.
 
 A library's pool resets a connection whenever it comes back, which is a round trip, and where the server is full it raises
-though others of its connections will be free in a moment (docs/decisions/0015).
+though others of its connections will be free in a moment (docs/decisions/0015). How many there may be is said anew while it
+runs, as the server's are shared by all processes (docs/decisions/0032).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import asyncpg
 
 from penstock.errors import ServerFull
 from penstock.store.connecting import Row
+from penstock.store.session_options import NO_OPTIONS, SessionOptions
 
 PATIENCE = 0.002
 """Seconds to wait for a connection to come back before one more is opened. What an idle process asks takes less."""
@@ -24,28 +26,11 @@ UNUSED = 10.0
 """Seconds after which a connection that nobody needed is closed."""
 REFUSED = 10.0
 """Seconds after which a full server is asked again for one more."""
+FULL, AGAIN = 12.0, 0.5
+"""Seconds for which who has no connection at all waits for one of a full server, and after which it asks again: at their next
+heartbeats services give back what is above their share, or what others need who have come."""
 CHANGES, OFTEN = 10, 1.0
 """So many changes of options within so many seconds, each of which is a round trip, are worth one more connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """What a session asks of its connection: whether its commits may be lost in a crash of the server (`relaxed`), and after
-    how many seconds a statement is cancelled (None: never)."""
-
-    relaxed: bool = False
-    most: float | None = None
-
-    @property
-    def sql(self) -> str:
-        commit = "set synchronous_commit = off" if self.relaxed else "reset synchronous_commit"
-        timeout = (
-            f"set statement_timeout = {self.most * 1000:.0f}" if self.most else "reset statement_timeout"
-        )
-        return f"{commit}; {timeout}"
-
-
-NO_OPTIONS = SessionOptions()
 
 
 @dataclass(slots=True, eq=False)
@@ -69,16 +54,24 @@ class PoolUsage:
 
 class ConnectionPool:
     """At most so many connections. One that is back is lent again before another is opened, the one used last first; those
-    that have not been needed for a while are closed."""
+    that have not been needed for a while are closed.
+
+    Where there may be none, the pool lends a connection that somebody has for another purpose, such as listening
+    (`may_lend`); where there is no such one either, it has one, as nothing could be done without."""
 
     def __init__(
         self,
         connect: Callable[[], Awaitable[asyncpg.Connection[Row]]],
         most: int,
         opened: Callable[[asyncpg.Connection[Row]], Awaitable[None]] | None = None,
+        *,
+        full: float = FULL,
     ) -> None:
-        """`opened` is done first on each connection."""
+        """`opened` is done first on each connection. `full`: seconds for which a first one of a full server is waited for."""
         self._connect = connect
+        self._full = full
+        self._refused_at: float | None = None
+        """Since when there has been none, because the server is full."""
         self._most = most
         self._opened = opened
         self._all: set[PooledConnection] = set()
@@ -86,6 +79,8 @@ class ConnectionPool:
         self._idle: list[PooledConnection] = []
         """The one that came back last is at the end."""
         self._waiting: deque[asyncio.Future[PooledConnection | None]] = deque()
+        self._other: PooledConnection | None = None
+        """The one that somebody has for another purpose."""
         self._full_until = 0.0
         self._changed_at: deque[float] = deque(maxlen=CHANGES)
         self._closed = False
@@ -102,6 +97,47 @@ class ConnectionPool:
             yield pooled.connection
         finally:
             self._take_back(pooled)
+
+    def limit(self, most: int) -> None:
+        """From now on there may be so many. Those above are closed: idle ones now, lent ones when they come back."""
+        self._most = most
+        self._fit()
+
+    def may_lend(self, connection: asyncpg.Connection[Row]) -> None:
+        """Somebody has this connection for another purpose, and closes it. It can do statements meanwhile."""
+        self._other = PooledConnection(connection)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Have as many as there may be, and the one of another purpose only where there may be none."""
+        other = self._other
+        if (
+            other is not None
+            and self._most == 0
+            and other not in self._all
+            and not other.connection.is_closed()
+        ):
+            self._all.add(other)
+            self._take_back(other)
+        for pooled in tuple(self._idle):
+            if self._is_above(pooled):
+                self._idle.remove(pooled)
+                self._part_with(pooled)
+        if self._grows():
+            self._hand_on(None)
+
+    def _is_above(self, pooled: PooledConnection) -> bool:
+        """There may be fewer, or it is needed for its own purpose alone."""
+        if pooled is self._other:
+            return self._most > 0
+        return len(self._all) > max(1, self._most)
+
+    def _part_with(self, pooled: PooledConnection) -> None:
+        self._all.discard(pooled)
+        if pooled is not self._other:
+            pooled.connection.terminate()
+        if self._grows() or not self._all:
+            self._hand_on(None)
 
     @property
     def usage(self) -> PoolUsage:
@@ -150,7 +186,7 @@ class ConnectionPool:
     async def _open(self) -> PooledConnection:
         self._opening += 1
         try:
-            connection = await self._connect()
+            connection = await self._connected()
             if self._opened is not None:
                 try:
                     await self._opened(connection)
@@ -165,6 +201,23 @@ class ConnectionPool:
         pooled = PooledConnection(connection)
         self._all.add(pooled)
         return pooled
+
+    async def _connected(self) -> asyncpg.Connection[Row]:
+        """A new connection. Raises ServerFull at once if there are others, and for those who wait after the first one did."""
+        while True:
+            try:
+                connection = await self._connect()
+            except ServerFull:
+                now = time.monotonic()
+                self._refused_at = self._refused_at or now
+                if self._all or now >= self._refused_at + self._full:
+                    if not self._waiting:
+                        self._refused_at = None
+                    raise
+                await asyncio.sleep(AGAIN)
+            else:
+                self._refused_at = None
+                return connection
 
     async def _returned(self, patience: float | None) -> PooledConnection | None:
         """The next that comes back; None if none did in time, or there is room for a new one."""
@@ -196,14 +249,15 @@ class ConnectionPool:
         if pooled.connection.is_closed():
             self._all.discard(pooled)
             self._hand_on(None)
+        elif self._is_above(pooled):
+            self._part_with(pooled)
         elif not self._hand_on(pooled):
             pooled.returned_at = time.monotonic()
             self._idle.append(pooled)
             longest = self._idle[0]
             if longest.returned_at < pooled.returned_at - UNUSED:
                 self._idle.remove(longest)
-                self._all.discard(longest)
-                longest.connection.terminate()
+                self._part_with(longest)
 
     def lent_for(self, seconds: float) -> list[asyncpg.Connection[Row]]:
         """Those that somebody has had for longer than this."""

@@ -18,15 +18,18 @@ from penstock.settings import Settings
 from penstock.store import crash_points
 from penstock.store.connecting import Row as Row
 from penstock.store.connecting import left_alone
-from penstock.store.connection_pool import NO_OPTIONS, ConnectionPool, PoolUsage, SessionOptions
+from penstock.store.connection_pool import ConnectionPool, PoolUsage
 from penstock.store.hosts import READ_WRITE, Hosts, wanting
 from penstock.store.postgres_errors import in_our_words
 from penstock.store.postgres_errors import is_transient as is_transient
+from penstock.store.session_options import NO_OPTIONS, SessionOptions
 from penstock.store.staged_messages import StagedMessage, staged_in
 from penstock.store.unanswered import UnansweredWatch
 
 T = TypeVar("T")
 
+FEWEST = 2
+"""Connections with which a service does all that it does, if slowly: its heartbeat's, and one for all else."""
 RELAXED = "set_config('synchronous_commit', 'off', true) = 'off'"
 """A condition that holds, and has the transaction of its statement not wait for the disk: in a crash of the server it may be
 lost. Only for what decides nothing, and is a transaction by itself."""
@@ -218,11 +221,22 @@ class Database:
         *,
         relaxed: bool = False,
     ) -> Session:
-        """A session that keeps one connection for itself. `opened` is done first each time that it is opened anew. `relaxed` as
-        for a session."""
-        pool = ConnectionPool(self._connect_for_pool, 1, opened)
+        """A session that keeps one connection for itself, and is told at once where the server is full. `opened` is done first
+        each time that it is opened anew. `relaxed` as for a session."""
+        pool = ConnectionPool(self._connect_for_pool, 1, opened, full=0)
         self._pools.append(pool)
         return Session(pool, self.settings, self.cache, SessionOptions(relaxed))
+
+    def limit(self, most: int) -> None:
+        """From now on this process may have so many connections in all, never fewer than it needs. A pooler's connections are
+        none of the server's, and no limit is set there."""
+        if not self.settings.database_pooler:
+            most = max(FEWEST, min(self.settings.most_connections, most))
+            self._pools[0].limit(most - (self.settings.most_connections - self.settings.database_connections))
+
+    def may_lend(self, connection: asyncpg.Connection[Row]) -> None:
+        """This connection of somebody who listens may do statements too, where the server has too few."""
+        self._pools[0].may_lend(connection)
 
     @property
     def usage(self) -> PoolUsage:

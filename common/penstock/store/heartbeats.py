@@ -10,6 +10,8 @@ from uuid import UUID
 import asyncpg
 import orjson
 
+from penstock.store import connection_room
+from penstock.store.connection_room import ConnectionRoom
 from penstock.store.database import Row, Session
 
 
@@ -29,13 +31,14 @@ class Identity:
 @dataclass(frozen=True, slots=True)
 class Pulse:
     """What a heartbeat was answered: attempts that are not ours any more, attempts to cancel, attempts that the
-    database thinks we hold and we do not, and whether it knows us at all."""
+    database thinks we hold and we do not, whether it knows us at all, and how many connections we may have (`share`)."""
 
     lost: Sequence[UUID] = ()
     canceling: Sequence[UUID] = ()
     missing: Sequence[UUID] = ()
     known: bool = True
     cordoned: bool = False
+    share: int = 0
 
 
 NOTE_SILENCE = "select note_silence(make_interval(secs => $1))"
@@ -86,9 +89,13 @@ async def hold_lock(connection: asyncpg.Connection[Row], id: UUID) -> int | None
     return key
 
 
-BEAT = (
-    "select known, cordoned, lost, canceling, missing "
-    "from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4), $5::jsonb)"
+# In one line, by which the log of the server can be searched.
+BEAT = " ".join(
+    f"""
+select known, cordoned, lost, canceling, missing, room, used, others, services,
+    (select count(*) from process p where p.state <> 'dead' and p.id < $1)::integer as place
+from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4), $5::jsonb), ({connection_room.ROOM}) room
+""".split()
 )
 
 
@@ -98,7 +105,9 @@ async def beat(
     """It lives, and holds these attempts (execution to number). A silence of everybody is noted as `note_silence` does.
     `executors` (JSON): what its task executors say of themselves, None for what they said before."""
     [row] = await session.fetch(BEAT, id, list(holding), list(holding.values()), silence, executors)
-    return Pulse(row["lost"], row["canceling"], row["missing"], row["known"], row["cordoned"])
+    room = ConnectionRoom(row["room"], row["used"], row["others"], row["services"])
+    share = room.share(row["place"])
+    return Pulse(row["lost"], row["canceling"], row["missing"], row["known"], row["cordoned"], share)
 
 
 SET_STATE = "update process set state = $2 where id = $1 and state <> 'dead'"

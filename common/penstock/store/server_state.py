@@ -11,7 +11,7 @@ from penstock.store.rows import first_as, rows_as
 @dataclass(frozen=True, slots=True)
 class ServerState:
     """Its version (as text, and as a `number` such as 160003), whether it takes no writes, whether a crash loses nothing
-    (`safe`, and `commits`: synchronous_commit), whether it vacuums, and how many of its connections are used."""
+    (`safe`, and `commits`: synchronous_commit), and whether it vacuums."""
 
     version: str
     number: int
@@ -19,8 +19,6 @@ class ServerState:
     safe: bool
     commits: str
     vacuums: bool
-    room: int
-    used: int
 
 
 STATE = """
@@ -28,11 +26,7 @@ select current_setting('server_version') as version, current_setting('server_ver
     pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as read_only,
     current_setting('fsync')::boolean and current_setting('full_page_writes')::boolean as safe,
     current_setting('synchronous_commit') as commits,
-    current_setting('autovacuum')::boolean and current_setting('track_counts')::boolean as vacuums,
-    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
-        - coalesce(current_setting('reserved_connections', true)::integer, 0) as room,
-    (select count(*) from pg_stat_activity where backend_type = 'client backend'
-        and pid <> pg_backend_pid()) as used
+    current_setting('autovacuum')::boolean and current_setting('track_counts')::boolean as vacuums
 """
 
 

@@ -12,7 +12,6 @@ language plpgsql
 as $$
 declare
     v_open limit_key[];
-    v_stuck limit_key[] := '{}';
     v_lane lane;
     v_gate limit_key;
     v_late limit_key[];
@@ -49,7 +48,6 @@ begin
         end if;
         v_next := take_first(v_lane);
         if v_next.id is null then
-            v_stuck := v_stuck || v_gate;
             v_open := array_remove(v_open, v_gate);
             continue;
         end if;
@@ -63,5 +61,5 @@ begin
     end loop;
     p_again := array(
         select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m
-        where (m.rated or cardinality(p_chosen) = 500) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
+        where m.rated or cardinality(p_chosen) = 500);
 end $$;

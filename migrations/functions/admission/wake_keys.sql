@@ -12,11 +12,11 @@ declare
 begin
     messages := '{}';
     woken := false;
-    select array_agg(distinct (x.limit_id, x.group_value)::limit_key) filter (where x.limit_id is not null),
-        array_agg(distinct x.namespace_id) filter (where x.namespace_id is not null)
+    -- Of a row of a key the namespace is null, and the other way round; neither is there to be woken.
+    select array_agg(distinct (x.limit_id, x.group_value)::limit_key), array_agg(distinct x.namespace_id)
     into v_keys, v_spaces
     from (select * from wake where at <= v_now order by at limit p_limit) x;
-    if v_keys is null and v_spaces is null then
+    if v_keys is null then
         return;
     end if;
     v_lanes := array(

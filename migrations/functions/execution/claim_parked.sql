@@ -33,7 +33,7 @@ begin
         cross join lateral (
             select execution_id, ready_at from parked
             where queue = p_queue and definition_id = d.definition_id and d.definition_id = any (p_definitions)
-            order by ready_at, execution_id limit least(p_take, coalesce(l.room, p_take)) for update skip locked
+            order by ready_at, execution_id limit least(p_take, l.room) for update skip locked
         ) k
         order by k.ready_at, k.execution_id limit p_take
     ) x;

@@ -8,10 +8,18 @@ from typing import Any
 
 import asyncpg
 import pytest
+from pydantic import SecretStr
 
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
+from tests.servers import databases
+
+SPARED = """
+select 1 from pg_stat_activity where datname = current_database() and application_name ~ '^(executor|worker):'
+having count(*) < $1
+"""
+"""The first one has given back what it needs no more now that there is a second."""
 
 
 async def findings(*, code: int | None = None) -> dict[str, Any]:
@@ -106,14 +114,55 @@ async def test_it_sees_long_transactions(house: Installation, monkeypatch: pytes
     assert "dawdler" in found["long transactions"]["says"]
 
 
-async def test_it_sees_that_one_service_more_would_not_have_room(
-    house: Installation, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("connections", "state", "says"),
+    [
+        (6, "ok", " of 6 are in use"),
+        (
+            5,
+            "warning",
+            "2 executors and workers need 4 of them, others have 0; one more needs 2, and 1 would be left",
+        ),
+    ],
+)
+async def test_it_sees_whether_one_service_more_would_have_its_connections(
+    house: Installation,
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    connections: int,
+    state: str,
+    says: str,
 ) -> None:
-    monkeypatch.setenv("PENSTOCK_DATABASE_CONNECTIONS", "1000")
-    found = (await findings())["connections"]
-    assert found["state"] == "warning"
-    assert "one service more may open 1002, and would have" in found["says"]
-    assert "PENSTOCK_DATABASE_CONNECTIONS" in found["fix"]
+    async with databases.limited(database, connections) as url:
+        await house.apply(*shop.ALL)
+        stops = [
+            await house.executor(database_url=SecretStr(url)),
+            await house.worker(*shop.ALL, database_url=SecretStr(url)),
+        ]
+        await house.until("select 1 from process having count(*) = 2")
+        await house.until(SPARED, connections)
+        monkeypatch.setenv("PENSTOCK_DATABASE_URL", url)
+        found = (await findings())["connections"]
+        assert found["state"] == state
+        assert says in found["says"]
+        assert state == "ok" or {"max_connections", "PgBouncer", "(PENSTOCK_DATABASE_CONNECTIONS)."} <= set(
+            found["fix"].split()
+        )
+        for stop in stops:
+            await house.ended(stop)
+
+
+async def test_it_sees_that_those_who_live_need_more_connections_than_there_are(
+    house: Installation, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.rows(
+        "insert into process (id, kind, name) select gen_random_uuid(), 'worker', 'w' from generate_series(1, 3)"
+    )
+    async with databases.limited(database, 5) as url:
+        monkeypatch.setenv("PENSTOCK_DATABASE_URL", url)
+        found = (await findings(code=1))["connections"]
+    assert found["state"] == "bad"
+    assert "3 executors and workers need 6 of them, others have 0, which is 1 too many" in found["says"]
 
 
 async def test_a_database_without_a_schema_is_to_be_migrated(

@@ -45,6 +45,44 @@ async def test_namespaces_are_away_from_when_the_last_worker_leaves(stand: Stand
     assert len(await stand.sql("select from wake")) == 1
 
 
+async def test_when_processes_change_what_some_lacked_is_found_out_anew_and_nobody_is_waited_for(
+    stand: Stand,
+) -> None:
+    for name, lacked in (("lacked", True), ("just being noted", True), ("lacked by nobody", False)):
+        await stand.sql(
+            "insert into namespace (name, action, kind, queue, lacked) values ($1, $1, 'action', 'work.r', $2)",
+            *(name, lacked),
+        )
+    rows = "select name, ctid::text as place from namespace where not lacked"
+    before = {row["name"]: row["place"] for row in await stand.sql(rows)}
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select from namespace where name = 'just being noted' for update")
+        await stand.home.session(most=SOON).fetch(
+            "insert into process (id, kind, name) values ($1, 'worker', 'comes')", ME
+        )
+    after = {row["name"]: row["place"] for row in await stand.sql(rows)}
+    assert after.keys() - before.keys() == {"lacked"}
+    assert before.items() <= after.items(), "what nobody lacked is not written anew"
+
+
+async def test_who_waits_until_processes_that_changed_are_noted_holds_up_nobody_who_notes_them(
+    stand: Stand,
+) -> None:
+    await stand.sql("update namespace set lacked = true")
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select pg_advisory_xact_lock(7, -2)")
+        comes = stand.home.session().fetch(
+            "insert into process (id, kind, name) values ($1, 'worker', 'comes')", ME
+        )
+        task = asyncio.create_task(comes)
+        async with asyncio.timeout(SOON):
+            while not await tx.fetch("select from pg_locks where not granted"):
+                await asyncio.sleep(0.01)
+        await stand.sql("select from namespace for update nowait")
+    await task
+    assert not await stand.sql("select from namespace where lacked")
+
+
 async def test_one_looks_at_a_time_and_waits_before_it_does(stand: Stand) -> None:
     await stand.sql("update namespace set limits = '{1}'")
     async with stand.home.session().transaction() as tx:

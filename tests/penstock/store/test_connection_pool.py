@@ -5,8 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import asyncpg
+import pytest
+from pydantic import SecretStr
 
-from penstock.store.connection_pool import CHANGES, OFTEN, ConnectionPool, SessionOptions
+from penstock.errors import ServerFull
+from penstock.settings import Settings
+from penstock.store.connection_pool import CHANGES, OFTEN, ConnectionPool
+from penstock.store.hosts import Hosts
+from penstock.store.session_options import SessionOptions
+from tests.servers import databases
 
 KINDS = (SessionOptions(), SessionOptions(relaxed=True))
 
@@ -53,3 +60,89 @@ async def test_no_more_are_opened_than_there_may_be(database: str) -> None:
         assert len({pid for pair in asked for pid in pair}) == 1
     finally:
         await pool.close()
+
+
+async def test_fewer_from_now_on_has_those_above_closed_once_nobody_uses_them(database: str) -> None:
+    pool = ConnectionPool(lambda: asyncpg.connect(database), 3)
+    try:
+        async with pool.lend() as first:
+            async with pool.lend() as second, pool.lend() as third:
+                assert pool.usage.open == 3
+            pool.limit(1)
+            assert (pool.usage.open, second.is_closed(), third.is_closed()) == (1, True, True)
+        async with pool.lend() as again:
+            assert again is first
+            pool.limit(2)
+            async with pool.lend():
+                pool.limit(1)
+            assert pool.usage.open == 1
+    finally:
+        await pool.close()
+
+
+async def test_more_from_now_on_is_told_to_who_waits(database: str) -> None:
+    pool = ConnectionPool(lambda: asyncpg.connect(database), 1)
+    try:
+        async with pool.lend():
+            waiting = asyncio.ensure_future(pids(pool, 1))
+            while not pool.usage.waiting:
+                await asyncio.sleep(0)
+            pool.limit(2)
+            await waiting
+    finally:
+        await pool.close()
+
+
+async def test_where_there_may_be_none_the_one_of_another_purpose_is_lent(database: str) -> None:
+    pool = ConnectionPool(lambda: asyncpg.connect(database), 0)
+    listens = await asyncpg.connect(database)
+    try:
+        async with pool.lend() as own:
+            pool.may_lend(listens)
+            async with pool.lend() as lent:
+                assert lent is listens
+            assert not own.is_closed()
+        assert own.is_closed(), "there may be none"
+        async with pool.lend() as lent:
+            assert lent is listens
+            pool.limit(1)
+        assert not listens.is_closed()
+        async with pool.lend() as lent:
+            assert lent is not listens
+            pool.limit(0)
+        assert (lent.is_closed(), listens.is_closed()) == (True, False)
+        await listens.close()
+        async with pool.lend() as lent:
+            assert lent is not listens, "nothing could be done without"
+    finally:
+        await pool.close()
+        await listens.close()
+
+
+async def test_who_has_none_waits_for_a_full_server_and_who_has_one_gets_along_with_it(database: str) -> None:
+    async with databases.limited(database, 1) as url:
+        settings = Settings(database_url=SecretStr(url))
+        hosts, asked = Hosts(url), 0
+
+        async def connect() -> asyncpg.Connection[asyncpg.Record]:
+            nonlocal asked
+            asked += 1
+            return await hosts.connect(settings, role="test")
+
+        one, other = ConnectionPool(connect, 2), ConnectionPool(connect, 2)
+        async with one.lend() as first:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05), one.lend():
+                    pass
+            assert one.usage.open == 1
+            told_at_once = ConnectionPool(connect, 1, full=0)
+            with pytest.raises(ServerFull):
+                async with told_at_once.lend():
+                    pass
+            before = asked
+            waiting = asyncio.ensure_future(pids(other, 1))
+            while asked == before:
+                await asyncio.sleep(0)
+            await first.close()
+        assert await waiting
+        await other.close()

@@ -18,7 +18,7 @@ async def examine(settings: Settings) -> list[Finding]:
     if database is not None:
         session = database.session()
         try:
-            found += await postgres.findings(session, settings)
+            found += await postgres.findings(session)
             found += await installation.findings(session, settings)
             routes = await installation.served_queues(session, settings)
         finally:

@@ -12,7 +12,7 @@ import orjson
 from penstock.errors import PenstockError
 from penstock.language import labels
 from penstock.operate import routes
-from penstock.operate.doctor import durable
+from penstock.operate.doctor import connections, durable
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
@@ -42,6 +42,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         schema,
         *await _partitions(session),
         *await _services(session, settings),
+        await connections.finding(session, settings),
         *await _unserved(session, settings),
         *await _routes(session, settings),
         *await _unlike(session, settings),

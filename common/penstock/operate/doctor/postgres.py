@@ -1,4 +1,4 @@
-"""The PostgreSQL server: reachable, of a version that we know, durable, on time, with room, and vacuumed."""
+"""The PostgreSQL server: reachable, of a version that we know, durable, on time, and vacuumed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def reach(settings: Settings) -> tuple[Database | None, Finding]:
     return database, ok("postgresql", f"it answers, connected in {took:.0f} ms")
 
 
-async def findings(session: Session, settings: Settings) -> list[Finding]:
+async def findings(session: Session) -> list[Finding]:
     state = await server_state.read(session)
     return [
         _version(state),
@@ -42,7 +42,6 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         await _clocks(session),
         _durable(state),
         await _vacuum(session, state),
-        _room(state, settings),
         await _long_transactions(session),
     ]
 
@@ -112,22 +111,6 @@ async def _vacuum(session: Session, state: ServerState) -> Finding:
             "In psql: alter table NAME reset (autovacuum_enabled)",
         )
     return ok("autovacuum", "on")
-
-
-def _room(state: ServerState, settings: Settings) -> Finding:
-    """Whether one service more would have all the connections that it may open."""
-    free, most = state.room - state.used, settings.most_connections
-    least = most - settings.database_connections + 1
-    says = f"{state.used} of {state.room} are in use"
-    fix = (
-        "Raise max_connections, run fewer services, lower PENSTOCK_DATABASE_CONNECTIONS, or put PgBouncer before it "
-        "(PENSTOCK_DATABASE_POOLER=true)."
-    )
-    if free < least:
-        return bad("connections", f"{says}: one service more would not start", fix)
-    if free < most:
-        return warning("connections", f"{says}: one service more may open {most}, and would have {free}", fix)
-    return warning("connections", says, fix) if state.used >= 0.8 * state.room else ok("connections", says)
 
 
 async def _long_transactions(session: Session) -> Finding:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock import Limit
 from tests.penstock.store.admission.desk import Desk
 
@@ -109,6 +111,34 @@ async def test_lanes_that_nobody_runs_stand_aside_where_somebody_looks_and_no_ot
         of_another_customer: "limit",
         of_another_limit: "limit",
     }
+    await desk.sound()
+
+
+@pytest.mark.parametrize("away", ["first", "last"])
+async def test_of_several_that_need_two_limits_those_that_nobody_runs_let_the_others_pass(
+    desk: Desk, away: str
+) -> None:
+    await desk.open(EACH, Limit(1, ref="shop.whole", scope="shop"))
+    first = desk.worker
+    await desk.hire("shop.charge")
+    [holder] = await desk.start(1, customer="a")
+    refs = ["shop.refund", "shop.charge"] if away == "first" else ["shop.charge", "shop.refund"]
+    ids = [(await desk.start(1, ref, customer="a"))[0] for ref in refs]
+    await desk.dismiss(first)
+    assert await desk.claim([holder]) == [holder]
+    # Whoever lets a lane stand first for ever would look at it for ever.
+    await desk.finish([holder], session=desk.database.session(most=10))
+    goes, stays = reversed(ids) if away == "first" else ids
+    assert await desk.statuses([goes, stays]) == ["scheduled", "queued"]
+    [gate] = await desk.session.fetch("select gate_kind from lane where execution_id = $1", stays)
+    assert gate["gate_kind"] == ("worker" if away == "first" else "limit")
+    woken = await desk.session.fetch("select from wake where namespace_id is not null")
+    assert bool(woken) == (away == "first"), "a worker may just have come"
+    await desk.hire("shop.refund")
+    await desk.tidy()
+    await desk.run([goes])
+    await desk.tidy()
+    assert await desk.statuses([stays]) == ["scheduled"]
     await desk.sound()
 
 

@@ -194,6 +194,7 @@ class PostgresTransport:
             try:
                 connection.add_termination_listener(lambda _, lost=lost: lost.set())
                 await notifications.listen(connection, CHANNEL, self._on_notify)
+                self._database.may_lend(connection)
                 self._connected.set()
                 for subscriptions in self._subscriptions.values():
                     for subscription in subscriptions:

@@ -1,0 +1,26 @@
+"""Whether PostgreSQL has connections for one executor or worker more."""
+
+from __future__ import annotations
+
+from penstock.operate.doctor.finding import Finding, bad, ok, warning
+from penstock.settings import Settings
+from penstock.store import connection_room
+from penstock.store.database import FEWEST, Session
+
+
+async def finding(session: Session, settings: Settings) -> Finding:
+    """Whether one executor or worker more would have the fewest connections that it needs, once each of the others has given
+    back what it has above that. A pooler has the others wait for its own."""
+    room = await connection_room.read(session)
+    says = f"{room.used} of {room.room} are in use"
+    free = room.free_at_the_fewest
+    if settings.database_pooler or free >= FEWEST:
+        return ok("connections", says)
+    says += f": {room.services} executors and workers need {room.services * FEWEST} of them, others have {room.others}"
+    fix = (
+        "Raise max_connections (or the limit of the database or the role), run fewer services, put PgBouncer before it "
+        "(PENSTOCK_DATABASE_POOLER=true), or let others, such as APIs, have fewer (PENSTOCK_DATABASE_CONNECTIONS)."
+    )
+    if free < 0:
+        return bad("connections", f"{says}, which is {-free} too many", fix)
+    return warning("connections", f"{says}; one more needs {FEWEST}, and {free} would be left", fix)

@@ -1,0 +1,69 @@
+"""How many connections PostgreSQL has for executors and workers, and which share of them each may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.store.database import FEWEST, Session
+from penstock.store.rows import rows_as
+
+SPARE = 10
+"""One in so many connections is left to clients, to operators, and to services that start."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionRoom:
+    """Of the server, the database or the role, whichever is the narrowest: connections that it allows (`room`), that are open
+    (`used`), and those of them that no executor or worker of this installation has (`others`); how many executors and workers
+    live."""
+
+    room: int
+    used: int
+    others: int
+    services: int
+
+    def share(self, place: int) -> int:
+        """Connections of the one before which so many others come: all have as many, and what is left over goes to the first."""
+        left = max(0, self.room - self.others - max(1, self.room // SPARE))
+        each, over = divmod(left, max(1, self.services))
+        return each + (place < over)
+
+    @property
+    def free_at_the_fewest(self) -> int:
+        """What is free once each executor and worker has given back what is above the fewest that it needs."""
+        return self.room - self.others - self.services * FEWEST
+
+
+# Whoever may not look into a session of another role is told its name, its database and its role, and not its type.
+ROOM = """
+with session as (
+    select s.datname, s.usesysid, exists (
+        select from process p
+        where s.datname = current_database() and s.application_name = left(p.kind || ':' || p.name, 63)) as ours
+    from pg_stat_activity s
+    where s.usesysid is not null and coalesce(s.backend_type, 'client backend') = 'client backend'
+        and s.pid <> pg_backend_pid()
+), bound as (
+    select current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+            - coalesce(current_setting('reserved_connections', true)::integer, 0) as room,
+        count(*)::integer as used, (count(*) filter (where not ours))::integer as others
+    from session
+    union all
+    select d.datconnlimit, count(s)::integer, (count(s) filter (where not s.ours))::integer
+    from pg_database d left join session s on s.datname = d.datname
+    where d.datname = current_database() and d.datconnlimit >= 0
+    group by d.oid, d.datconnlimit
+    union all
+    select r.rolconnlimit, count(s)::integer, (count(s) filter (where not s.ours))::integer
+    from pg_roles r left join session s on s.usesysid = r.oid
+    where r.rolname = session_user and r.rolconnlimit >= 0
+    group by r.oid, r.rolconnlimit
+)
+select b.room, b.used, b.others, (select count(*)::integer from process where state <> 'dead') as services
+from bound b order by b.room - b.others limit 1
+"""
+
+
+async def read(session: Session) -> ConnectionRoom:
+    """Without the session that asks."""
+    return rows_as(ConnectionRoom, await session.fetch(ROOM))[0]
