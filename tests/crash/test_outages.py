@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import pytest
 from pydantic import SecretStr
 
 from penstock.errors import PenstockError
@@ -14,7 +13,6 @@ from penstock.settings import Settings
 from penstock.store import migrate
 from tests.flows import shop
 from tests.flows.installation import Installation
-from tests.servers import choose
 from tests.servers.postgres import Postgres
 from tests.servers.rabbitmq import RabbitMQ
 
@@ -44,29 +42,27 @@ async def everything_completed(house: Installation) -> None:
     await house.sound()
 
 
-@pytest.fixture(scope="module")
-def broken() -> Iterator[RabbitMQ]:
-    """To be restarted and wiped."""
-    server = choose.private_rabbitmq()
-    yield server
-    server.close()
+async def test_the_broker_is_restarted_under_load(
+    database: str, private_rabbitmq: Callable[[], RabbitMQ]
+) -> None:
+    server = await asyncio.to_thread(private_rabbitmq)
 
-
-async def test_the_broker_is_restarted_under_load(database: str, broken: RabbitMQ) -> None:
-    async with Installation(database, broken.add_vhost("restarted")) as house:
+    async with Installation(database, server.add_vhost("outage")) as house:
         await house.start(*shop.ALL, shop.sturdy)
-        await feed(house, broken.restart)
+        await feed(house, server.restart)
         await everything_completed(house)
 
 
 async def test_the_broker_loses_everything_and_the_work_is_staged_again(
-    database: str, broken: RabbitMQ
+    database: str, private_rabbitmq: Callable[[], RabbitMQ]
 ) -> None:
-    def outage() -> None:
-        broken.wipe()
-        broken.add_vhost("wiped")
+    server = await asyncio.to_thread(private_rabbitmq)
 
-    async with Installation(database, broken.add_vhost("wiped")) as house:
+    def outage() -> None:
+        server.wipe()
+        server.add_vhost("outage")
+
+    async with Installation(database, server.add_vhost("outage")) as house:
         await house.start(*shop.ALL, shop.sturdy)
         await feed(house, outage)
         await everything_completed(house)
