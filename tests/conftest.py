@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
+from zlib import crc32
 
 import pytest
 import structlog
@@ -36,15 +37,52 @@ settings.load_profile("penstock")
 # Databases of a run are copies of one another: types have the same numbers in all.
 known_types.place = lambda connection: connection._addr
 
-LONG = {"crash", "interleavings", "servers"}
-"""Folders whose files take a minute with a few tests."""
+WAITING = {
+    "crash",
+    "interleavings",
+    "servers",
+    "test_losses.py",
+    "test_waking.py",
+    "test_polls.py",
+    "test_silence.py",
+}
+"""Folders and files that take a minute with a few tests, and wait for servers much of it."""
+
+
+FEW = {
+    "test_steering.py",
+    "test_pages.py",
+    "test_secrets_in_outputs.py",
+    "test_costs.py",
+    "test_hostile_network.py",
+}
+"""Files that take as long, with tests that are few."""
+TRANSPORTS = ("postgres", "rabbitmq")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Where the mark `either_transport` says so, a test is run on one of the transports, and about as many on each of them.
+    PENSTOCK_TEST_TRANSPORTS=both runs all on both, as `make mutate` does."""
+    test = metafunc.definition
+    if "transport" not in metafunc.fixturenames or os.environ.get("PENSTOCK_TEST_TRANSPORTS") == "both":
+        return
+    if test.get_closest_marker("either_transport") is not None:
+        mine = TRANSPORTS[crc32(test.name.encode()) % len(TRANSPORTS)]
+        test.add_marker(pytest.mark.parametrize("transport", [mine]))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first, so that the processes that share them end together."""
+    """The longest files first, so that the processes that share them end together; and in turn one that waits and two that
+    work, so that none of them waits for the others at one time and for the machine at another."""
     size = Counter(item.path for item in items)
-    items.sort(key=lambda item: (LONG.isdisjoint(item.path.parts), -size[item.path]))
+    place = {}
+    for waits in (True, False):
+        files = [path for path in size if WAITING.isdisjoint(path.parts) is not waits]
+        for number, path in enumerate(sorted(files, key=lambda path: (path.name not in FEW, -size[path]))):
+            place[path] = 3 * number if waits else 3 * (number // 2) + 1 + number % 2
+    items.sort(key=lambda item: place[item.path])
 
 
 def pytest_collection_finish() -> None:
@@ -97,9 +135,10 @@ async def template(postgres_server: Postgres) -> AsyncIterator[str]:
         yield given
         return
     name = databases.new_name()
-    await migrate.upgrade(Settings(database_url=SecretStr(await databases.create(postgres_server, name))))
-    yield name
-    await databases.drop(postgres_server, name)
+    async with databases.kept_connection(postgres_server):
+        await migrate.upgrade(Settings(database_url=SecretStr(await databases.create(postgres_server, name))))
+        yield name
+        await databases.drop(postgres_server, name)
 
 
 @pytest.fixture(scope="session")
@@ -177,7 +216,7 @@ def private_rabbitmq() -> Iterator[Callable[[], RabbitMQ]]:
         server.close()
 
 
-@pytest.fixture(params=["postgres", "rabbitmq"])
+@pytest.fixture(params=TRANSPORTS)
 def transport(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

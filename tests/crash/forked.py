@@ -20,6 +20,7 @@ IMPORTED = (
     "penstock_worker.main",
     "penstock_api.main",
     "tests.flows.shop",
+    "tests.crash.frozen",  # last
 )
 
 

@@ -14,7 +14,7 @@ from tests.crash.processes import Fleet
 from tests.flows import shop
 from tests.flows.installation import Installation
 
-COUNT, SIZE = 40, 10_000_000
+COUNT, SIZE = 32, 10_000_000
 MOST = 300_000_000
 """Bytes that the executor's memory may take at its peak. What waits is more than that."""
 

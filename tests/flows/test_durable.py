@@ -13,6 +13,8 @@ from penstock.errors import Conflict, ExecutionFailed, NotFound, StepTimedOut
 from penstock.operate.durable_steps import steps_of
 from tests.flows.installation import Installation
 
+pytestmark = pytest.mark.either_transport
+
 CALLS: Counter[str] = Counter()
 paid = Trigger("dur.paid")
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from penstock import DurableContext, action
 from tests.flows.installation import Installation
+
+pytestmark = pytest.mark.either_transport
 
 
 @action(pack="dur")

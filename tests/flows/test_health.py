@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,8 +17,8 @@ from penstock_worker import main as worker
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.flows.reading import get, metrics
+from tests.kit.hostile_proxy import Cut, HostileProxy
 from tests.servers.process import free_port
-from tests.servers.rabbitmq import RabbitMQ
 
 
 async def test_a_service_is_live_ready_and_has_metrics(house: Installation) -> None:
@@ -77,24 +77,26 @@ async def test_a_garbled_request_hurts_nobody(house: Installation) -> None:
     await health.close()
 
 
-async def test_ready_fails_while_nothing_is_consumed(
-    database: str, private_rabbitmq: Callable[[], RabbitMQ]
-) -> None:
-    server = await asyncio.to_thread(private_rabbitmq)
-    async with Installation(database, server.add_vhost("health")) as house:
-        parts = await house.parts()
-        health = await serve_health(parts)
-        assert (await get(health.port, "/ready"))[0] == 200
-        await asyncio.to_thread(server.kill)
-        async with asyncio.timeout(20):
-            while (await get(health.port, "/ready"))[0] == 200:
-                await asyncio.sleep(0.1)
-        assert (await get(health.port, "/live"))[0] == 200
-        await asyncio.to_thread(server.start)
-        async with asyncio.timeout(60):
-            while (await get(health.port, "/ready"))[0] != 200:
-                await asyncio.sleep(0.1)
-        await health.close()
+async def test_ready_fails_while_nothing_is_consumed(database: str, vhost: str) -> None:
+    there = urlsplit(vhost)
+    assert there.port is not None
+    with HostileProxy(there.port) as proxy:
+        user = there.netloc.rpartition("@")[0]
+        way = there._replace(netloc=f"{user}@127.0.0.1:{proxy.port}").geturl()
+        async with Installation(database, way) as house:
+            parts = await house.parts()
+            health = await serve_health(parts)
+            assert (await get(health.port, "/ready"))[0] == 200
+            proxy.cut(Cut("close"))
+            async with asyncio.timeout(20):
+                while (await get(health.port, "/ready"))[0] == 200:
+                    await asyncio.sleep(0.1)
+            assert (await get(health.port, "/live"))[0] == 200
+            proxy.heal()
+            async with asyncio.timeout(60):
+                while (await get(health.port, "/ready"))[0] != 200:
+                    await asyncio.sleep(0.1)
+            await health.close()
 
 
 async def test_a_service_ends_with_its_reason_when_a_part_of_it_does(house: Installation) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
+
 from penstock import Rule, Trigger, action, current, http_action
 from tests.flows.installation import Installation
 from tests.penstock_worker.executors.web import Answer, serving
+
+pytestmark = pytest.mark.either_transport
 
 kinds: list[type] = []
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock import Limit, action
 from penstock.operate.doctor import installation
 from tests.flows.installation import Installation
+
+pytestmark = pytest.mark.either_transport
 
 
 @action(pack="labels", labels={"gpu": "a100"})

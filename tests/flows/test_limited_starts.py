@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncpg
+import pytest
 
 from penstock import Limit, action
 from tests.flows.installation import Installation
+
+pytestmark = pytest.mark.either_transport
 
 BEGUN: list[int] = []
 LOCK = """

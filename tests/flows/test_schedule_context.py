@@ -12,6 +12,8 @@ from penstock.language.definitions import Action
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation, started_by
 
+pytestmark = pytest.mark.either_transport
+
 
 @action(pack="told")
 async def coroutine() -> dict[str, Any]:

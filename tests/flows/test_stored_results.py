@@ -20,6 +20,8 @@ from penstock.operate.executions import described
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY
 
+pytestmark = pytest.mark.either_transport
+
 CAP = 4096
 MOST = 400_000
 

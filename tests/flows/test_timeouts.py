@@ -13,6 +13,8 @@ from penstock_executor.loops import end_overdue
 from tests.flows import shop
 from tests.flows.installation import Installation
 
+pytestmark = pytest.mark.either_transport
+
 
 @action(pack="late", timeouts=Timeouts(schedule_to_start=0.2))
 async def unwanted() -> None: ...

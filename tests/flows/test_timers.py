@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
 
 from penstock import AskInquiry, RetryPolicy, Timeouts, action, current, workflow
@@ -68,9 +69,16 @@ async def sleeping(house: Installation, monkeypatch: pytest.MonkeyPatch) -> Inst
     await house.worker(*ACTIONS)
     await house.until("select from process where kind = 'executor'")
     async with asyncio.timeout(20):
-        while not (await metrics(port))['penstock_loop_seconds_count{loop="fire_timers"}']:
+        while not await has_looked(port):
             await asyncio.sleep(0.1)
     return house
+
+
+async def has_looked(port: int) -> bool:
+    try:
+        return (await metrics(port))['penstock_loop_seconds_count{loop="fire_timers"}'] > 0
+    except httpx.ConnectError:  # it beats before it answers on its port
+        return False
 
 
 @pytest.mark.parametrize("started", ["late.long", "late.flow"])

@@ -18,6 +18,8 @@ from tests.flows.installation import Installation
 from tests.flows.traced import above, arrived, by_id, traced
 from tests.kit.otlp import Collector
 
+pytestmark = pytest.mark.either_transport
+
 
 @pytest.fixture
 def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:

@@ -12,6 +12,8 @@ from penstock.operate.executions import described
 from tests.flows.installation import Installation
 from tests.flows.waits import ALL, waiting
 
+pytestmark = pytest.mark.either_transport
+
 
 async def test_the_answer_to_an_inquiry_is_the_result_of_its_task(house: Installation) -> None:
     await house.start(*ALL)

@@ -10,6 +10,8 @@ from penstock.errors import ExecutionFailed
 from tests.flows.installation import Installation
 from tests.flows.written import run
 
+pytestmark = pytest.mark.either_transport
+
 
 async def test_items_go_in_batches_and_so_many_at_a_time(house: Installation) -> None:
     text = """

@@ -13,6 +13,8 @@ from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 from tests.flows.written import ACTIONS, run
 
+pytestmark = pytest.mark.either_transport
+
 
 async def statuses(house: Installation) -> dict[str, str]:
     rows = await house.rows("select task, status from execution where parent is not null and item = -1")

@@ -12,6 +12,8 @@ from penstock.errors import ExecutionFailed
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
+pytestmark = pytest.mark.either_transport
+
 
 @action(pack="ps")
 async def nap(seconds: float = 0) -> str:

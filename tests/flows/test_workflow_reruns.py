@@ -13,6 +13,8 @@ from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
+pytestmark = pytest.mark.either_transport
+
 HEALTH = {"well": False}
 """What the world is like: the tests mend it between two runs. Actions run in this process."""
 

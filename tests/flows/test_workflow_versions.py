@@ -10,6 +10,8 @@ from penstock import Workflow, action
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
+pytestmark = pytest.mark.either_transport
+
 
 @action(pack="ver")
 async def old(n: int) -> int:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 from tests.flows.waits import ALL, waiting
+
+pytestmark = pytest.mark.either_transport
 
 
 async def test_a_task_completes_with_the_event_that_it_waits_for(house: Installation) -> None:

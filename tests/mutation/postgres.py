@@ -44,6 +44,7 @@ def migrated() -> Iterator[Migrated]:
         name = databases.new_name()
         os.environ["PENSTOCK_TEST_DATABASE_URL"] = server.dsn()
         os.environ["PENSTOCK_TEST_TEMPLATE"] = name
+        os.environ["PENSTOCK_TEST_TRANSPORTS"] = "both"
         asyncio.run(_migrate(server, name))
         yield Migrated(server, name)
     finally:

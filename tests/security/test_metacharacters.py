@@ -13,6 +13,8 @@ from penstock.language.outside_names import LONGEST
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
+pytestmark = pytest.mark.either_transport
+
 NASTY = (
     "'; drop table execution; --",
     '"; delete from outbox; --',

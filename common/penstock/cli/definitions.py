@@ -165,9 +165,12 @@ def test(event: Annotated[UUID, typer.Argument(help="An event.")], json: Json = 
     )
 
 
+# Once, however often a process builds the command line.
+cli_rule_errors.add_to(rules)
+
+
 def add_to(app: typer.Typer) -> None:
     app.command()(apply)
     app.command()(actions)
     app.command()(triggers)
-    cli_rule_errors.add_to(rules)
     app.add_typer(rules, name="rules")

@@ -150,7 +150,10 @@ def _instant(given: str, zone: str, option: str) -> datetime:
     return instant if instant.tzinfo else instant.replace(tzinfo=find_zone(zone))
 
 
+# Once, however often a process builds the command line.
+schedule_views.add_to(app)
+schedule_definition.add_to(app)
+
+
 def add_to(parent: typer.Typer) -> None:
-    schedule_views.add_to(app)
-    schedule_definition.add_to(app)
     parent.add_typer(app, name="schedule")

@@ -5,6 +5,7 @@ A line of JSON is a job, or the end when there are no more; a line of JSON is wh
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -22,6 +23,8 @@ from tests.crash.points.sites import by_file
 def main() -> None:
     folder = Path(sys.argv[1])
     by_file()  # the sources are read once, not by each child
+    gc.collect()
+    gc.freeze()  # nor does each look through what was imported
     for line in sys.stdin:
         print(json.dumps(_forked(Job(**json.loads(line)), folder / "report.json")), flush=True)
 

@@ -15,6 +15,8 @@ from penstock.store import awaited, result_watch
 from tests.flows import shop
 from tests.flows.installation import Installation
 
+pytestmark = pytest.mark.either_transport
+
 
 @pytest.mark.parametrize("table", ["result", "archive"])
 async def test_whoever_waits_is_told_what_ended_the_watch(house: Installation, table: str) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Browser, Page
 
@@ -78,25 +80,51 @@ async def looking(browser: Browser, site: Site) -> AsyncIterator[Page]:
     assert not [one for one in amiss if "404 (Not Found)" not in one], amiss
 
 
-async def test_pages_are_sound_wide_and_narrow_light_and_dark(
-    browser: Browser, site: Site, pictures: Path | None
-) -> None:
-    found: dict[str, list[str]] = {}
+@dataclass
+class Found:
+    """What there is on the pages. `severe`: what axe says, by page and view; `across`: those that are wider than the window,
+    and by how much; `shown`: the pages that show somebody's text; `hit`: those that ran it."""
+
+    severe: dict[str, list[str]] = field(default_factory=dict)
+    across: dict[str, int] = field(default_factory=dict)
+    shown: set[str] = field(default_factory=set)
+    hit: set[str] = field(default_factory=set)
+
+
+@pytest.fixture(scope="module")
+async def found(browser: Browser, site: Site, pictures: Path | None) -> Found:
+    """Each page is opened once: that takes a browser a quarter of a second."""
+    found = Found()
     async with looking(browser, site) as page:
         for name, path in PAGES.items():
             await page.goto(site.address + path.format(**site.ids), wait_until="load")
-            for view, (width, height, scheme) in VIEWS.items():
-                await page.set_viewport_size({"width": width, "height": height})
-                await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-                if pictures is not None:
-                    await page.screenshot(path=pictures / f"{name}-{view}.png", full_page=True)
-                if pictures is None and view not in LOOKED_AT:
-                    pass  # a second for each page, for what two of the others would have shown
-                elif severe := await severe_findings(page, whole=view == "wide-light"):
-                    found[f"{name}-{view}"] = severe
-                across = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-                assert across <= 0, f"{name} is {across} px wider than the window"
-    assert not found, found
+            await look_for_texts(page, name, found)
+            await look_from_all_sides(page, name, found, pictures)
+    return found
+
+
+async def look_for_texts(page: Page, name: str, found: Found) -> None:
+    if name == "run-evil":
+        await page.locator("[data-log]", has_text=SHOWN).wait_for()
+    if SHOWN in await page.evaluate("document.body.textContent"):
+        found.shown.add(name)
+    if await page.locator("img[src=x]").count() or await page.evaluate("window.hit") is not None:
+        found.hit.add(name)
+
+
+async def look_from_all_sides(page: Page, name: str, found: Found, pictures: Path | None) -> None:
+    for view, (width, height, scheme) in VIEWS.items():
+        await page.set_viewport_size({"width": width, "height": height})
+        await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        if pictures is not None:
+            await page.screenshot(path=pictures / f"{name}-{view}.png", full_page=True)
+        if pictures is None and view not in LOOKED_AT:
+            pass  # a second for each page, for what two of the others would have shown
+        elif severe := await severe_findings(page, whole=view == "wide-light"):
+            found.severe[f"{name}-{view}"] = severe
+        across = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if across > 0:
+            found.across[f"{name}-{view}"] = across
 
 
 async def severe_findings(page: Page, *, whole: bool) -> list[str]:
@@ -104,25 +132,23 @@ async def severe_findings(page: Page, *, whole: bool) -> list[str]:
     if await page.evaluate("typeof axe") == "undefined":
         await page.evaluate(AXE_FILE_PATH.read_text())
     # Each violation has its first node alone: what is sent back is as long as the page else.
-    found: list[dict[str, str]] = await page.evaluate(
+    violations: list[dict[str, str]] = await page.evaluate(
         """async (options) => (await axe.run(document, options)).violations.map(
             ({ id, impact, nodes }) => ({ id, impact, html: nodes[0].html, says: nodes[0].failureSummary }))""",
         {"resultTypes": ["violations"], **({} if whole else COLOURS)},
     )
-    return [f"{one['id']}: {one['html'][:200]} {one['says']}" for one in found if one["impact"] in SEVERE]
+    return [
+        f"{one['id']}: {one['html'][:200]} {one['says']}" for one in violations if one["impact"] in SEVERE
+    ]
 
 
-async def test_texts_of_users_are_shown_and_never_run(browser: Browser, site: Site) -> None:
-    seen = set()
-    async with looking(browser, site) as page:
-        for name, path in PAGES.items():
-            await page.goto(site.address + path.format(**site.ids))
-            if name == "run-evil":
-                await page.locator("[data-log]", has_text=SHOWN).wait_for()
-            if SHOWN in await page.evaluate("document.body.textContent"):
-                seen.add(name)
-            assert await page.locator("img[src=x]").count() == 0, name
-            assert await page.evaluate("window.hit") is None, f"{name} ran somebody's script"
+async def test_pages_are_sound_wide_and_narrow_light_and_dark(found: Found) -> None:
+    assert not found.severe, found.severe
+    assert not found.across, f"wider than the window: {found.across}"
+
+
+async def test_texts_of_users_are_shown_and_never_run(found: Found) -> None:
+    assert not found.hit, f"they ran somebody's script: {found.hit}"
     shown = {
         "run-evil",
         "run-failed",
@@ -134,4 +160,4 @@ async def test_texts_of_users_are_shown_and_never_run(browser: Browser, site: Si
         "rules",
         "schedule",
     }
-    assert shown | {"inquiries", "dead-letters", "dead-letter"} <= seen, seen
+    assert shown | {"inquiries", "dead-letters", "dead-letter"} <= found.shown, found.shown
