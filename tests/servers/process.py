@@ -3,26 +3,52 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from penstock.service.embedded import cluster
 from tests.servers import reaper
 
 _given: set[int] = set()
+_draw = random.SystemRandom()
 
 
 def free_port() -> int:
-    """One that nobody listens on, and that was not given before: whom it was given to may not listen there yet."""
-    while (port := cluster.free_port()) in _given:
+    """One that nobody listens on, and that was not given before: whom it was given to may not listen there yet. None of those
+    that the kernel takes for connections: one of these, to another server or from the port to itself, would keep a server
+    that is down from coming back."""
+    while (port := _draw.randrange(10_000, _first_of_connections())) in _given or not _is_free(port):
         pass
     _given.add(port)
     return port
+
+
+@cache
+def _first_of_connections() -> int:
+    usual = 32_768
+    try:
+        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except OSError:
+        return usual
+    return (
+        first if first > 20_000 else usual
+    )  # a machine that gives nearly all of them to connections leaves no choice
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 class Process:
