@@ -24,8 +24,9 @@ log = structlog.get_logger()
 
 SOON = 0.08
 """Seconds, so that what moves together is shown together."""
-LEAST = 0.3
-"""Seconds from one rendering of a page to the next; one that takes long is rendered less often."""
+LEAST, TIMES = 0.3, 10
+"""Seconds from one rendering of a page to the next, at the least; and so many times what one takes: what a page asks of the
+database is taken from all else that runs."""
 LONGEST = 3600.0
 """Seconds after which a stream ends, and the browser connects again, perhaps to another replica."""
 QUIET = 15.0
@@ -174,7 +175,7 @@ class _OpenPage:
                 return
             moved, self.moved = self.moved, self._loop.create_future()
             moved.set_result(None)
-            await asyncio.sleep(max(LEAST, 2 * self.took) - SOON)
+            await asyncio.sleep(max(LEAST, TIMES * self.took) - SOON)
 
     async def _watch(self, watched: Watched) -> None:
         while not self._changes.closed.is_set():
