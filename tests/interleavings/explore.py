@@ -109,15 +109,19 @@ def _switches(order: Order, step: int, who: int) -> int:
 
 
 async def explore(scene: Scene, stage: Stage, case: Case, most: int, seed: int) -> Found:
-    """Play `most` distinct orders: those with few switches in an order that the seed shuffles, then random ones."""
+    """Play `most` distinct orders: those in which one goes after the other, then those with few switches in an order that the
+    seed shuffles, then random ones."""
     found, draw = Found(), random.Random(f"{case.name} {seed}")
-    frontier = [""]
+    one_by_one, frontier = [""], list[str]()
     queued = {""}
     tries = 0
     while len(found.seen) < most and tries < most * 2 and not found.wrong:
         tries += 1
-        found.exhausted |= not frontier
-        prefix = frontier.pop(draw.randrange(len(frontier))) if frontier else ""
+        found.exhausted |= not one_by_one and not frontier
+        if one_by_one:
+            prefix = one_by_one.pop()
+        else:
+            prefix = frontier.pop(draw.randrange(len(frontier))) if frontier else ""
         rest = random.Random(f"{case.name} {seed} {tries}") if found.exhausted else None
         try:
             order = await play(scene, stage, case, prefix, rest)
@@ -130,13 +134,11 @@ async def explore(scene: Scene, stage: Stage, case: Case, most: int, seed: int) 
             for step in range(len(prefix), len(order.choices)):
                 for who in order.enabled[step]:
                     other = "".join(map(str, order.choices[:step])) + str(who)
-                    if (
-                        who != order.choices[step]
-                        and other not in queued
-                        and _switches(order, step, who) <= SWITCHES
-                    ):
+                    if who == order.choices[step] or other in queued:
+                        continue
+                    if (switches := _switches(order, step, who)) <= SWITCHES:
                         queued.add(other)
-                        frontier.append(other)
+                        (frontier if switches else one_by_one).append(other)
     return found
 
 
