@@ -102,15 +102,17 @@ async def over_http(
     with service(tree, ["api"], {**settings, "PENSTOCK_API_PORT": str(port)}) as pid:
         await until_it_listens(port)
         loop = asyncio.get_running_loop()
+        # No more than begin each second: the API closes connections that say nothing for five.
+        needed = CALLERS if rate is None else min(CALLERS, max(1, int(rate)))
         made = [
-            await loop.create_connection(lambda: Caller(token), "127.0.0.1", port) for _ in range(CALLERS)
+            await loop.create_connection(lambda: Caller(token), "127.0.0.1", port) for _ in range(needed)
         ]
         free: asyncio.Queue[Caller] = asyncio.Queue()
         for _, caller in made:
             free.put_nowait(caller)
 
         async def order(index: int) -> None:
-            caller = await free.get()  # each in turn: the API closes those that say nothing for long
+            caller = await free.get()  # each in turn
             await caller.start(index)
             free.put_nowait(caller)
 
