@@ -104,9 +104,7 @@ async def over_http(
         loop = asyncio.get_running_loop()
         # No more than begin each second: the API closes connections that say nothing for five.
         needed = CALLERS if rate is None else min(CALLERS, max(1, int(rate)))
-        made = [
-            await loop.create_connection(lambda: Caller(token), "127.0.0.1", port) for _ in range(needed)
-        ]
+        made = [await loop.create_connection(lambda: Caller(token), "127.0.0.1", port) for _ in range(needed)]
         free: asyncio.Queue[Caller] = asyncio.Queue()
         for _, caller in made:
             free.put_nowait(caller)
