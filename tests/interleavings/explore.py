@@ -117,11 +117,9 @@ async def explore(scene: Scene, stage: Stage, case: Case, most: int, seed: int) 
     tries = 0
     while len(found.seen) < most and tries < most * 2 and not found.wrong:
         tries += 1
-        found.exhausted |= not one_by_one and not frontier
-        if one_by_one:
-            prefix = one_by_one.pop()
-        else:
-            prefix = frontier.pop(draw.randrange(len(frontier))) if frontier else ""
+        left = one_by_one or frontier
+        found.exhausted |= not left
+        prefix = left.pop(draw.randrange(len(left))) if left else ""
         rest = random.Random(f"{case.name} {seed} {tries}") if found.exhausted else None
         try:
             order = await play(scene, stage, case, prefix, rest)
