@@ -81,17 +81,14 @@ class OpenPages:
         """The stream of the page `at`: as it is now, and again whenever it has changed, while `guard` raises nothing. In place of
         that an answer, where it is no page that changes, or cannot be shown."""
         since = datetime.now(UTC)
-        page = self._open.get(at)
-        moved = page.moved if page is not None else None
+        known = self._open.get(at)
+        moved = known.moved if known is not None else None
         shown = await self._looks.look(at, render)
         if shown.status_code != 200:
             return shown
         if not isinstance(shown, Page) or shown.live is None:
             return Response(status_code=204)  # with which a browser does not ask again
-        if (page := self._open.get(at)) is None:
-            page = self._open[at] = _OpenPage(self._changes, shown.live, since)
-            moved = page.moved
-        return self._follow(at, page, shown, moved, guard, render)
+        return self._follow(at, shown, shown.live, since, known, moved, guard, render)
 
     def end(self) -> None:
         """End all streams."""
@@ -101,13 +98,21 @@ class OpenPages:
     async def _follow(
         self,
         at: Hashable,
-        page: _OpenPage,
         first: Page,
+        live: Live,
+        since: datetime,
+        known: _OpenPage | None,
         moved: asyncio.Future[None] | None,
         guard: Guard,
         render: Render,
     ) -> AsyncIterator[bytes]:
-        """`moved`: of the page, from before the first look at it; None: it was opened by somebody else meanwhile."""
+        """`known`, `moved`: of the page, from before the first look at it. Nothing is opened before somebody is sent the first:
+        of a stream that is never begun nothing would be closed."""
+        if (page := self._open.get(at)) is None:
+            page = self._open[at] = _OpenPage(self._changes, live, since)
+            moved = page.moved
+        elif page is not known:
+            moved = None  # somebody else has opened it meanwhile: one more look
         page.viewers += 1
         loop = asyncio.get_running_loop()
         until, shown = loop.time() + LONGEST, first

@@ -221,6 +221,12 @@ async def test_of_two_who_come_at_once_the_one_who_does_not_open_the_page_looks_
     await second.aclose()  # type: ignore[attr-defined]
 
 
+async def test_of_a_stream_that_is_never_begun_nothing_stays_open(api: Api) -> None:
+    stream = await follow(api, Looked(Live(Watched(), 0.1)), "left at once")
+    assert not len(api.app.state.backend.open_pages)
+    await stream.aclose()  # type: ignore[attr-defined]
+
+
 async def test_one_who_leaves_takes_the_page_from_nobody(api: Api) -> None:
     look = Looked(Live(Watched(action="shop.charge"), None))
     first = await follow(api, look, "two look")
