@@ -5,7 +5,8 @@ python -m bench.open_pages --stored 100000 --rate 500 --open 200 --trees . ../be
 
 Each checkout's API is asked in turn, beside the same PostgreSQL, executor and worker. The open pages hold their streams, as
 browsers do. Then what they take from everybody else: as many no-ops as can be, `--count` of them at a time, with the pages open
-and without them in turn; whoever holds the streams takes CPU of the same machine, which is told apart.
+and without them in turn; whoever holds the streams takes CPU of the same machine, which is told apart. Two rates differ by more
+than the pages cost: so it is told, too, how much of the machine the API and its sessions of PostgreSQL take meanwhile.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import multiprocessing
+import os
 import statistics
 import time
 from collections.abc import Iterator
@@ -41,6 +43,7 @@ BATCH = 100
 """Starts of one call."""
 PAGE = b"event: page"
 LEFT = "select exists (select from live) as some"
+SESSIONS = "select pid from pg_stat_activity where application_name ^@ 'api'"
 
 
 async def view(port: int, path: str, shown: list[int]) -> None:
@@ -116,24 +119,36 @@ async def shares(port: int, pid: int, client: Client, given: argparse.Namespace)
     """What open pages take of the throughput of everything else."""
     await saturate(client, given.count)
     rates: list[tuple[float, float]] = []
+    taken: list[float] = []
     for _ in range(given.pairs):
         without = given.count / await saturate(client, given.count)
         with opened(port, given.open) as (looking, seen):
             await asyncio.sleep(WARM)
             shown, of_pages, of_looking = seen.value, sum(cpu_of(pid)), sum(cpu_of(looking))
+            of_sessions = await sessions_cpu(client)
             seconds = await saturate(client, given.count)
+            asked = sum(now - of_sessions.get(one, now) for one, now in (await sessions_cpu(client)).items())
             of_pages, of_looking = sum(cpu_of(pid)) - of_pages, sum(cpu_of(looking)) - of_looking
             shown = seen.value - shown
+            taken.append((of_pages + asked) / seconds / (os.cpu_count() or 1))
         rates.append((without, given.count / seconds))
         print(
             f"    {without:,.0f}/s without pages, {given.count / seconds:,.0f}/s with them; "
             f"{shown / seconds:.0f} pages shown a second, for {of_pages / seconds:.1%} of a core, "
-            f"and {of_looking / seconds:.1%} for who looks",
+            f"{asked / seconds:.1%} in PostgreSQL, and {of_looking / seconds:.1%} for who looks",
             flush=True,
         )
     print(
-        f"    median of the share that is left: {statistics.median(b / a for a, b in rates):.1%}", flush=True
+        f"    medians: {statistics.median(b / a for a, b in rates):.1%} of the throughput are left; the pages take "
+        f"{statistics.median(taken):.1%} of the machine",
+        flush=True,
     )
+
+
+async def sessions_cpu(client: Client) -> dict[int, float]:
+    """CPU seconds of each of PostgreSQL's processes that work for the API."""
+    pids = [row["pid"] for row in await client.session.fetch(SESSIONS)]
+    return {pid: sum(cpu_of(pid)) for pid in pids}
 
 
 async def saturate(client: Client, count: int) -> float:

@@ -3,7 +3,7 @@ watches, however many they are.
 
 A LISTEN would need a NOTIFY of whoever commits, which all commits of a database wait in line for; so nothing is added there,
 and a change is seen a quarter of a second later. A move is written with the instant of its statement and seen when its
-transaction commits: so each look goes back by `OVERLAP`, and leaves out what it has told already.
+transaction commits: so each look goes back to what was under way at the one before, and leaves out what it has told already.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ log = structlog.get_logger()
 TURN = 0.25
 """Seconds between two looks. What an execution did in between is told as one change, its last."""
 OVERLAP = timedelta(seconds=2)
-"""How much later than its instant a move may be seen."""
+"""How much later than its instant a move may be seen, at the most."""
 MOST = 2000
 """Moves of one look. Where there are more, nobody could follow: who watches is told to look for itself."""
-PAUSE = 2.0
-"""Seconds without a look after that: reading so much costs the database something, and helps nobody."""
+PAUSE, TIMES = 2.0, 20
+"""Seconds without a look after that, at the least, and so many times what the look took: reading so much costs the database
+something, and helps nobody."""
 LONG_AGO = timedelta(minutes=5)
 """After so long somebody who comes back is told to look for itself."""
 BEHIND = 100
@@ -110,27 +111,32 @@ class Changes:
 
     async def _look(self) -> None:
         """Until nobody watches any more."""
-        seen: dict[Change, None] = {}
+        seen: set[Change] = set()
         at: datetime | None = None
+        away = False
+        loop = asyncio.get_running_loop()
         while self._watching:
+            began = loop.time()
             try:
+                settled = await changes.settled(self._session, OVERLAP.total_seconds())
                 if at is None:  # what was before anybody watched is told to nobody
-                    at = await clock.now(self._session)
-                    seen = dict.fromkeys(await changes.after(self._session, at - OVERLAP, MOST))
-                found = await changes.after(self._session, at - OVERLAP, MOST + len(seen) + 1)
+                    at = settled
+                    if away:  # what moved before this came back, nobody can tell
+                        self._tell(None)
+                found = await changes.after(self._session, at, MOST + len(seen) + 1)
             except Exception as error:
                 if not is_transient(error):
                     log.error("changes.failed", exc_info=error)
-                found = []
+                away = True
+                await asyncio.sleep(TURN)
+                continue
             new = [change for change in found if change not in seen]
-            if at is None or len(new) > MOST:
-                at = None
-                self._tell(None)
-                await asyncio.sleep(PAUSE)
-            elif new:
-                at = max(new[-1].at, at)
-                seen = {change: None for change in (*seen, *new) if change.at > at - OVERLAP}
+            at = max(at, settled)
+            seen = {change for change in (*seen, *new) if change.at > at}
+            if new:
                 self._tell(_last(new))
+            if len(new) > MOST:
+                await asyncio.sleep(max(PAUSE, TIMES * (loop.time() - began)))
             await asyncio.sleep(TURN)
 
     def _tell(self, turn: Turn) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +28,8 @@ SOON = 0.08
 LEAST, TIMES = 0.3, 10
 """Seconds from one rendering of a page to the next, at the least; and so many times what one takes: what a page asks of the
 database is taken from all else that runs."""
+LATELY = 5
+"""Renderings of which the shortest tells what one takes: one that had to wait for something else says nothing of the next."""
 LONGEST = 3600.0
 """Seconds after which a stream ends, and the browser connects again, perhaps to another replica."""
 QUIET = 15.0
@@ -127,7 +130,7 @@ class OpenPages:
                 await guard()
                 began = loop.time()
                 found = await self._looks.look(at, render)
-                page.took = loop.time() - began
+                page.took.append(loop.time() - began)
                 if isinstance(found, Page) and found.status_code == 200 and found.body != shown.body:
                     shown, page.live = found, found.live or page.live
                     yield shown.event
@@ -147,7 +150,7 @@ class _OpenPage:
     def __init__(self, changes: Changes, live: Live, since: datetime) -> None:
         self.live = live
         self.viewers = 0
-        self.took = 0.0
+        self.took: deque[float] = deque(maxlen=LATELY)
         self.over = False
         self._changes = changes
         self._since = since
@@ -180,7 +183,7 @@ class _OpenPage:
                 return
             moved, self.moved = self.moved, self._loop.create_future()
             moved.set_result(None)
-            await asyncio.sleep(max(LEAST, TIMES * self.took) - SOON)
+            await asyncio.sleep(max(LEAST, TIMES * min(self.took, default=0.0)) - SOON)
 
     async def _watch(self, watched: Watched) -> None:
         while not self._changes.closed.is_set():

@@ -76,6 +76,43 @@ async def test_a_stream_tells_what_moves_and_goes_on_at_another_replica(
     await replica.changes.close()
 
 
+async def test_what_was_committed_long_after_it_moved_is_told(api: Api, call: httpx.AsyncClient) -> None:
+    house = api.house
+    late = await house.client.start("shop.charge", {"order": 1}, delay=3600)
+
+    async def work() -> None:
+        await asyncio.sleep(0.3)
+        async with house.session.transaction() as tx:
+            await tx.fetch("select cancel_executions(array[$1::uuid], 'late')", late)
+            for _ in range(4):  # others are first, one look after the other
+                await asyncio.sleep(0.3)
+                await house.client.start("shop.charge", {"order": 2})
+
+    answer, _ = await asyncio.gather(call.get(STREAM, params={"seconds": 2.5}), work())
+    changed = [data for name, _, data in told(answer.text) if name == "changed"]
+    assert [data["status"] for data in changed if data["id"] == str(late)] == ["cancelled"]
+    first = next(n for n, data in enumerate(changed) if data["id"] == str(late))
+    assert any(data["status"] == "completed" for data in changed[:first])
+
+
+async def test_what_moves_while_nobody_looks_after_too_much_is_told(
+    api: Api, call: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MOST", 5)
+    monkeypatch.setattr(changes, "PAUSE", 1.5)
+
+    async def work() -> str:
+        await asyncio.sleep(0.4)
+        await api.house.client.start_many("shop.charge", [{"order": n} for n in range(20)])
+        await asyncio.sleep(1.2)
+        return str(await api.house.client.start("shop.charge", {"order": 21}, delay=3600))
+
+    answer, id = await asyncio.gather(call.get(STREAM, params={"seconds": 3.5}), work())
+    seen = told(answer.text)
+    assert "reset" in {name for name, _, _ in seen}
+    assert id in {data.get("id") for _, _, data in seen}
+
+
 async def test_where_too_much_moves_who_watches_is_told_to_look(
     api: Api, call: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

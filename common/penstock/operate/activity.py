@@ -26,8 +26,9 @@ LATE = 2
 """Slices that are read again: a move is seen once its transaction commits, and that may be later."""
 LATELY = 4
 """Slices that the figures are of, a minute: counted at every look, however long that takes, so that one look tells them."""
-FRESH = 0.9
-"""Seconds for which a look serves everybody."""
+FRESH, TIMES = 0.9, 40
+"""Seconds for which a look serves everybody, at the least; and so many times what it took: of much work the counting is dear, and
+what it costs the database is taken from that work."""
 PATIENCE = 0.05
 """Seconds of one look that reading older slices may take, or about that."""
 KEYS = 8
@@ -53,15 +54,16 @@ class ActivityWatch:
     _counted: dict[int, Slice] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _seen: Activity | None = None
-    _at: float = -FRESH
+    _until: float = 0.0
 
     async def look(self, sessions: Sessions, stale: float) -> Activity:
-        """As it is, or was a second ago. `stale`: seconds after which a worker that is silent does not count."""
+        """As it is, or was a moment ago. `stale`: seconds after which a worker that is silent does not count."""
         loop = asyncio.get_running_loop()
         async with self._lock:
-            if self._seen is None or loop.time() - self._at >= FRESH:
+            began = loop.time()
+            if self._seen is None or began >= self._until:
                 self._seen = await self._look(sessions, stale)
-                self._at = loop.time()
+                self._until = loop.time() + max(FRESH, TIMES * (loop.time() - began))
             return self._seen
 
     async def _look(self, sessions: Sessions, stale: float) -> Activity:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from penstock.language.moves import BAD
 from penstock.operate.activity import LATELY, SECONDS, Activity
 from penstock.store import execution_list
 from penstock.store.database import Session
 from penstock.store.execution_list import ExecutionFilter, ListedExecution
-from penstock.store.overview import BAD, Standing
+from penstock.store.overview import Standing
 from penstock.store.processes import Process
 
 NEWEST = 12

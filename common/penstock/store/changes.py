@@ -31,9 +31,30 @@ class Change:
         return self.namespace.partition("::")[0]
 
 
+# Who has an id of a transaction may have moved something since it began, and who is at a statement since that began. Of other
+# roles, and at a standby, nobody can tell.
+SETTLED = """
+select greatest(
+    case when not pg_is_in_recovery() and not coalesce(bool_or(a.state is null), false) then least(
+        statement_timestamp(),
+        min(case when a.backend_xid is not null then a.xact_start when a.state = 'active' then a.query_start end)) end,
+    statement_timestamp() - make_interval(secs => $1)) - interval '1 microsecond' as at
+from pg_stat_activity a
+where a.datname = current_database() and a.backend_type = 'client backend' and a.pid <> pg_backend_pid()
+"""
+
+
+async def settled(session: Session, most: float) -> datetime:
+    """The instant up to which whoever looks from now on sees every move: none is under way that is older, but of
+    transactions that have been open for longer than `most` seconds."""
+    at: datetime = (await session.fetch(SETTLED, most))[0]["at"]
+    return at
+
+
 AFTER = "select id, at, old, new, attempt, reason, namespace, action, parent, task from moves_after($1, $2)"
 
 
 async def after(session: Session, at: datetime, limit: int) -> list[Change]:
-    """The next `limit` moves after that instant, oldest first; those of executions that are archived are left out."""
+    """The moves after that instant, oldest first; where there are more than `limit`, any so many of them. Those of
+    executions that are archived are left out."""
     return rows_as(Change, await session.fetch(AFTER, at, limit))

@@ -11,6 +11,7 @@ from uuid import UUID
 import orjson
 
 from penstock.language.ids import first_id
+from penstock.language.moves import BAD
 from penstock.store.database import Session
 from penstock.store.rows import rows_as
 
@@ -66,7 +67,7 @@ ALIKE = """
         select i.execution_id from idempotency i where i.tenant = coalesce($11, 'public') and i.key = $10)))
 """
 OPEN = f"""
-from execution x join namespace n on n.id = x.namespace_id
+join namespace n on n.id = x.namespace_id
 where {ALIKE}
     and ($11::text is null or n.name ^@ ($11 || '::')) and ($12::text is null or n.action = $12)
     and ($13::jsonb is null or exists (select from payload p where p.execution_id = x.id and p.params @> $13))
@@ -80,10 +81,17 @@ where {ALIKE}
     and ($13::jsonb is null or x.params @> $13) and coalesce($14, true)
     and ($15::text[] is null or split_part(x.namespace, '::', 1) = any($15))
 """
+EVERY = "from execution x"
+# Whatever ended badly has an error, and those have an index: without it, all that went well since the last of them is read.
+BADLY = """from (
+    select r.execution_id from result r
+    where r.error is not null and ($2::uuid is null or r.execution_id < $2)
+        and ($5::uuid is null or r.execution_id >= $5) and ($6::uuid is null or r.execution_id < $6)
+) r join execution x on x.id = r.execution_id"""
 PAGE = f"""
 select * from (
     (select x.id, x.status, n.action, n.name as namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item
-    {OPEN} order by x.id desc limit $16)
+    %s {OPEN} order by x.id desc limit $16)
     union all
     (select x.id, x.status, x.action, x.namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item
     {ARCHIVED} order by x.id desc limit $16)
@@ -99,15 +107,22 @@ async def page(
     limit: int = 50,
 ) -> list[ListedExecution]:
     """The newest executions, open, finished or archived, newest first; `before` an id goes on from a page's end."""
-    return rows_as(ListedExecution, await session.fetch(PAGE, *_given(chosen, before), limit))
+    return rows_as(
+        ListedExecution, await session.fetch(PAGE % _among(chosen), *_given(chosen, before), limit)
+    )
 
 
-COUNT = f"select (select count(*) {OPEN}) + (select count(*) {ARCHIVED}) as count"
+COUNT = f"select (select count(*) %s {OPEN}) + (select count(*) {ARCHIVED}) as count"
 
 
 async def count(session: Session, chosen: ExecutionFilter) -> int:
     """How many there are."""
-    return int((await session.fetch(COUNT, *_given(chosen, None)))[0]["count"])
+    return int((await session.fetch(COUNT % _among(chosen), *_given(chosen, None)))[0]["count"])
+
+
+def _among(chosen: ExecutionFilter) -> str:
+    """What is looked through, of what is not archived yet."""
+    return BADLY if chosen.status is not None and BAD.issuperset(chosen.status) else EVERY
 
 
 def _given(chosen: ExecutionFilter, before: UUID | None) -> tuple[Any, ...]:

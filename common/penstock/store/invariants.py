@@ -168,9 +168,10 @@ INVARIANTS = (
     ),
     Invariant(
         "I10c",
-        "what ended has an outcome",
-        """select e.id::text from execution e where e.finished_at is not null
-               and not exists (select from result r where r.execution_id = e.id)""",
+        "what ended has an outcome, and what ended badly says why",
+        """select e.id::text from execution e left join result r on r.execution_id = e.id
+           where e.finished_at is not null and (r.execution_id is null
+               or r.error is null and e.status in ('failed', 'timeout', 'abandoned'))""",
     ),
     Invariant(
         "I10d",

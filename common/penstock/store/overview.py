@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from penstock.language.moves import ABANDONED, FAILED, FINAL, TIMEOUT
+from penstock.language.moves import BAD, FINAL
 from penstock.store.database import Session
 from penstock.store.rows import rows_as
-
-BAD = (FAILED, TIMEOUT, ABANDONED)
-"""Statuses that somebody may want to look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ from gone group by number order by number
 async def slices(session: Session, first: int, last: int, seconds: int) -> list[Slice]:
     """The slices from `first` to before `last`, of so many seconds each, without those in which nothing ended."""
     rows = await session.fetch(
-        SLICES, float(first * seconds), float(last * seconds), seconds, sorted(FINAL), list(BAD)
+        SLICES, float(first * seconds), float(last * seconds), seconds, sorted(FINAL), sorted(BAD)
     )
     return rows_as(Slice, rows)
 

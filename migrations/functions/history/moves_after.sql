@@ -1,4 +1,5 @@
--- The next moves after an instant, oldest first. Those of executions that are archived are left out.
+-- The moves after an instant, oldest first; where there are more than p_limit, any so many of them: nobody would follow them all,
+-- and to sort them would be dear. Those of executions that are archived are left out.
 -- planner: tails
 create or replace function moves_after(p_at timestamptz, p_limit integer)
 returns table (
@@ -10,7 +11,7 @@ as $$
 begin
     return query
     select h.execution_id, h.at, h.old, h.new, h.attempt, h.reason, n.name, n.action, e.parent, e.task
-    from (select * from history m where m.at > p_at order by m.at limit p_limit) h
+    from (select * from history m where m.at > p_at limit p_limit) h
     join execution e on e.id = h.execution_id
     join namespace n on n.id = e.namespace_id
     order by h.at;

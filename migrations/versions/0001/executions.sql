@@ -46,12 +46,15 @@ create table untraced (
     at timestamptz not null default clock_timestamp()
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
--- What came of it. Insert only; `error` is that of the last attempt.
+-- What came of it. Insert only; `error` is that of the last attempt, and whatever ended badly has one.
 create table result (
     execution_id uuid primary key,
     result jsonb,
     error jsonb
 );
+-- Few, and what people look for: without it, a list of those that failed reads all that went well. (No index names the status
+-- of an execution, so that its moves stay HOT.)
+create index result_error on result (execution_id) where error is not null;
 
 -- One row for each attempt that did not complete. `outcome`: failed (tried again or not), timeout, cancelled, lost, deferred,
 -- waiting (for an answer), handed_back. When it began is in the history. They go to the archive with their execution.

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from penstock.language.moves import enforcements, executions, fires, inquiries, processes, workflows
 from penstock.language.moves.executions import (
     ABANDONED,
+    BAD,
     CANCELING,
     CANCELLED,
     COMPLETED,
@@ -29,6 +30,7 @@ from penstock.language.moves.executions import (
 
 __all__ = [
     "ABANDONED",
+    "BAD",
     "CANCELING",
     "CANCELLED",
     "COMPLETED",

@@ -29,6 +29,8 @@ SKIPPED = "skipped"
 
 FINAL = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, ABANDONED, SKIPPED})
 """No attempt will follow, and no final status ever changes (I9)."""
+BAD = frozenset({FAILED, TIMEOUT, ABANDONED})
+"""Of the final ones, what somebody may want to look at. Whatever ended so has an error."""
 
 MOVES: dict[str, frozenset[str]] = {
     REQUESTED: frozenset(

@@ -108,6 +108,21 @@ async def test_whoever_waits_for_an_outcome_that_was_lost_is_told(house: Install
     assert row["type"] == "ResultLost"
 
 
+async def test_what_ended_badly_and_does_not_say_why_is_told_as_lost(
+    house: Installation, parts: Parts
+) -> None:
+    id = await requested(house)
+    await house.client.cancel(id)
+    await house.rows("update result set error = null returning 1")
+    assert not await broken(house)  # nobody asks why of what was cancelled
+    await house.rows("alter table execution disable trigger user")
+    await house.rows("update execution set status = 'failed' returning 1")
+    await house.rows("alter table execution enable trigger user")
+    await mend(house, parts, "I10c")
+    [row] = await house.rows("select error ->> 'type' as type from result")
+    assert row["type"] == "ResultLost"
+
+
 async def test_what_runs_on_a_worker_that_is_gone_runs_again(house: Installation, parts: Parts) -> None:
     id, worker = await running(house)
     await house.rows("delete from process where id = $1 returning 1", worker)
