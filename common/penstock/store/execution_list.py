@@ -12,7 +12,7 @@ import orjson
 
 from penstock.language.ids import first_id
 from penstock.language.moves import BAD
-from penstock.store.database import Session
+from penstock.store.database import Session, Transaction
 from penstock.store.rows import rows_as
 
 CLOCKS = 3660
@@ -100,7 +100,7 @@ select * from (
 
 
 async def page(
-    session: Session,
+    session: Session | Transaction,
     chosen: ExecutionFilter = ExecutionFilter(),
     *,
     before: UUID | None = None,

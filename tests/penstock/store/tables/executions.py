@@ -74,6 +74,7 @@ result = Table(
     Column("execution_id", UUID, primary_key=True),
     Column("result", JSONB),
     Column("error", JSONB),
+    Index("result_error", "execution_id", postgresql_where=text("error IS NOT NULL")),
 )
 
 
