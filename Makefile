@@ -7,7 +7,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 # More arguments for pytest or the benchmark: make test ARGS="tests/servers -x"
 ARGS ?=
-# Processes that share the tests; each starts servers of its own.
+# Processes that share the tests; each starts a PostgreSQL of its own, and they share a RabbitMQ.
 JOBS ?= $(shell expr $$(nproc) + 2)
 
 help: ## Show this list

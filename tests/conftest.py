@@ -24,7 +24,7 @@ from penstock.store import known_types, migrate
 from tests.crash.points.replay import Zygotes
 from tests.flows.installation import Installation
 from tests.interleavings import explore
-from tests.servers import choose, databases
+from tests.servers import choose, databases, one_for_all
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
 from tests.servers.rabbitmq import RabbitMQ
@@ -120,11 +120,11 @@ def postgres_server() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
-def rabbitmq_server() -> Iterator[RabbitMQ]:
+def rabbitmq_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
     """The run's RabbitMQ. Do not stop it: other tests use it too."""
-    server = choose.shared_rabbitmq()
-    yield server
-    server.close()
+    mine = tmp_path_factory.getbasetemp()
+    with one_for_all.rabbitmq(mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

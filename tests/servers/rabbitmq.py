@@ -27,6 +27,8 @@ SCRIPTS = (
 
 
 class RabbitMQ(Protocol):
+    api_port: int
+
     def url(self, vhost: str = "/") -> str: ...
     @property
     def pid(self) -> int: ...
@@ -69,8 +71,8 @@ class NativeRabbitMQ:
             raise NoServer("RabbitMQ is not installed.")
         self._script = script
         self._folder = new_folder("rabbitmq")
-        self._port, self._api_port, self._epmd_port, dist_port = (free_port() for _ in range(4))
-        self.api = management.Api("127.0.0.1", self._api_port, "guest", "guest")
+        self._port, self.api_port, self._epmd_port, dist_port = (free_port() for _ in range(4))
+        self.api = management.Api("127.0.0.1", self.api_port, "guest", "guest")
         (self._folder / "home").mkdir(mode=0o700)
         (self._folder / "plugins").write_text("[rabbitmq_management].\n")
         (self._folder / "rabbitmq-env.conf").touch()  # instead of the one in /etc
@@ -162,21 +164,23 @@ class NativeRabbitMQ:
         lines = {
             "listeners.tcp.1": f"127.0.0.1:{self._port}",
             "management.tcp.ip": "127.0.0.1",
-            "management.tcp.port": str(self._api_port),
+            "management.tcp.port": str(self.api_port),
         }
         return "".join(f"{name} = {value}\n" for name, value in (lines | dict(settings)).items())
 
 
 class GivenRabbitMQ:
-    """The server that PENSTOCK_TEST_BROKER_URL names. Tests make and drop vhosts in it, nothing else."""
+    """The server that PENSTOCK_TEST_BROKER_URL names, or that another process of this run started. Tests make and drop
+    vhosts in it, nothing else."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, api_port: int | None = None) -> None:
         self._url = urlsplit(url)
+        self.api_port = api_port or int(os.environ.get("PENSTOCK_TEST_BROKER_API_PORT", "15672"))
         self._vhosts = management.of_given_server(
             self._url.hostname or "localhost",
             unquote(self._url.username or "guest"),
             unquote(self._url.password or "guest"),
-            int(os.environ.get("PENSTOCK_TEST_BROKER_API_PORT", "15672")),
+            self.api_port,
         )
 
     def url(self, vhost: str = "/") -> str:
@@ -218,8 +222,8 @@ class DockerRabbitMQ:
     IMAGE = os.environ.get("PENSTOCK_TEST_RABBITMQ_IMAGE", "rabbitmq:4-management")
 
     def __init__(self) -> None:
-        self._port, self._api_port = free_port(), free_port()
-        self.api = management.Api("127.0.0.1", self._api_port, "guest", "guest")
+        self._port, self.api_port = free_port(), free_port()
+        self.api = management.Api("127.0.0.1", self.api_port, "guest", "guest")
         self._container = self._new()
 
     def url(self, vhost: str = "/") -> str:
@@ -258,7 +262,7 @@ class DockerRabbitMQ:
         self._container.remove()
 
     def _new(self) -> Container:
-        container = Container(self.IMAGE, ports={5672: self._port, 15672: self._api_port})
+        container = Container(self.IMAGE, ports={5672: self._port, 15672: self.api_port})
         self._wait()
         return container
 
@@ -270,5 +274,5 @@ class DockerRabbitMQ:
 
 def _not_ours() -> CannotHere:
     return CannotHere(
-        "PENSTOCK_TEST_BROKER_URL names this server: tests do not stop or kill it. Use private_rabbitmq."
+        "This server is not this process's own: tests do not stop or kill it. Use private_rabbitmq."
     )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import aio_pika
 import asyncpg
 import psutil
 import pytest
 
-from tests.servers import rabbitmq
+from tests.servers import databases, one_for_all, rabbitmq
 from tests.servers.errors import CannotHere
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
@@ -91,6 +93,21 @@ async def test_a_private_rabbitmq_survives_a_kill_and_forgets_when_wiped(
     async with connection:
         with pytest.raises(aio_pika.exceptions.ChannelNotFoundEntity):
             await (await connection.channel()).declare_queue("q", passive=True)
+
+
+def test_a_rabbitmq_that_another_process_started_is_used_while_it_answers(
+    rabbitmq_server: RabbitMQ, tmp_path: Path
+) -> None:
+    one_for_all.tell(tmp_path, rabbitmq_server)
+    with one_for_all.rabbitmq(tmp_path) as found, one_for_all.rabbitmq(tmp_path) as again:
+        assert found.url() == again.url() == rabbitmq_server.url()
+        name = databases.new_name()
+        found.add_vhost(name)
+        again.drop_vhost(name)
+    assert rabbitmq_server.url() in (tmp_path / one_for_all.ADDRESS).read_text()  # nobody here may end it
+    gone = json.dumps([f"amqp://guest:guest@127.0.0.1:{free_port()}/", free_port()])
+    (tmp_path / one_for_all.ADDRESS).write_text(gone)
+    assert one_for_all.found(tmp_path) is None
 
 
 async def _declare(url: str) -> None:
