@@ -1,11 +1,9 @@
-"""Commands for durable functions: signal, replay; and the steps that `show` shows."""
+"""Commands for durable functions: signal, replay."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import typer
@@ -13,12 +11,11 @@ import typer
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_value
 from penstock.cli.command_runner import with_session
-from penstock.cli.output import Json, json_line, out, span, table
+from penstock.cli.output import Json, json_line, out
 from penstock.cli.server import by_either
 from penstock.language.durable.replay import Replayed
 from penstock.language.loading import load
 from penstock.operate import durable_replay
-from penstock.operate.durable_steps import Step
 from penstock.store.database import Session
 
 RunId = Annotated[
@@ -59,30 +56,6 @@ def replay(
         out.print(f"{'It fits' if found.fits else 'It does not fit'}: {found.says}.", markup=False)
     if not found.fits:
         raise typer.Exit(1)
-
-
-def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
-    """The steps of a run as a tree of its branches, and its state."""
-    table(
-        ["step", "kind", "status", "tries", "took", "at", "execution"],
-        [
-            (
-                "│  " * len(step.branch)
-                + ".".join(map(str, step.branch))
-                + (" " if step.branch else "")
-                + (step.name if step.ordinal == 1 else f"{step.name}:{step.ordinal}"),
-                step.kind,
-                step.status,
-                step.tries if step.tries > 1 else "",
-                span(timedelta(seconds=step.took)) if step.took else "",
-                step.at,
-                step.execution,
-            )
-            for step in sorted(steps, key=lambda step: (step.branch[:1], step.at))
-        ],
-    )
-    for key, value in state.items():
-        out.print(f"[dim]{key}[/dim] {value}", highlight=False)
 
 
 def add_to(app: typer.Typer) -> None:

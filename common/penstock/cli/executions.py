@@ -13,10 +13,10 @@ import typer
 from rich.markup import escape
 
 from penstock.cli import name_completion
-from penstock.cli.durable import print_steps
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.cli.server import done, read
+from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.language.moves import COMPLETED
 from penstock.store import execution_list

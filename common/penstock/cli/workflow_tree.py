@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import out, span, table, text
-from penstock.language.workflows.progress import TaskProgress
+
+if TYPE_CHECKING:
+    from penstock.language.workflows.progress import TaskProgress
 
 
 def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from penstock.language.schemas.secrets import MASK
-
+MASK = "***"
+"""Shown in place of what is secret."""
 SHORTEST = 4
 """Characters. Shorter ones tell nothing, and to hide every `1` would hide everything."""
 

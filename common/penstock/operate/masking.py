@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from penstock.language.schemas import MASK, Schema
+from penstock.language.redaction import MASK
+from penstock.language.schemas import Schema
 from penstock.language.schemas.secrets import masked_schema
 from penstock.language.secret_references import without_references
 from penstock.language.workflows.diff import Difference

@@ -7,13 +7,11 @@ from penstock.language.schemas.declared_schema import parameters_schema, payload
 from penstock.language.schemas.schema import Schema
 from penstock.language.schemas.schema_checks import check_schema
 from penstock.language.schemas.schema_tree import normalise
-from penstock.language.schemas.secrets import MASK
 from penstock.language.schemas.type_schema import Secret, schema_of_type
 from penstock.language.schemas.value_checks import DEPTH_CAP, PAYLOAD_CAP, check_value
 
 __all__ = [
     "DEPTH_CAP",
-    "MASK",
     "PAYLOAD_CAP",
     "Schema",
     "Secret",

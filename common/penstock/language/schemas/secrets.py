@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from penstock.language.redaction import MASK
 from penstock.language.schemas.schema_checks import follow
 from penstock.language.schemas.schema_tree import every
-
-MASK = "***"
 
 _VALUES = ("default", "const")
 _LISTS_OF_VALUES = ("enum", "examples")

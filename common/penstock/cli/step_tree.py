@@ -1,0 +1,36 @@
+"""The steps that a run of a durable function has recorded, as `show` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.output import out, span, table
+
+if TYPE_CHECKING:
+    from penstock.operate.durable_steps import Step
+
+
+def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
+    """The steps of a run as a tree of its branches, and its state."""
+    table(
+        ["step", "kind", "status", "tries", "took", "at", "execution"],
+        [
+            (
+                "│  " * len(step.branch)
+                + ".".join(map(str, step.branch))
+                + (" " if step.branch else "")
+                + (step.name if step.ordinal == 1 else f"{step.name}:{step.ordinal}"),
+                step.kind,
+                step.status,
+                step.tries if step.tries > 1 else "",
+                span(timedelta(seconds=step.took)) if step.took else "",
+                step.at,
+                step.execution,
+            )
+            for step in sorted(steps, key=lambda step: (step.branch[:1], step.at))
+        ],
+    )
+    for key, value in state.items():
+        out.print(f"[dim]{key}[/dim] {value}", highlight=False)
