@@ -56,12 +56,15 @@ async def view(port: int, path: str, shown: list[int]) -> None:
     raise RuntimeError(f"{path} has ended")
 
 
-def viewers(port: int, count: int, seen: Synchronized[int], over: Event) -> None:
+def viewers(port: int, count: int, different: bool, seen: Synchronized[int], over: Event) -> None:
     """All of them, in a process of their own."""
 
     async def run() -> None:
         shown = [0]
-        pages = [asyncio.create_task(view(port, PAGES[n % len(PAGES)], shown)) for n in range(count)]
+        paths = [PAGES[n % len(PAGES)] for n in range(count)]
+        if different:  # to the API each address is a page of its own
+            paths = [f"{path}{'&' if '?' in path else '?'}viewer={n}" for n, path in enumerate(paths)]
+        pages = [asyncio.create_task(view(port, path, shown)) for path in paths]
         while not over.is_set():
             await asyncio.sleep(0.1)
             seen.value = shown[0]
@@ -76,11 +79,11 @@ def viewers(port: int, count: int, seen: Synchronized[int], over: Event) -> None
 
 
 @contextmanager
-def opened(port: int, count: int) -> Iterator[tuple[int, Synchronized[int]]]:
+def opened(port: int, given: argparse.Namespace) -> Iterator[tuple[int, Synchronized[int]]]:
     """The id of the process that looks, and how often all of them were shown."""
     spawn = multiprocessing.get_context("spawn")
     seen, over = spawn.Value("i", 0), spawn.Event()
-    looking = spawn.Process(target=viewers, args=(port, count, seen, over), daemon=True)
+    looking = spawn.Process(target=viewers, args=(port, given.open, given.different, seen, over), daemon=True)
     looking.start()
     assert looking.pid is not None
     try:
@@ -98,7 +101,7 @@ async def of_tree(tree: Path, settings: dict[str, str], client: Client, given: a
         await until_it_listens(port)
         stop = asyncio.Event()
         loading = asyncio.create_task(load(client, given.rate, stop))
-        with opened(port, given.open) as (_, seen):
+        with opened(port, given) as (_, seen):
             await asyncio.sleep(WARM)
             shown, cpu, began = seen.value, sum(cpu_of(pid)), time.monotonic()
             print(f"{tree}: ", end="", flush=True)
@@ -122,7 +125,7 @@ async def shares(port: int, pid: int, client: Client, given: argparse.Namespace)
     taken: list[float] = []
     for _ in range(given.pairs):
         without = given.count / await saturate(client, given.count)
-        with opened(port, given.open) as (looking, seen):
+        with opened(port, given) as (looking, seen):
             await asyncio.sleep(WARM)
             shown, of_pages, of_looking = seen.value, sum(cpu_of(pid)), sum(cpu_of(looking))
             of_sessions = await sessions_cpu(client)
@@ -189,6 +192,9 @@ def main() -> None:
     )
     parser.add_argument("--rate", type=int, default=500, help="starts a second meanwhile")
     parser.add_argument("--open", type=int, default=200, help="pages")
+    parser.add_argument(
+        "--different", action="store_true", help="none of them has a rendering in common with another"
+    )
     parser.add_argument("--count", type=int, default=50_000, help="no-ops of one measurement of throughput")
     parser.add_argument(
         "--pairs", type=int, default=3, help="measurements of throughput, without and with pages"

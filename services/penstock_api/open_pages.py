@@ -25,9 +25,9 @@ log = structlog.get_logger()
 
 SOON = 0.08
 """Seconds, so that what moves together is shown together."""
-LEAST, TIMES = 0.3, 10
-"""Seconds from one rendering of a page to the next, at the least; and so many times what one takes: what a page asks of the
-database is taken from all else that runs."""
+LEAST, TIMES, TIMES_ALL = 0.3, 10, 2
+"""Seconds from one rendering of a page to the next, at the least; and so many times what one takes, and what one of each of the
+open pages takes: what they ask of the database is taken from all else that runs, and this process has other work as well."""
 LATELY = 5
 """Renderings of which the shortest tells what one takes: one that had to wait for something else says nothing of the next."""
 LONGEST = 3600.0
@@ -98,6 +98,10 @@ class OpenPages:
         for page in self._open.values():
             page.end()
 
+    def _pace(self, page: _OpenPage) -> float:
+        """Seconds until this page is rendered again."""
+        return max(LEAST, TIMES * page.takes, TIMES_ALL * sum(one.takes for one in self._open.values()))
+
     async def _follow(
         self,
         at: Hashable,
@@ -112,7 +116,7 @@ class OpenPages:
         """`known`, `moved`: of the page, from before the first look at it. Nothing is opened before somebody is sent the first:
         of a stream that is never begun nothing would be closed."""
         if (page := self._open.get(at)) is None:
-            page = self._open[at] = _OpenPage(self._changes, live, since)
+            page = self._open[at] = _OpenPage(self._changes, live, since, self._pace)
             moved = page.moved
         elif page is not known:
             moved = None  # somebody else has opened it meanwhile: one more look
@@ -147,13 +151,16 @@ class OpenPages:
 class _OpenPage:
     """One that somebody looks at. `moved`: done once there may be something else to see; then there is the next one."""
 
-    def __init__(self, changes: Changes, live: Live, since: datetime) -> None:
+    def __init__(
+        self, changes: Changes, live: Live, since: datetime, pace: Callable[[_OpenPage], float]
+    ) -> None:
         self.live = live
         self.viewers = 0
         self.took: deque[float] = deque(maxlen=LATELY)
         self.over = False
         self._changes = changes
         self._since = since
+        self._pace = pace
         self._loop = asyncio.get_running_loop()
         self._stir = asyncio.Event()
         self.moved: asyncio.Future[None] = self._loop.create_future()
@@ -162,6 +169,11 @@ class _OpenPage:
             self._tasks.append(asyncio.create_task(self._watch(live.watched), name="open page's changes"))
         for task in self._tasks:
             task.add_done_callback(self._ended)
+
+    @property
+    def takes(self) -> float:
+        """Seconds of a rendering."""
+        return min(self.took, default=0.0)
 
     def end(self) -> None:
         """Nothing is told any more: those who look connect again."""
@@ -183,7 +195,7 @@ class _OpenPage:
                 return
             moved, self.moved = self.moved, self._loop.create_future()
             moved.set_result(None)
-            await asyncio.sleep(max(LEAST, TIMES * min(self.took, default=0.0)) - SOON)
+            await asyncio.sleep(self._pace(self) - SOON)
 
     async def _watch(self, watched: Watched) -> None:
         while not self._changes.closed.is_set():

@@ -91,7 +91,7 @@ BADLY = """from (
 PAGE = f"""
 select * from (
     (select x.id, x.status, n.action, n.name as namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item
-    %s {OPEN} order by x.id desc limit $16)
+    {{among}} {OPEN} order by x.id desc limit $16)
     union all
     (select x.id, x.status, x.action, x.namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item
     {ARCHIVED} order by x.id desc limit $16)
@@ -108,16 +108,19 @@ async def page(
 ) -> list[ListedExecution]:
     """The newest executions, open, finished or archived, newest first; `before` an id goes on from a page's end."""
     return rows_as(
-        ListedExecution, await session.fetch(PAGE % _among(chosen), *_given(chosen, before), limit)
+        ListedExecution,
+        await session.fetch(PAGE.replace("{among}", _among(chosen)), *_given(chosen, before), limit),
     )
 
 
-COUNT = f"select (select count(*) %s {OPEN}) + (select count(*) {ARCHIVED}) as count"
+COUNT = f"select (select count(*) {{among}} {OPEN}) + (select count(*) {ARCHIVED}) as count"
 
 
 async def count(session: Session, chosen: ExecutionFilter) -> int:
     """How many there are."""
-    return int((await session.fetch(COUNT % _among(chosen), *_given(chosen, None)))[0]["count"])
+    return int(
+        (await session.fetch(COUNT.replace("{among}", _among(chosen)), *_given(chosen, None)))[0]["count"]
+    )
 
 
 def _among(chosen: ExecutionFilter) -> str:

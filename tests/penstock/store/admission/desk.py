@@ -27,7 +27,8 @@ select one.execution_id
 from claim_executions($1, $2, $3::uuid[], 1000, $4, $5::integer[], '{}'::integer[]), unnest(claimed) one
 """
 FINISH = """
-select * from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[], null, $6::float8[], null, null,
+select * from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], $5::text[],
+    array(select case s when 'failed' then '{"type": "Broken"}' end from unnest($4::text[]) s), $6::float8[], null, null,
     '{}'::uuid[], '{}'::uuid[])
 """
 REGISTER = """
