@@ -287,8 +287,7 @@ async def test_many_different_pages_are_rendered_less_often_each(api: Api) -> No
         await asyncio.sleep(took)
 
     async def look_on(look: Looked, at: str) -> None:
-        stream = await follow(api, look, at)
-        async for _ in stream:
+        async for _ in await follow(api, look, at):
             look.meanwhile = slowly
 
     looking = [asyncio.create_task(look_on(look, f"different {n}")) for n, look in enumerate(looks)]
