@@ -43,7 +43,7 @@ BATCH = 100
 """Starts of one call."""
 PAGE = b"event: page"
 LEFT = "select exists (select from live) as some"
-SESSIONS = "select pid from pg_stat_activity where application_name ^@ 'api'"
+SESSIONS = "select pid from pg_stat_activity where application_name ^@ 'api:'"
 
 
 async def view(port: int, path: str, shown: list[int]) -> None:

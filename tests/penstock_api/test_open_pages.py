@@ -297,4 +297,4 @@ async def test_many_different_pages_are_rendered_less_often_each(api: Api) -> No
     await asyncio.sleep(seconds)
     rendered = sum(look.times for look in looks) - before
     await cancel(*looking)
-    assert 10 <= rendered <= 1.5 * seconds / (open_pages.TIMES_ALL * took)
+    assert rendered <= 1.5 * seconds / (open_pages.TIMES_ALL * took)

@@ -107,10 +107,8 @@ async def page(
     limit: int = 50,
 ) -> list[ListedExecution]:
     """The newest executions, open, finished or archived, newest first; `before` an id goes on from a page's end."""
-    return rows_as(
-        ListedExecution,
-        await session.fetch(PAGE.replace("{among}", _among(chosen)), *_given(chosen, before), limit),
-    )
+    sql = _among(chosen, PAGE)
+    return rows_as(ListedExecution, await session.fetch(sql, *_given(chosen, before), limit))
 
 
 COUNT = f"select (select count(*) {{among}} {OPEN}) + (select count(*) {ARCHIVED}) as count"
@@ -118,14 +116,13 @@ COUNT = f"select (select count(*) {{among}} {OPEN}) + (select count(*) {ARCHIVED
 
 async def count(session: Session, chosen: ExecutionFilter) -> int:
     """How many there are."""
-    return int(
-        (await session.fetch(COUNT.replace("{among}", _among(chosen)), *_given(chosen, None)))[0]["count"]
-    )
+    return int((await session.fetch(_among(chosen, COUNT), *_given(chosen, None)))[0]["count"])
 
 
-def _among(chosen: ExecutionFilter) -> str:
-    """What is looked through, of what is not archived yet."""
-    return BADLY if chosen.status is not None and BAD.issuperset(chosen.status) else EVERY
+def _among(chosen: ExecutionFilter, statement: str) -> str:
+    """The statement with what it looks through, of what is not archived yet."""
+    badly = chosen.status is not None and BAD.issuperset(chosen.status)
+    return statement.replace("{among}", BADLY if badly else EVERY)
 
 
 def _given(chosen: ExecutionFilter, before: UUID | None) -> tuple[Any, ...]:

@@ -10,9 +10,10 @@ language plpgsql stable
 as $$
 begin
     return query
-    select h.execution_id, h.at, h.old, h.new, h.attempt, h.reason, n.name, n.action, e.parent, e.task
-    from (select * from history m where m.at > p_at limit p_limit) h
-    join execution e on e.id = h.execution_id
-    join namespace n on n.id = e.namespace_id
-    order by h.at;
+    select x.* from (
+        select h.execution_id, h.at, h.old, h.new, h.attempt, h.reason, n.name, n.action, e.parent, e.task
+        from history h join execution e on e.id = h.execution_id join namespace n on n.id = e.namespace_id
+        where h.at > p_at limit p_limit
+    ) x
+    order by x.at;
 end $$;
