@@ -47,13 +47,7 @@ class Stages(Protocol):
 SUBMIT = """
 select messages, stale, existing, conflicts
 from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::text[],
-    $7::smallint[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[])
-"""
-# Where that is the whole transaction: what limits cover is admitted or put in line, too, and the locks of their keys are held.
-SUBMIT_ALONE = """
-select messages, stale, existing, conflicts
-from submit_alone($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::text[],
-    $7::smallint[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[])
+    $7::smallint[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13)
 """
 
 
@@ -72,7 +66,7 @@ async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
     keyed = any(s.key is not None for s in group)
     timed = any(s.expires is not None for s in group)
     [row] = await tx.stage_alone(
-        SUBMIT_ALONE if tx.empty else SUBMIT,
+        SUBMIT,
         [s.id for s in group],
         [s.namespace for s in group],
         [s.definition for s in group],
@@ -85,6 +79,7 @@ async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
         [s.tenant for s in group] if keyed else None,
         [s.key for s in group] if keyed else None,
         [s.digest for s in group] if keyed else None,
+        tx.empty,
     )
     return Submitted(row["stale"], dict(row["existing"]), dict(row["conflicts"]))
 

@@ -1,8 +1,8 @@
--- Admit: requested or queued -> scheduled. Gives these their slots, writes the log of admissions, and stages them on their
--- routes; what no limit covers (any more) starts without a slot. The caller holds the locks of their rows and of all their
--- keys, has found room there (p_rooms, as it was before), and has taken them out of their lanes.
+-- Admit: requested or queued -> scheduled; those of p_born have been written as scheduled. Gives these their slots, writes the log of
+-- admissions, and stages them on their routes; what no limit covers (any more) starts without a slot. The caller holds the locks of
+-- their rows and of all their keys, has found room there (p_rooms, as it was before), and has taken them out of their lanes.
 -- planner: hashed
-create or replace function admit(p_candidates candidate[], p_rooms room[]) returns message[]
+create or replace function admit(p_candidates candidate[], p_rooms room[], p_born uuid[] default null) returns message[]
 language plpgsql
 as $$
 declare
@@ -11,14 +11,20 @@ declare
     r record;
 begin
     for r in
-        with moved as (
+        with changed as (
             update execution e
             set status = start_status(c.kind), keys = c.keys,
                 since = case when e.status = 'queued' then clock_timestamp() else e.since end
             from unnest(p_candidates) c
-            where e.id = any (v_ids) and e.id = c.id
+            where p_born is null and e.id = any (v_ids) and e.id = c.id
             returning c.id, c.kind, c.queue, c.envelope, c.keys, c.rank, c.turn, c.ready_at, c.since, c.gate_limit, c.fair_limit,
                 e.attempt + 1 as next_attempt, e.timed
+        ), moved as (
+            select * from changed
+            union all
+            select c.id, c.kind, c.queue, c.envelope, c.keys, c.rank, c.turn, e.ready_at, null, null, null, 1, false
+            from unnest(p_candidates) c join execution e on e.id = c.id
+            where e.id = any (p_born)
         ), held as materialized (
             select m.id, m.rank, m.turn, m.ready_at, m.since, m.gate_limit, m.fair_limit, m.next_attempt, k.limit_id, k.group_value
             from moved m cross join unnest(m.keys) k

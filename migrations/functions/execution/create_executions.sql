@@ -1,5 +1,6 @@
 -- Writes the rows of new executions, and sets their timers. Those of p_free, namespaces that no limit covers, are born started if
--- they need not wait for an instant: their rows are written once, and their history tells that they were requested too. Where
+-- they need not wait for an instant, and so are those that have slots
+-- (p_births): their rows are written once, and their history tells that they were requested too. Where
 -- p_worker is given, it takes them all: they are born running. Returns what is new, which of it is requested and due, and when the
 -- first of the timers is due. Arrays shorter than p_ids are padded with null. What is part of something that is traced is traced
 -- with it. Those that exist already (the same id, or the same child of a workflow) are left alone: another delivery of the same
@@ -8,7 +9,7 @@
 create or replace function create_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],
     p_origins text[], p_priorities smallint[], p_not_before timestamptz[],
-    p_parents uuid[], p_tasks text[], p_items integer[], p_free integer[], p_worker uuid,
+    p_parents uuid[], p_tasks text[], p_items integer[], p_free integer[], p_births birth[], p_worker uuid,
     out made uuid[], out ready uuid[], out due timestamptz
 )
 language plpgsql
@@ -19,18 +20,18 @@ begin
     with free as materialized (
         select id, start_status(kind) as status from namespace where id = any (p_free)
     ), written as (
-        insert into execution (id, status, attempt, claim, namespace_id, definition_id, priority, not_before, ready_at,
+        insert into execution (id, status, keys, attempt, claim, namespace_id, definition_id, priority, not_before, ready_at,
             parent, task, item)
         select d.id,
             case when p_worker is not null then 'running'
                 when d.not_before is null
-                    then coalesce((select f.status from free f where f.id = d.namespace_id), 'requested')
+                    then coalesce(d.status, (select f.status from free f where f.id = d.namespace_id), 'requested')
                 else 'requested' end,
-            (p_worker is not null)::integer, p_worker,
+            d.keys, (p_worker is not null)::integer, p_worker,
             d.namespace_id, d.definition_id, coalesce(d.priority, 0), d.not_before,
             greatest(clock_timestamp(), d.not_before), d.parent, d.task, coalesce(d.item, -1)
-        from unnest(p_ids, p_namespaces, p_definitions, p_priorities, p_not_before, p_parents, p_tasks, p_items)
-            as d (id, namespace_id, definition_id, priority, not_before, parent, task, item)
+        from unnest(p_ids, p_namespaces, p_definitions, p_priorities, p_not_before, p_parents, p_tasks, p_items, p_births)
+            as d (id, namespace_id, definition_id, priority, not_before, parent, task, item, status, keys)
         on conflict do nothing
         returning id, status, not_before
     )

@@ -1,11 +1,12 @@
 -- Submits of clients, grouped: one durable commit for all that were pending. `stale`: some of the definitions are not
 -- current any more, and nothing is stored. `existing`: whose idempotency key has an execution already; `conflicts`: whose
--- key was used for something else. Those are left alone.
+-- key was used for something else. Those are left alone. `alone`: this is the whole transaction, so that those that are under limits
+-- are admitted or put in line with it: whoever starts one after another finds them in that order.
 -- planner: indexes_planned_once
 create or replace function submit_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_origins text[],
     p_priorities smallint[], p_not_before timestamptz[], p_expires timestamptz[], p_tenants text[], p_keys text[],
-    p_digests text[],
+    p_digests text[], p_alone boolean,
     out messages message[], out stale boolean, out existing replaced_id[], out conflicts replaced_id[]
 )
 language plpgsql
@@ -58,5 +59,5 @@ begin
         messages := timers_set((select min(d.expires) from unnest(p_expires) as d (expires)));
     end if;
     messages := messages || request_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins,
-        p_priorities, p_not_before, null, null, null, false);
+        p_priorities, p_not_before, null, null, null, false, p_alone);
 end $$;

@@ -30,7 +30,7 @@ begin
     end if;
     select c.made, c.due into v_made, v_due
     from create_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, null, null, p_parents, p_tasks,
-        null, null, p_worker) c;
+        null, null, null, p_worker) c;
     if v_made is null or cardinality(v_made) < cardinality(p_ids) then
         raise exception 'tasks exist already' using errcode = 'PN003';
     end if;

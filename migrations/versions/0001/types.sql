@@ -48,6 +48,9 @@ create type candidate as (
     since timestamptz, gate_limit integer
 );
 
+-- How an execution is born that starts with its row, and the keys that it has slots of (null where no limit covers it).
+create type birth as (status text, keys limit_key[]);
+
 -- How many more may start under a key: its limit less its holders, and no more than its rate allows.
 create type room as (limit_id integer, group_value text, held integer, allowed integer, rated boolean, free integer);
 

@@ -22,6 +22,10 @@ REQUEST = """
 select * from request_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], null, null, $5::smallint[],
     array_fill(clock_timestamp(), array[cardinality($1)]), $6::uuid[], $7::text[], null, false)
 """
+SUBMIT = """
+select messages from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], null, null, $5::smallint[],
+    null, null, null, null, null, true)
+"""
 CLAIM = """
 select one.execution_id
 from claim_executions($1, $2, $3::uuid[], 1000, $4, $5::integer[], '{}'::integer[]), unnest(claimed) one
@@ -101,6 +105,29 @@ class Desk:
         )
         await self.session.fetch("select * from fire_timers($1)", count)  # a message asks an executor
         return ids
+
+    async def submit_group(
+        self,
+        params: Sequence[dict[str, Any]],
+        ref: str = "shop.charge",
+        priority: int = 0,
+        session: Session | None = None,
+    ) -> tuple[list[UUID], list[UUID]]:
+        """What a client does that submits these together, in a transaction of their own. The ids, and those of them that an
+        executor is asked to schedule."""
+        ids = [new_id() for _ in params]
+        [[messages]] = await (session or self.session).fetch(
+            SUBMIT,
+            ids,
+            [self._spaces[ref]] * len(ids),
+            [self._definitions[ref]] * len(ids),
+            [orjson.dumps(one).decode() for one in params],
+            [priority] * len(ids),
+        )
+        asked = [
+            id for message in messages if message["queue"] == "execution.requested" for id in message["ids"]
+        ]
+        return ids, asked
 
     async def admit(self, ids: Sequence[UUID], session: Session | Transaction | None = None) -> None:
         """What the executor does with `execution.requested`."""

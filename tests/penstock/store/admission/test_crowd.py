@@ -49,6 +49,17 @@ class Crowd:
         session, draw = self._desk.database.session(), random.Random(self._seed * 100 + n)
         while time.monotonic() < self._end:
             ids: list[UUID] = []
+            if draw.random() < 0.5:
+                some = [
+                    {"customer": draw.choice("abc"), "region": draw.choice("xy")}
+                    for _ in range(draw.randint(1, 14))
+                ]
+                made, asked = await self._desk.submit_group(
+                    some, draw.choice(ACTIONS), draw.choice([0, 0, 3]), session
+                )
+                self._known += made
+                await self._desk.admit(asked, session)
+                continue
             for _ in range(draw.randint(1, 8)):
                 ids += await self._desk.request(
                     1, draw.choice(ACTIONS), draw.choice([0, 0, 3]),

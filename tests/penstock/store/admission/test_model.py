@@ -91,6 +91,29 @@ class Machine(RuleBasedStateMachine):
 
         self.run(work())
 
+    @rule(
+        action=st.sampled_from(["shop.charge", "shop.charge", "shop.refund", "mail.send"]),
+        customers=st.lists(st.sampled_from("ab"), min_size=1, max_size=4),
+        priority=st.sampled_from([0, 0, 0, 2]),
+    )
+    def submit(self, action: str, customers: list[str], priority: int) -> None:
+        async def work() -> None:
+            ids, asked = await self.desk.submit_group(
+                [{"customer": one} for one in customers], action, priority
+            )
+            assert not asked, "they are few"
+            rows = await self.desk.session.fetch(
+                "select id, ready_at from execution where id = any($1::uuid[]) order by id", ids
+            )
+            made = [
+                One(row["id"], action, customer, -priority, row["ready_at"])
+                for row, customer in zip(rows, customers, strict=True)
+            ]
+            self.model.all |= {one.id: one for one in made}
+            self.model.admit(made)
+
+        self.run(work())
+
     def some(self, data: st.DataObject, *statuses: str) -> list[One]:
         ones = sorted(self.model.those(*statuses), key=lambda one: one.id)
         picked = data.draw(st.sets(st.integers(0, len(ones) - 1), min_size=1, max_size=3))

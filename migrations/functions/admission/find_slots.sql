@@ -1,0 +1,58 @@
+-- Which of the executions that are about to be created, and are due, may be born with the slots that they need: there is room for
+-- all that come now, and nobody waits. Locks their keys: rows that nobody sees yet are in nobody's way, so keys may be locked before
+-- they are written. An executor waits for these locks, somebody who submits only for a moment: who has one may be stuck. Of those
+-- that he leaves out the rest is decided by an executor, save where he has all of their keys (`locked`): they are few then, and
+-- can be put in line at once. Many he asks nothing for, and who stands in line already is not kept from his turn by some.
+-- planner: lookups
+create or replace function find_slots(
+    p_ids uuid[], p_namespaces integer[], p_params text[], p_priorities smallint[], p_not_before timestamptz[],
+    p_parents uuid[], p_executor boolean,
+    out free candidate[], out rooms room[], out locked boolean
+)
+language plpgsql
+as $$
+declare
+    v_few constant integer := 10;
+    v_many constant integer := 100;
+    v_asking candidate[];
+    v_keys limit_key[];
+    v_closed limit_key[];
+begin
+    locked := p_executor or cardinality(p_ids) <= v_few;
+    if p_executor then
+        perform lock_placement();
+    elsif cardinality(p_ids) > v_many or not pg_try_advisory_xact_lock_shared(7, -1) then
+        locked := false;
+        return;
+    end if;
+    v_asking := array(
+        select (d.id, n.id, n.kind, n.queue, n.envelope, n.away_since is not null, 0, -coalesce(d.priority, 0)::smallint, null, k.keys,
+            null, null, null, null, 0, null, null)::candidate
+        from unnest(p_ids, p_namespaces, p_params, p_priorities, p_not_before, p_parents)
+            as d (id, namespace_id, params, priority, not_before, parent)
+        join namespace n on n.id = d.namespace_id
+        cross join lateral needed_keys(n.limits, n.kind, d.parent, d.id, d.params::jsonb) k
+        where d.not_before is null and k.keys is not null);
+    v_keys := array(
+        select (x.limit_id, x.group_value)::limit_key
+        from (select distinct k.limit_id, k.group_value from unnest(v_asking) c cross join unnest(c.keys) k) x);
+    if not locked then
+        v_closed := array(
+            select k from unnest(v_keys) k
+            where exists (select from lane l where l.gate_limit = k.limit_id and l.gate_group = k.group_value));
+        if v_closed <> '{}' then
+            v_asking := array(
+                select c from unnest(v_asking) c where not exists (select from unnest(c.keys) k where k = any (v_closed)));
+            v_keys := array(select k from unnest(v_keys) k where k <> all (v_closed));
+        end if;
+    end if;
+    if v_asking = '{}' then
+        return;
+    elsif p_executor then
+        perform lock_keys(v_keys);
+    elsif not lock_keys_soon(v_keys) then
+        locked := false;
+        return;
+    end if;
+    select r.p_free, r.p_rooms into free, rooms from find_room(v_asking) r;
+end $$;

@@ -1,0 +1,25 @@
+-- The keys that an execution needs a slot of: of each of these limits one, null where there is none. A workflow that runs inside
+-- another one needs none of a limit that the other one holds a slot of: it would wait for its own parent. `p_params`: null where
+-- they are to be looked up, which is done only for a limit that counts by some of them. One row, and part of the plan of whoever
+-- asks (`offset 0`: worked out once); a single limit, which most have, needs no aggregate.
+create or replace function needed_keys(p_limits integer[], p_kind text, p_parent uuid, p_id uuid, p_params jsonb)
+returns table (keys limit_key[])
+language sql stable
+as $$
+    select case when cardinality(p_limits) = 1 and (p_parent is null or p_kind = 'action') then (
+        select array[key_of(l.id, l.by, coalesce(p_params, (select p.params from payload p where p.execution_id = p_id)))]
+        from concurrency_limit l where l.id = p_limits[1]
+    ) else (
+        select array_agg(
+            key_of(l.id, l.by, coalesce(p_params, (select p.params from payload p where p.execution_id = p_id))) order by l.id)
+        from concurrency_limit l
+        where l.id = any (p_limits) and (p_parent is null or p_kind = 'action' or not exists (
+            with recursive above as (
+                select p_parent as id
+                union all
+                select x.parent from above join execution x on x.id = above.id where x.parent is not null
+            )
+            select from above join execution x on x.id = above.id cross join unnest(x.keys) held
+            where held.limit_id = l.id))
+    ) end offset 0
+$$;
