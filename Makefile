@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # More arguments for pytest or the benchmark: make test ARGS="tests/servers -x"
 ARGS ?=
 # Processes that share the tests; each starts a PostgreSQL of its own, and they share a RabbitMQ.
-JOBS ?= $(shell expr $$(nproc) + 2)
+JOBS ?= $(shell expr $$(nproc) + 3)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -119,33 +119,47 @@ async def of_tree(tree: Path, settings: dict[str, str], client: Client, given: a
 
 
 async def shares(port: int, pid: int, client: Client, given: argparse.Namespace) -> None:
-    """What open pages take of the throughput of everything else."""
+    """What open pages take of the throughput of everything else. What comes second has a larger database: each in turn does."""
     await saturate(client, given.count)
-    rates: list[tuple[float, float]] = []
+    left: list[float] = []
     taken: list[float] = []
-    for _ in range(given.pairs):
-        without = given.count / await saturate(client, given.count)
-        with opened(port, given) as (looking, seen):
-            await asyncio.sleep(WARM)
-            shown, of_pages, of_looking = seen.value, sum(cpu_of(pid)), sum(cpu_of(looking))
-            of_sessions = await sessions_cpu(client)
-            seconds = await saturate(client, given.count)
-            asked = sum(now - of_sessions.get(one, now) for one, now in (await sessions_cpu(client)).items())
-            of_pages, of_looking = sum(cpu_of(pid)) - of_pages, sum(cpu_of(looking)) - of_looking
-            shown = seen.value - shown
-            taken.append((of_pages + asked) / seconds / (os.cpu_count() or 1))
-        rates.append((without, given.count / seconds))
+    for pair in range(given.pairs):
+        if pair % 2:
+            beside, share, said = await beside_pages(port, pid, client, given)
+            alone = await saturate(client, given.count)
+        else:
+            alone = await saturate(client, given.count)
+            beside, share, said = await beside_pages(port, pid, client, given)
+        left.append(alone / beside)
+        taken.append(share)
         print(
-            f"    {without:,.0f}/s without pages, {given.count / seconds:,.0f}/s with them; "
-            f"{shown / seconds:.0f} pages shown a second, for {of_pages / seconds:.1%} of a core, "
-            f"{asked / seconds:.1%} in PostgreSQL, and {of_looking / seconds:.1%} for who looks",
+            f"    {given.count / alone:,.0f}/s without pages, {given.count / beside:,.0f}/s with them; {said}",
             flush=True,
         )
     print(
-        f"    medians: {statistics.median(b / a for a, b in rates):.1%} of the throughput are left; the pages take "
+        f"    medians: {statistics.median(left):.1%} of the throughput are left; the pages take "
         f"{statistics.median(taken):.1%} of the machine",
         flush=True,
     )
+
+
+async def beside_pages(
+    port: int, pid: int, client: Client, given: argparse.Namespace
+) -> tuple[float, float, str]:
+    """Seconds that it takes while they are open, which share of the machine they take meanwhile, and that in words."""
+    with opened(port, given) as (looking, seen):
+        await asyncio.sleep(WARM)
+        shown, of_pages, of_looking = seen.value, sum(cpu_of(pid)), sum(cpu_of(looking))
+        of_sessions = await sessions_cpu(client)
+        seconds = await saturate(client, given.count)
+        asked = sum(now - of_sessions.get(one, now) for one, now in (await sessions_cpu(client)).items())
+        of_pages, of_looking = sum(cpu_of(pid)) - of_pages, sum(cpu_of(looking)) - of_looking
+        shown = seen.value - shown
+    said = (
+        f"{shown / seconds:.0f} pages shown a second, for {of_pages / seconds:.1%} of a core, "
+        f"{asked / seconds:.1%} in PostgreSQL, and {of_looking / seconds:.1%} for who looks"
+    )
+    return seconds, (of_pages + asked) / seconds / (os.cpu_count() or 1), said
 
 
 async def sessions_cpu(client: Client) -> dict[int, float]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import socket
+import urllib.error
 import urllib.request
-from asyncio import to_thread
+from asyncio import sleep, timeout, to_thread
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,6 +46,16 @@ async def test_a_port_that_is_taken_is_named_with_the_setting(house: Installatio
     assert "PENSTOCK_PORT" in str(caught.value.hint)
 
 
+async def status(address: str) -> int:
+    """Once somebody listens there: work may be done before all services of a process do."""
+    async with timeout(30):
+        while True:
+            try:
+                return int((await to_thread(urllib.request.urlopen, address)).status)
+            except urllib.error.URLError:
+                await sleep(0.05)
+
+
 async def test_dev_with_a_port_listens_on_it_and_runs_all_services(
     named: str, tmp_path: Path, taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,8 +69,7 @@ async def test_dev_with_a_port_listens_on_it_and_runs_all_services(
     async with LocalInstallation.started(tmp_path, modules=[str(tmp_path / "ports_of_dev.py")]) as local:
         said = await penstock("run", "ports.one", "--wait", "--timeout", "30", "--json")
         assert said.code == 0, said
-        answer = await to_thread(urllib.request.urlopen, f"http://127.0.0.1:{port}/live")
-        assert answer.status == 200
+        assert await status(f"http://127.0.0.1:{port}/live") == 200
         found = re.search(r"(http://\S+:\d+)", local.address)
         assert found is not None
         listed = await to_thread(urllib.request.urlopen, f"{found[1]}/api/v1/actions")
