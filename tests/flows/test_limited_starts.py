@@ -47,7 +47,7 @@ async def test_a_start_is_admitted_or_waits_as_soon_as_it_is_stored(house: Insta
     await house.sound()
 
 
-async def test_many_at_once_are_left_to_an_executor(house: Installation) -> None:
+async def test_more_than_a_few_without_room_are_left_to_an_executor(house: Installation) -> None:
     await house.apply(enter)
     await house.client.start_many("door.enter", [{"n": n} for n in range(11)])
     assert await house.statuses() == {"requested": 11}

@@ -62,7 +62,8 @@ class Submitted:
 
 
 async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
-    """Create these as requested, all or none. The whole transaction, in one round trip."""
+    """Create these, all or none, in one round trip. Where it is the whole transaction, those under limits are let in or put in
+    line with it, if they are not many; else an executor is asked to."""
     keyed = any(s.key is not None for s in group)
     timed = any(s.expires is not None for s in group)
     [row] = await tx.stage_alone(

@@ -1,12 +1,12 @@
 -- Which of the executions that are about to be created, and are due, may be born with the slots that they need: there is room for
 -- all that come now, and nobody waits. Locks their keys: rows that nobody sees yet are in nobody's way, so keys may be locked before
--- they are written. An executor waits for these locks, somebody who submits only for a moment: who has one may be stuck. Of those
--- that he leaves out the rest is decided by an executor, save where he has all of their keys (`locked`): they are few then, and
--- can be put in line at once. Many he asks nothing for, and who stands in line already is not kept from his turn by some.
+-- they are written. An executor (`fused`) waits for these locks, a submit for a moment only: who has one may be stuck. `locked`: all
+-- keys are, so that those without room can be put in line at once. A submit of more than a few does not lock keys before which
+-- somebody stands: who frees a slot there would wait for it. One of very many locks none.
 -- planner: lookups
 create or replace function find_slots(
     p_ids uuid[], p_namespaces integer[], p_params text[], p_priorities smallint[], p_not_before timestamptz[],
-    p_parents uuid[], p_executor boolean,
+    p_parents uuid[], p_fused boolean,
     out free candidate[], out rooms room[], out locked boolean
 )
 language plpgsql
@@ -18,8 +18,8 @@ declare
     v_keys limit_key[];
     v_closed limit_key[];
 begin
-    locked := p_executor or cardinality(p_ids) <= v_few;
-    if p_executor then
+    locked := p_fused or cardinality(p_ids) <= v_few;
+    if p_fused then
         perform lock_placement();
     elsif cardinality(p_ids) > v_many or not pg_try_advisory_xact_lock_shared(7, -1) then
         locked := false;
@@ -48,7 +48,7 @@ begin
     end if;
     if v_asking = '{}' then
         return;
-    elsif p_executor then
+    elsif p_fused then
         perform lock_keys(v_keys);
     elsif not lock_keys_soon(v_keys) then
         locked := false;

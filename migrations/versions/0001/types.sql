@@ -48,7 +48,7 @@ create type candidate as (
     since timestamptz, gate_limit integer
 );
 
--- How an execution is born that starts with its row, and the keys that it has slots of (null where no limit covers it).
+-- How an execution is born that has its slots with its row: its status, and the keys that it has slots of.
 create type birth as (status text, keys limit_key[]);
 
 -- How many more may start under a key: its limit less its holders, and no more than its rate allows.
