@@ -1,12 +1,13 @@
--- Admit: requested or queued -> scheduled; those of p_born have been written as scheduled. Gives these their slots, writes the log of
--- admissions, and stages them on their routes; what no limit covers (any more) starts without a slot. The caller holds the locks of
--- their rows and of all their keys, has found room there (p_rooms, as it was before), and has taken them out of their lanes.
+-- Admit: requested or queued -> scheduled; those of p_born_at were born so at that instant. Gives these their
+-- slots, writes the log of admissions, and stages them on their routes; what no limit covers (any more) starts without a slot. The
+-- caller holds the locks of their rows and of all their keys, has found room there (p_rooms, as it was before), and has taken them
+-- out of their lanes.
 -- planner: hashed
-create or replace function admit(p_candidates candidate[], p_rooms room[], p_born uuid[] default null) returns message[]
+create or replace function admit(p_candidates candidate[], p_rooms room[], p_born_at timestamptz default null) returns message[]
 language plpgsql
 as $$
 declare
-    v_ids uuid[] := array(select c.id from unnest(p_candidates) c);
+    v_ids uuid[] := case when p_born_at is null then array(select c.id from unnest(p_candidates) c) end;
     v_messages message[] := '{}';
     r record;
 begin
@@ -16,15 +17,15 @@ begin
             set status = start_status(c.kind), keys = c.keys,
                 since = case when e.status = 'queued' then clock_timestamp() else e.since end
             from unnest(p_candidates) c
-            where p_born is null and e.id = any (v_ids) and e.id = c.id
+            where p_born_at is null and e.id = any (v_ids) and e.id = c.id
             returning c.id, c.kind, c.queue, c.envelope, c.keys, c.rank, c.turn, c.ready_at, c.since, c.gate_limit, c.fair_limit,
                 e.attempt + 1 as next_attempt, e.timed
         ), moved as (
             select * from changed
             union all
-            select c.id, c.kind, c.queue, c.envelope, c.keys, c.rank, c.turn, e.ready_at, null, null, null, 1, false
-            from unnest(p_candidates) c join execution e on e.id = c.id
-            where e.id = any (p_born)
+            select c.id, c.kind, c.queue, c.envelope, c.keys, c.rank, 0, p_born_at, null, null, null, 1, false
+            from unnest(p_candidates) c
+            where p_born_at is not null
         ), held as materialized (
             select m.id, m.rank, m.turn, m.ready_at, m.since, m.gate_limit, m.fair_limit, m.next_attempt, k.limit_id, k.group_value
             from moved m cross join unnest(m.keys) k

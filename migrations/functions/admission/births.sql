@@ -1,12 +1,12 @@
--- For each of these ids how its row is born, null where it is requested: what it is once it has started, and the keys that it has
--- slots of then.
+-- For each of these ids how its row is born, null where it is requested: what it is once it has started, the keys that
+-- it has slots of then, and the instant.
 -- planner: hashed
-create or replace function births(p_ids uuid[], p_admitted candidate[]) returns birth[]
+create or replace function births(p_ids uuid[], p_admitted candidate[], p_born_at timestamptz) returns birth[]
 language plpgsql stable
 as $$
 begin
     return array(
-        select case when a.id is not null then (start_status(a.kind), a.keys)::birth end
+        select case when a.id is not null then (start_status(a.kind), a.keys, p_born_at)::birth end
         from unnest(p_ids) with ordinality d (id, place) left join unnest(p_admitted) a on a.id = d.id
         order by d.place);
 end $$;

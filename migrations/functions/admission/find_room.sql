@@ -1,25 +1,21 @@
 -- Which of these may start at once, and which have to wait: those that need a key before which others stand, or for which more
 -- come than there is room; and those that no live worker runs, or of whose namespace some stand aside already. The caller holds
--- the locks of all their keys.
+-- the locks of all their keys, and has counted them (count_keys).
 -- planner: hashed
 create or replace function find_room(
-    p_asking candidate[], out p_free candidate[], out p_waiting candidate[], out p_rooms room[]
+    p_asking candidate[], p_keys limit_key[], p_counts integer[],
+    out p_free candidate[], out p_waiting candidate[], out p_rooms room[]
 )
 language plpgsql
 as $$
 declare
-    v_keys limit_key[];
-    v_counts integer[];
     v_closed limit_key[];
     v_aside integer[];
 begin
-    select array_agg((x.limit_id, x.group_value)::limit_key), array_agg(x.n) into v_keys, v_counts
-    from (select k.limit_id, k.group_value, count(*)::integer as n
-          from unnest(p_asking) c cross join unnest(c.keys) k group by 1, 2) x;
-    p_rooms := key_room(v_keys);
+    p_rooms := key_room(p_keys);
     v_closed := array(
         select (m.limit_id, m.group_value)::limit_key
-        from unnest(p_rooms) m join unnest(v_keys, v_counts) c (limit_id, group_value, n) using (limit_id, group_value)
+        from unnest(p_rooms) m join unnest(p_keys, p_counts) c (limit_id, group_value, n) using (limit_id, group_value)
         where m.free < c.n
             or exists (select from lane l where l.gate_limit = m.limit_id and l.gate_group = m.group_value));
     v_aside := array(

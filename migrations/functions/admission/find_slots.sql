@@ -16,6 +16,7 @@ declare
     v_many constant integer := 100;
     v_asking candidate[];
     v_keys limit_key[];
+    v_counts integer[];
     v_closed limit_key[];
 begin
     locked := p_fused or cardinality(p_ids) <= v_few;
@@ -33,9 +34,7 @@ begin
         join namespace n on n.id = d.namespace_id
         cross join lateral needed_keys(n.limits, n.kind, d.parent, d.id, d.params::jsonb) k
         where d.not_before is null and k.keys is not null);
-    v_keys := array(
-        select (x.limit_id, x.group_value)::limit_key
-        from (select distinct k.limit_id, k.group_value from unnest(v_asking) c cross join unnest(c.keys) k) x);
+    select keys, counts into v_keys, v_counts from count_keys(v_asking);
     if not locked then
         v_closed := array(
             select k from unnest(v_keys) k
@@ -43,7 +42,7 @@ begin
         if v_closed <> '{}' then
             v_asking := array(
                 select c from unnest(v_asking) c where not exists (select from unnest(c.keys) k where k = any (v_closed)));
-            v_keys := array(select k from unnest(v_keys) k where k <> all (v_closed));
+            select keys, counts into v_keys, v_counts from count_keys(v_asking);
         end if;
     end if;
     if v_asking = '{}' then
@@ -54,5 +53,5 @@ begin
         locked := false;
         return;
     end if;
-    select r.p_free, r.p_rooms into free, rooms from find_room(v_asking) r;
+    select r.p_free, r.p_rooms into free, rooms from find_room(v_asking, v_keys, v_counts) r;
 end $$;

@@ -15,6 +15,8 @@ declare
     v_free candidate[];
     v_asking candidate[];
     v_waiting candidate[];
+    v_keys limit_key[];
+    v_counts integer[];
     v_rooms room[];
     v_new limit_key[];
     v_messages message[] := '{}';
@@ -32,8 +34,9 @@ begin
         return v_messages;
     end if;
 
-    perform lock_keys(array(select k from unnest(v_asking) c cross join unnest(c.keys) k));
-    select * into v_asking, v_waiting, v_rooms from find_room(v_asking);
+    select keys, counts into v_keys, v_counts from count_keys(v_asking);
+    perform lock_keys(v_keys);
+    select * into v_asking, v_waiting, v_rooms from find_room(v_asking, v_keys, v_counts);
     if v_asking is not null then
         v_messages := v_messages || admit(v_asking, v_rooms);
     end if;

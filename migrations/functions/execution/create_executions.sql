@@ -29,9 +29,9 @@ begin
                 else 'requested' end,
             d.keys, (p_worker is not null)::integer, p_worker,
             d.namespace_id, d.definition_id, coalesce(d.priority, 0), d.not_before,
-            greatest(clock_timestamp(), d.not_before), d.parent, d.task, coalesce(d.item, -1)
+            coalesce(d.born_at, greatest(clock_timestamp(), d.not_before)), d.parent, d.task, coalesce(d.item, -1)
         from unnest(p_ids, p_namespaces, p_definitions, p_priorities, p_not_before, p_parents, p_tasks, p_items, p_births)
-            as d (id, namespace_id, definition_id, priority, not_before, parent, task, item, status, keys)
+            as d (id, namespace_id, definition_id, priority, not_before, parent, task, item, status, keys, born_at)
         on conflict do nothing
         returning id, status, not_before
     )

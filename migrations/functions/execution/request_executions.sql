@@ -19,6 +19,7 @@ declare
     v_locked boolean;
     v_made uuid[];
     v_ready uuid[];
+    v_born_at timestamptz;
     v_due timestamptz;
     v_messages message[] := '{}';
     r record;
@@ -31,10 +32,12 @@ begin
     elsif v_limited and (p_fused or p_alone) then
         select free, rooms, locked into v_admitted, v_rooms, v_locked
         from find_slots(p_ids, p_namespaces, p_params, p_priorities, p_not_before, p_parents, p_fused);
+        v_born_at := clock_timestamp();
     end if;
     select made, ready, due into v_made, v_ready, v_due
     from create_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, p_priorities, p_not_before,
-        p_parents, p_tasks, p_items, v_free, case when v_admitted is not null then births(p_ids, v_admitted) end, null);
+        p_parents, p_tasks, p_items, v_free,
+        case when v_admitted is not null then births(p_ids, v_admitted, v_born_at) end, null);
     if v_due is not null then
         v_messages := timers_set(v_due);
     end if;
@@ -50,7 +53,8 @@ begin
             || case when r.lacked then park_lacked(r.ids, r.queue) else send_on(r.kind, r.queue, r.ids, r.envelope) end;
     end loop;
     if v_admitted is not null then
-        v_messages := v_messages || admit(v_admitted, v_rooms, coalesce(v_made, '{}'));
+        v_messages := v_messages || admit(case when cardinality(v_made) = cardinality(p_ids) then v_admitted
+            else array(select c from unnest(v_admitted) c where c.id = any (v_made)) end, v_rooms, v_born_at);
     end if;
     if v_ready is null then
         return v_messages;

@@ -48,8 +48,8 @@ create type candidate as (
     since timestamptz, gate_limit integer
 );
 
--- How an execution is born that has its slots with its row: its status, and the keys that it has slots of.
-create type birth as (status text, keys limit_key[]);
+-- How an execution is born that has its slots with its row: its status, the keys that it has slots of, and the instant.
+create type birth as (status text, keys limit_key[], born_at timestamptz);
 
 -- How many more may start under a key: its limit less its holders, and no more than its rate allows.
 create type room as (limit_id integer, group_value text, held integer, allowed integer, rated boolean, free integer);
