@@ -1,8 +1,8 @@
 -- For each of these ids how its row is born, null where it is requested: what it is once it has started, the keys that
--- it has slots of then, and the instant.
+-- it has slots of then, and the instant. Null where nobody looked for room.
 -- planner: hashed
 create or replace function births(p_ids uuid[], p_admitted candidate[], p_born_at timestamptz) returns birth[]
-language plpgsql stable
+language plpgsql stable strict
 as $$
 begin
     return array(

@@ -36,8 +36,7 @@ begin
     end if;
     select made, ready, due into v_made, v_ready, v_due
     from create_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, p_priorities, p_not_before,
-        p_parents, p_tasks, p_items, v_free,
-        case when v_admitted is not null then births(p_ids, v_admitted, v_born_at) end, null);
+        p_parents, p_tasks, p_items, v_free, births(p_ids, v_admitted, v_born_at), null);
     if v_due is not null then
         v_messages := timers_set(v_due);
     end if;
