@@ -53,12 +53,18 @@ def pid_of(data: Path) -> int | None:
 
 
 def is_postmaster(pid: int, data: Path) -> bool:
-    """Whether `pid` is a live server of `data`. A zombie, which nobody has reaped yet, is dead."""
-    try:
-        process = psutil.Process(pid)
-        return process.status() != psutil.STATUS_ZOMBIE and _serves(process.cmdline(), data)
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return False
+    """Whether `pid` is a live server of `data`."""
+    command = _command_of(pid)
+    return command is not None and _serves(command, data)
+
+
+def lives(pid: int, data: Path) -> bool:
+    """Whether `pid`, which has just been started as the server of `data`, has not ended.
+
+    Whoever started it may hear of it before its exec is through: until then its command line is empty.
+    """
+    command = _command_of(pid)
+    return command is not None and (not command or _serves(command, data))
 
 
 def clear_remains(data: Path, name: str) -> None:
@@ -111,3 +117,12 @@ def tail(log: Path) -> str:
 def _serves(command: list[str], data: Path) -> bool:
     """Whether this is the command line of a postmaster of `data`: `postgres -D data ...`."""
     return len(command) > 2 and command[1:3] == ["-D", str(data)]
+
+
+def _command_of(pid: int) -> list[str] | None:
+    """The command line of a live process. A zombie, which nobody has reaped yet, is dead."""
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.cmdline()
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return None

@@ -135,7 +135,7 @@ def _join(at: Place, pid: int) -> Server | None:
 
 def _ready(at: Place, pid: int) -> Postmaster:
     return postmaster.wait_until_ready(
-        at.data, at.log, pid=pid, alive=lambda: postmaster.is_postmaster(pid, at.data), seconds=READY_DEADLINE
+        at.data, at.log, pid=pid, alive=lambda: postmaster.lives(pid, at.data), seconds=READY_DEADLINE
     )
 
 
