@@ -20,11 +20,11 @@ COUNT = 300
 
 
 async def feed(house: Installation, outage: Callable[[], Any]) -> None:
-    """Start executions one after the other, each under a key, with an outage in the middle; a caller that gets an
-    error tries again with the same key, as callers do."""
+    """Start executions one after the other, each under a key, with an outage in the middle, until it is over; a caller
+    that gets an error tries again with the same key, as callers do."""
     for n in range(COUNT):
         if n == COUNT // 3:
-            asyncio.get_running_loop().run_in_executor(None, outage)
+            over = asyncio.get_running_loop().run_in_executor(None, outage)
         while True:
             try:
                 await house.client.start("shop.sturdy", {"n": n}, key=f"order-{n}")
@@ -32,6 +32,7 @@ async def feed(house: Installation, outage: Callable[[], Any]) -> None:
             except (PenstockError, OSError):
                 await asyncio.sleep(0.2)
         await asyncio.sleep(0.01)
+    await over
 
 
 async def everything_completed(house: Installation) -> None:

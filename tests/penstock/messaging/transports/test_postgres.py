@@ -56,6 +56,42 @@ async def test_a_wake_up_that_cannot_be_sent_leaves_no_task_with_an_error_behind
         await home.close()
 
 
+@pytest.mark.parametrize("closed", [False, True])
+async def test_what_a_take_leased_is_not_lost_with_who_waited_for_it(
+    database: str, monkeypatch: pytest.MonkeyPatch, closed: bool
+) -> None:
+    """Cancelled between the commit of a take and its answer, as a consumer that is told to stop is."""
+    home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
+    transport = PostgresTransport(home)
+    await transport.open()
+    committed, answered = asyncio.Event(), asyncio.Event()
+    take = outbox_queue.take
+
+    async def slow(*args: Any) -> list[outbox_queue.Taken]:
+        rows = await take(*args)
+        if rows:
+            committed.set()
+            await answered.wait()
+        return rows
+
+    try:
+        subscription = await transport.subscribe(QUEUE, 10)
+        monkeypatch.setattr(outbox_queue, "take", slow)
+        waiting = asyncio.ensure_future(subscription.receive(10))
+        await transport.publish([message("0")])
+        await asyncio.wait_for(committed.wait(), 30)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        asyncio.get_running_loop().call_later(0.1, answered.set)
+        if closed:
+            await subscription.close()
+            subscription = await transport.subscribe(QUEUE, 10)
+        assert bodies(await receive(subscription, 1, ack=True)) == ["0"]
+    finally:
+        await transport.close()
+        await home.close()
+
+
 STAGED = """
 insert into outbox (queue, ids, body, message_id, type, headers, due_at)
 values ($1, '{}', $2, 'late', 'test', '{}', clock_timestamp() - make_interval(secs => $3)) returning id
@@ -155,9 +191,7 @@ async def test_one_message_after_another_is_one_look_each(
         await home.close()
 
 
-async def test_a_look_that_was_broken_off_is_made_again(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_look_that_failed_is_made_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody wakes who looks for what came before."""
     monkeypatch.setattr(look_back, "FAR_AGAIN", 3600.0)
     home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
@@ -165,20 +199,22 @@ async def test_a_look_that_was_broken_off_is_made_again(
     await transport.open()
     try:
         subscription = await transport.subscribe(QUEUE, 10)
-        take, looking = outbox_queue.take, asyncio.Event()
+        take, looking, fails = outbox_queue.take, asyncio.Event(), asyncio.Event()
 
-        async def hanging(*_: Any) -> Any:
+        async def failing(*_: Any) -> Any:
             looking.set()
-            await asyncio.Event().wait()
+            await fails.wait()
+            raise LookupError("on purpose")
 
-        monkeypatch.setattr(outbox_queue, "take", hanging)
+        monkeypatch.setattr(outbox_queue, "take", failing)
         await transport.publish([message("early")])
         first = asyncio.ensure_future(subscription.receive(10))
         await asyncio.wait_for(looking.wait(), 30)
         await asyncio.sleep(0.2)  # until what woke it is heard by way of PostgreSQL, too
         subscription.wake.clear()
-        first.cancel()
-        await asyncio.wait([first])
+        fails.set()
+        with pytest.raises(LookupError):
+            await asyncio.wait_for(first, 30)
         monkeypatch.setattr(outbox_queue, "take", take)
         assert bodies(await receive(subscription, 1, ack=True)) == ["early"]
     finally:

@@ -19,6 +19,9 @@ from penstock.store import crash_points, outbox, outbox_queue, queues
 from penstock.store.database import Session, backoff, is_transient
 from penstock.store.outbox_queue import NewMessage, Taken
 
+TAKEN = 5.0
+"""Seconds that a take which is under way may go on while the consumer closes."""
+
 
 class Subscription:
     def __init__(
@@ -45,6 +48,7 @@ class Subscription:
         self._settings = take.settings
         self._process = process
         self._unsettled: dict[int, int] = {}  # id -> bytes
+        self._taking: asyncio.Task[list[Taken]] | None = None
         self._closed = False
         self._room = asyncio.Event()
         if prefetch:
@@ -52,35 +56,45 @@ class Subscription:
 
     async def receive(self, limit: int) -> list[Delivery]:
         while not self._closed:
-            await self._room.wait()
-            if not self._has_room():
-                self._room.clear()
-                continue
-            if not self.wake.is_set():  # the last look saw all that there was
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self.look.rest()):
-                        await self.wake.wait()
-                if self._closed or not self._has_room():
+            if self._taking is None:
+                await self._room.wait()
+                if not self._has_room():
+                    self._room.clear()
                     continue
-            free = min(limit, self._prefetch - len(self._unsettled))
-            most = self._settings.prefetch_bytes - sum(self._unsettled.values())
-            self.wake.clear()
-            try:
-                rows = await self._take_rows(free, most)
-            except BaseException:
-                self.wake.set()  # whoever looks next has to
-                raise
+                if not self.wake.is_set():  # the last look saw all that there was
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(self.look.rest()):
+                            await self.wake.wait()
+                    if self._closed or not self._has_room():
+                        continue
+                free = min(limit, self._prefetch - len(self._unsettled))
+                most = self._settings.prefetch_bytes - sum(self._unsettled.values())
+                self.wake.clear()
+                self._taking = asyncio.create_task(self._take_rows(free, most), name=f"take {self.queue}")
+            # It goes on when whoever waits for it is cancelled: rows that it has leased would be seen by nobody until the
+            # lease is over. The next to receive has them, or `close` gives them back.
+            rows = await self._taken(self._taking)
             if rows:
-                self._unsettled |= {row.id: row.size for row in rows}
                 return [self._delivery(row) for row in sorted(rows, key=_by_id)]
         return []
+
+    async def _taken(self, taking: asyncio.Task[list[Taken]]) -> list[Taken]:
+        try:
+            rows = await asyncio.shield(taking)
+        except Exception:
+            self._taking = None
+            self.wake.set()  # whoever looks next has to
+            raise
+        self._taking = None
+        self._unsettled |= {row.id: row.size for row in rows}
+        return rows
 
     def _has_room(self) -> bool:
         held = sum(self._unsettled.values())
         return len(self._unsettled) < self._prefetch and held < self._settings.prefetch_bytes
 
     async def _take_rows(self, limit: int, most: int) -> list[Taken]:
-        while True:
+        while not self._closed:
             try:
                 rows = await outbox_queue.take(
                     self._session,
@@ -108,6 +122,7 @@ class Subscription:
                 if not rows:
                     continue
             return rows
+        return []
 
     def _delivery(self, row: Taken) -> Delivery:
         kind = row.type or queues.message_type(self.queue)
@@ -160,6 +175,11 @@ class Subscription:
         self._forget(self)
         self._room.set()
         self.wake.set()
+        if self._taking is not None:
+            await asyncio.wait([self._taking], timeout=TAKEN)
+            self._taking.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await self._taken(self._taking)
         if self._unsettled:
             with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                 await outbox.release(self._session, list(self._unsettled))
