@@ -223,25 +223,6 @@ async def test_everything_killed_at_once_is_recovered(folder: Path) -> None:
     server.release()
 
 
-async def test_a_server_is_not_given_up_before_its_exec_is_through(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The guard may tell the pid while the kernel has not written the new process's command line yet."""
-    whole = psutil.Process.cmdline
-    seen: set[int] = set()
-
-    def cmdline(process: psutil.Process) -> list[str]:
-        if process.pid in seen:
-            return whole(process)
-        seen.add(process.pid)
-        return []
-
-    monkeypatch.setattr(psutil.Process, "cmdline", cmdline)
-    server = embedded.start(folder)
-    assert await ask(server.dsn) == 1
-    server.release()
-
-
 async def test_a_server_whose_guard_was_killed_gets_a_new_one(folder: Path) -> None:
     other = Another(folder)
     dsn, pid = other.says(), pid_of(folder)
