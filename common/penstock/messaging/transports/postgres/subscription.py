@@ -85,6 +85,8 @@ class Subscription:
             self._taking = None
             self.wake.set()  # whoever looks next has to
             raise
+        if self._taking is not taking:  # `close` gives back what it brought
+            return []
         self._taking = None
         self._unsettled |= {row.id: row.size for row in rows}
         return rows
@@ -175,11 +177,14 @@ class Subscription:
         self._forget(self)
         self._room.set()
         self.wake.set()
-        if self._taking is not None:
-            await asyncio.wait([self._taking], timeout=TAKEN)
-            self._taking.cancel()
+        taking, self._taking = self._taking, None
+        if taking is not None:
+            try:
+                await asyncio.wait([taking], timeout=TAKEN)
+            finally:
+                taking.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
-                await self._taken(self._taking)
+                self._unsettled |= {row.id: row.size for row in await taking}
         if self._unsettled:
             with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                 await outbox.release(self._session, list(self._unsettled))
