@@ -23,7 +23,17 @@ async def enter(n: int) -> int:
     return n
 
 
-async def test_starts_awaited_one_after_the_other_begin_in_that_order(house: Installation) -> None:
+async def test_starts_awaited_one_after_the_other_begin_in_that_order(
+    house: Installation, database: str
+) -> None:
+    """As long as none has to wait for the lock for so long that it is left to an executor, and a later one is first."""
+    operator = await asyncpg.connect(database)
+    patient = await operator.fetchval(
+        "select replace(pg_get_functiondef('lock_keys_soon'::regproc), '50ms', '20s')"
+    )
+    assert "20s" in patient
+    await operator.execute(patient)
+    await operator.close()
     await house.start(enter)
     BEGUN.clear()
     ids = [await house.client.start("door.enter", {"n": n}) for n in range(12)]
