@@ -25,7 +25,7 @@ T = TypeVar("T")
 BLOCKED = "select pid, pg_blocking_pids(pid) as by from unnest($1::int[]) pid"
 LOOK = 0.002
 """Seconds after which a statement that is under way is looked at: it may wait for a lock."""
-STUCK = 10.0
+STUCK = 120.0
 
 
 class State(Enum):
