@@ -2,23 +2,27 @@
 them, or lets them hang, after any frame of AMQP that passed in either direction.
 
 A load balancer without a backend accepts and closes; a firewall that forgets a connection lets it hang; a broker that dies
-resets. `cut` does one of these to every connection that is there and to every one that comes, until `heal`.
+resets. `cut` does one of these to every connection that is there and to every one that comes, until `heal`. Whoever gives it
+`instead` has other frames passed on than came.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 How = Literal["close", "reset", "hang"]
 Direction = Literal["up", "down"]
 """up: from the client to the broker; down: back."""
+Instead = Callable[[int, Direction, bytes], bytes]
+"""Of the how manieth connection a frame is, which way it goes, the frame, and what is passed on in its place, if anything."""
 RESET = struct.pack("ii", 1, 0)
 """SO_LINGER that makes a close a reset."""
 GREETING = 8
@@ -49,8 +53,10 @@ class HostileProxy:
     """Listens on a port of its own (`port`) and passes on what comes to a port of 127.0.0.1, and back; in a thread of its
     own, so that it is as quick as another process: what it sends and the end are read together then."""
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, instead: Instead | None = None) -> None:
         self._target = target
+        self._instead = instead
+        self._numbers = itertools.count()
         self._cut: Cut | None = None
         self._passing: set[asyncio.Task[None]] = set()
         self._sockets: set[asyncio.StreamWriter] = set()
@@ -104,16 +110,15 @@ class HostileProxy:
         self._passing.add(task)
         self._sockets.add(writer)
         server: asyncio.StreamWriter | None = None
-        cut = self._cut
+        cut, number = self._cut, next(self._numbers)
         try:
             if cut is not None and cut.frames == 0:
                 return await self._strike(cut, reader, writer)
             answers, server = await asyncio.open_connection("127.0.0.1", self._target)
             self._sockets.add(server)
-            ways = (("up", reader, server, GREETING), ("down", answers, writer, 0))
             passing = [
-                asyncio.ensure_future(_pass_on(a, b, greeting, cut if cut and cut.direction == way else None))
-                for way, a, b, greeting in ways
+                asyncio.ensure_future(self._pass_on(number, "up", reader, server, cut)),
+                asyncio.ensure_future(self._pass_on(number, "down", answers, writer, cut)),
             ]
             try:
                 done, _ = await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)
@@ -132,6 +137,34 @@ class HostileProxy:
                     _reset(end)
             self._passing.discard(task)
 
+    async def _pass_on(
+        self,
+        number: int,
+        way: Direction,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        cut: Cut | None,
+    ) -> bool:
+        """Until one side is gone (False), or the frames of `cut` have passed (True)."""
+        greeting = GREETING if way == "up" else 0
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            if cut is not None and cut.direction == way:
+                for passed in range(cut.frames):
+                    first = greeting and not passed
+                    writer.write(await (reader.readexactly(greeting) if first else _frame(reader)))
+                if cut.how == "close" and not greeting:
+                    writer.write_eof()  # in one go with the last frame: they are read together
+                return True
+            if self._instead is not None:
+                writer.write(await reader.readexactly(greeting))
+                while True:
+                    writer.write(self._instead(number, way, await _frame(reader)))
+                    await writer.drain()
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        return False
+
     async def _strike(self, cut: Cut, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.struck += 1
         if cut.how == "close":
@@ -147,24 +180,6 @@ class HostileProxy:
 async def _swallow(reader: asyncio.StreamReader) -> None:
     while await reader.read(65536):
         pass
-
-
-async def _pass_on(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, greeting: int, cut: Cut | None
-) -> bool:
-    """Until one side is gone (False), or the frames of `cut` have passed (True)."""
-    with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-        if cut is None:
-            while data := await reader.read(65536):
-                writer.write(data)
-                await writer.drain()
-            return False
-        for number in range(cut.frames):
-            writer.write(await (reader.readexactly(greeting) if greeting and not number else _frame(reader)))
-        if cut.how == "close" and not greeting:
-            writer.write_eof()  # in one go with the last frame: they are read together
-        return True
-    return False
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:

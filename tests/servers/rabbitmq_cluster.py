@@ -95,7 +95,8 @@ class _Node:
 
         def ready() -> bool:
             if not server.alive():
-                said = (self.folder / "output").read_text(errors="replace")[-4000:]
+                lines = (self.folder / "output").read_text(errors="replace").splitlines()
+                said = "\n".join(line[:1000] for line in lines if "[error]" in line or line in lines[-3:])
                 raise RuntimeError(f"{self.name} ended while it started.\n{said}")
             return self.api.answers() and management.greets("127.0.0.1", self.port)
 

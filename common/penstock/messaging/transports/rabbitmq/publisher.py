@@ -15,7 +15,7 @@ import pamqp.frame
 import structlog
 from aiormq.abc import ChannelFrame
 from aiormq.channel import Channel
-from aiormq.exceptions import PublishError
+from aiormq.exceptions import DeliveryError, PublishError
 from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
@@ -24,6 +24,7 @@ from penstock.errors import ConnectionFailed
 from penstock.messaging.transports.rabbitmq.channel import KeptChannel
 from penstock.messaging.transports.rabbitmq.connection import Link
 from penstock.messaging.transports.rabbitmq.patience import answered
+from penstock.messaging.transports.rabbitmq.refusals import Refusals
 from penstock.messaging.transports.rabbitmq.wire import Outgoing
 from penstock.store import crash_points
 
@@ -45,6 +46,7 @@ class Publisher:
         self._doubted = doubted
         self._kept = KeptChannel(link, "publish", prepare=self._prepare, lost=self._lost, confirms=True)
         self._channel: Channel | None = None
+        self._refusals = Refusals()
         self._writing = asyncio.Lock()
 
     @property
@@ -71,9 +73,10 @@ class Publisher:
                     crash_points.at("written")
                     await asyncio.wait([c for c in confirmations if c is not None] or [_done()])
                     crash_points.at("published")
-        if back := {m.routing_key for m, c in zip(batch, confirmations, strict=False) if _came_back(c)}:
-            self._doubted(back)
-        return [_confirmed(c) for c in confirmations] + [False] * (len(batch) - len(confirmations))
+        taken = [_confirmed(c) for c in confirmations]
+        if channel is not None and (self._refusals or not all(taken)):
+            await self._learn(channel, batch, confirmations)
+        return taken + [False] * (len(batch) - len(confirmations))
 
     async def _write(
         self, channel: Channel, batch: Sequence[Outgoing], confirmations: list[Confirmation | None]
@@ -82,7 +85,24 @@ class Publisher:
             for piece in pieces(channel, batch):
                 while (busy := in_flight(channel, piece)) is not None:
                     await asyncio.wait([busy])
+                if channel is not self._channel:
+                    return
                 confirmations += await write(channel, piece)
+
+    async def _learn(
+        self, channel: Channel, batch: Sequence[Outgoing], confirmations: Sequence[Confirmation | None]
+    ) -> None:
+        """What the answers of the broker say of its topology, of the queues, and of this channel."""
+        answers = [(m.routing_key, c) for m, c in zip(batch, confirmations, strict=False) if c is not None]
+        if back := {queue for queue, c in answers if _came_back(c)}:
+            self._doubted(back)
+        refusing = {queue for queue, c in answers if _refused(c)}
+        if silent := {queue for queue, c in answers if not c.done()}:
+            refusing |= set() if await _is_blocked(channel) else silent
+        self._refusals.over({queue for queue, c in answers if _confirmed(c)} - refusing)
+        if self._refusals.count(refusing) and channel is self._channel:
+            self._channel = None  # what would be written behind its close ends the connection
+            self._kept.renew(f"not taken: messages for {', '.join(sorted(refusing))}")
 
     async def _prepare(self, channel: object) -> None:
         assert isinstance(channel, Channel)
@@ -202,10 +222,29 @@ def _confirmed(confirmation: Confirmation | None) -> bool:
     )
 
 
-def _came_back(confirmation: Confirmation | None) -> bool:
+def _came_back(confirmation: Confirmation) -> bool:
     """Unroutable: no queue is bound to take it."""
-    done = confirmation is not None and confirmation.done() and not confirmation.cancelled()
-    return confirmation is not None and done and isinstance(confirmation.exception(), PublishError)
+    return isinstance(_error(confirmation), PublishError)
+
+
+def _refused(confirmation: Confirmation) -> bool:
+    """Nacked: a queue did not take it."""
+    error = _error(confirmation)
+    return isinstance(error, DeliveryError) and not isinstance(error, PublishError)
+
+
+def _error(confirmation: Confirmation) -> BaseException | None:
+    return confirmation.exception() if confirmation.done() and not confirmation.cancelled() else None
+
+
+async def _is_blocked(channel: Channel) -> bool:
+    """Whether the broker, short of memory or disk, reads nothing from those who publish."""
+    try:
+        async with asyncio.timeout(0):
+            await channel.connection.ready()
+    except TimeoutError:
+        return True
+    return False
 
 
 def _done() -> asyncio.Future[None]:
