@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
@@ -16,18 +17,37 @@ from typing import Any
 
 from tests.servers import reaper
 
-_given: set[int] = set()
 _draw = random.SystemRandom()
 
 
 def free_port() -> int:
-    """One that nobody listens on, and that was not given before: whom it was given to may not listen there yet. None of those
-    that the kernel takes for connections: one of these, to another server or from the port to itself, would keep a server
-    that is down from coming back."""
-    while (port := _draw.randrange(10_000, _first_of_connections())) in _given or not _is_free(port):
+    """One that nobody listens on, and that was not given before, here or to another process of the tests that lives: whom it
+    was given to may not listen there yet, or may be down. None of those that the kernel takes for connections: one of these,
+    to another server or from the port to itself, would keep a server that is down from coming back."""
+    while not (_is_ours(port := _draw.randrange(10_000, _first_of_connections())) and _is_free(port)):
         pass
-    _given.add(port)
     return port
+
+
+_given: set[int] = set()
+
+
+def _is_ours(port: int) -> bool:
+    """Whether nobody has had it and we have it now: each is a byte of a file, locked for as long as this process lives."""
+    if port in _given:
+        return False
+    try:
+        fcntl.lockf(_ports(os.getpid()), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    _given.add(port)
+    return True
+
+
+@cache
+def _ports(_process: int) -> int:
+    """The file, opened once by each process: what is locked is unlocked as soon as a process closes any of its own."""
+    return os.open(Path(tempfile.gettempdir()) / f"penstock-ports-{os.getuid()}", os.O_RDWR | os.O_CREAT)
 
 
 @cache

@@ -15,6 +15,7 @@ import asyncpg
 import psutil
 import pytest
 
+from tests.crash.processes import ROOT
 from tests.servers import databases, one_for_all, rabbitmq
 from tests.servers.errors import CannotHere
 from tests.servers.pgbouncer import PgBouncer
@@ -143,6 +144,25 @@ async def test_a_killed_run_leaves_no_server_and_no_folder() -> None:
 
 def test_free_ports_differ_from_one_another() -> None:
     assert len({free_port() for _ in range(1000)}) == 1000
+
+
+def test_no_two_processes_are_given_the_same_port() -> None:
+    """Any two of these, drawing as they like, would have some forty in common."""
+    draw = "from tests.servers.process import free_port; print(*(free_port() for _ in range(1000)), flush=True); input()"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", draw], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for _ in range(3)
+    ]
+    try:
+        given = [
+            port for one in processes if one.stdout is not None for port in one.stdout.readline().split()
+        ]
+    finally:
+        for process in processes:
+            process.communicate(b"\n")
+    assert len(set(given)) == len(given) == 3000
 
 
 def test_another_rabbitmq_is_named_and_never_silently_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
