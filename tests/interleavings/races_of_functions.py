@@ -69,18 +69,32 @@ async def a_record_and_a_sweep(scene: Scene) -> Sequence[Work]:
     return [work, scene.turns(reap_workers.turn)]
 
 
+async def taken_over(scene: Scene, id: UUID, other: UUID, session: Session) -> bool:
+    """Whether another worker runs it now."""
+    await scene.turns(reap_workers.turn)(session)
+    await scene.handles(queues.EXECUTION_REQUESTED, [id])(session)
+    return bool(await scene.claims([id], other)(session))
+
+
 async def a_stale_attempt_and_a_new_one(scene: Scene) -> Sequence[Work]:
     id = await begun(scene)
     stale = records(scene, id)
     other = await silent(scene)
 
     async def takes_over(session: Session) -> None:
-        await scene.turns(reap_workers.turn)(session)
-        await scene.handles(queues.EXECUTION_REQUESTED, [id])(session)
-        if await scene.claims([id], other)(session):
+        if await taken_over(scene, id, other, session):
             await records(scene, id, other, attempt=2)(session)
 
     return [stale, takes_over]
+
+
+async def a_stale_attempt_once_a_new_one_runs(scene: Scene) -> Sequence[Work]:
+    """The instant of the case above in which only the number of the attempt keeps the stale one off."""
+    id = await begun(scene)
+    stale = records(scene, id)
+    other = await silent(scene)
+    assert await taken_over(scene, id, other, scene.session)
+    return [stale, records(scene, id, other, attempt=2)]
 
 
 async def one_was_recorded_before_the_other_began(scene: Scene, order: Order) -> None:
@@ -150,6 +164,12 @@ CASES = (
     Case(
         "a stale attempt and a new one",
         a_stale_attempt_and_a_new_one,
+        one_was_recorded_before_the_other_began,
+        DEFINITIONS,
+    ),
+    Case(
+        "a stale attempt once a new one runs",
+        a_stale_attempt_once_a_new_one_runs,
         one_was_recorded_before_the_other_began,
         DEFINITIONS,
     ),
