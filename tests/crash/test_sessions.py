@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from penstock.language.ids import new_id
+from penstock.settings import Settings
+from penstock.store import migrate
+from penstock_executor.loops import reap_workers
 from tests.crash.processes import Fleet
 from tests.flows import shop
 from tests.flows.installation import Installation
+from tests.servers.postgres import Postgres
 
 NEVER: dict[str, Any] = {
     "heartbeat_interval": 1000.0,
@@ -76,3 +85,38 @@ async def test_what_a_killed_executor_had_in_hand_is_done_by_another(
         fleet.kill(victim)
         assert await house.client.result(id, timeout=60) == 2
     await house.sound()
+
+
+async def test_a_restart_of_postgresql_takes_nothing_from_living_workers(
+    private_postgres: Callable[[], Postgres], tmp_path: Path
+) -> None:
+    """All locks are free at once then, and say nothing of those who had them, however late one of them comes back."""
+    server = await asyncio.to_thread(private_postgres)
+    url = server.dsn("postgres")
+    await migrate.upgrade(Settings(database_url=SecretStr(url)))
+    async with Installation(url, None) as house:
+        await house.apply(*shop.ALL)
+        with Fleet(url, None, tmp_path / "services.log", stale_threshold=60.0) as fleet:
+            slow, *_ = [start() for start in (fleet.worker, fleet.worker, fleet.executor, fleet.executor)]
+            await house.until("select 1 from process having count(*) = 4", seconds=60)
+            ids = await house.client.start_many("shop.wait_for", [{"seconds": 600.0}] * 10)
+            await house.until(
+                "select 1 from execution where status = 'running' having count(*) = 10", seconds=60
+            )
+            [[before]] = await house.rows("select clock_timestamp()")
+            slow.send_signal(signal.SIGSTOP)
+            await asyncio.to_thread(server.restart)
+            await house.until(
+                "select 1 from process where beat_at > $1 having count(*) = 3", before, seconds=60
+            )
+            # Until whoever would take something has looked.
+            await asyncio.sleep(reap_workers.GRACE + 3 * reap_workers.LOOK)
+            slow.send_signal(signal.SIGCONT)
+            await house.until(
+                "select 1 from process where beat_at > $1 having count(*) = 4", before, seconds=60
+            )
+            rows = await house.rows("select status, attempt from execution")
+            assert {(row["status"], row["attempt"]) for row in rows} == {("running", 1)}
+            await house.client.cancel(*ids)
+            await house.quiet()
+        await house.sound()
