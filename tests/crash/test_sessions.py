@@ -97,7 +97,12 @@ async def test_a_restart_of_postgresql_takes_nothing_from_living_workers(
     async with Installation(url, None) as house:
         await house.apply(*shop.ALL)
         with Fleet(url, None, tmp_path / "services.log", stale_threshold=60.0) as fleet:
-            slow, *_ = [start() for start in (fleet.worker, fleet.worker, fleet.executor, fleet.executor)]
+            slow, *_ = (
+                fleet.worker(5),
+                fleet.worker(5),
+                fleet.executor(),
+                fleet.executor(),
+            )  # each worker has half
             await house.until("select 1 from process having count(*) = 4", seconds=60)
             ids = await house.client.start_many("shop.wait_for", [{"seconds": 600.0}] * 10)
             await house.until(
