@@ -15,6 +15,7 @@ from collections.abc import Collection
 SOON = 1.0
 """Seconds until a queue that goes on refusing counts against the channel for the second time, doubled each time."""
 LATEST = 300.0
+"""Seconds that it waits at the most."""
 
 
 class Refusals:
