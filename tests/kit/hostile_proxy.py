@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import urlsplit
 
 How = Literal["close", "reset", "hang"]
 Direction = Literal["up", "down"]
@@ -77,6 +78,12 @@ class HostileProxy:
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join()
+
+    def address(self, url: str) -> str:
+        """This address of the broker, by way of the proxy."""
+        parts = urlsplit(url)
+        user = parts.netloc.rpartition("@")[0]
+        return parts._replace(netloc=f"{user}@127.0.0.1:{self.port}").geturl()
 
     def cut(self, cut: Cut) -> None:
         """Reset what is there, and do this to whatever comes."""

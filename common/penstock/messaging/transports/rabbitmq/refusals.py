@@ -33,9 +33,10 @@ class Refusals:
 
     def count(self, queues: Collection[str]) -> bool:
         """These refuse, or say nothing. Whether the channel is to be given up for it."""
-        now = time.monotonic()
-        due = [queue for queue in queues if now >= self._waits.get(queue, (now, SOON))[0]]
-        for queue in due:
-            _, wait = self._waits.get(queue, (now, SOON))
-            self._waits[queue] = now + wait, min(2 * wait, LATEST)
-        return bool(due)
+        now, counts = time.monotonic(), False
+        for queue in queues:
+            at, wait = self._waits.get(queue, (now, SOON))
+            if now >= at:
+                self._waits[queue] = now + wait, min(2 * wait, LATEST)
+                counts = True
+        return counts

@@ -36,17 +36,16 @@ class Replica:
     """A transport with all that a service has: consumers, a publisher, and an ear for broadcasts."""
 
     def __init__(self, url: str, number: int) -> None:
-        self._url = urlsplit(url)
+        self._url = url
         self._queue = f"work.r{number}"
         self.back: list[float] = []
         """Seconds that it took to be ready after each heal."""
 
     async def enter(self, stack: AsyncExitStack) -> None:
-        assert self._url.port is not None
-        self.proxy = stack.enter_context(HostileProxy(self._url.port))
-        user = self._url.netloc.rpartition("@")[0]
-        address = self._url._replace(netloc=f"{user}@127.0.0.1:{self.proxy.port}").geturl()
-        self.transport = RabbitMQTransport(address)
+        port = urlsplit(self._url).port
+        assert port is not None
+        self.proxy = stack.enter_context(HostileProxy(port))
+        self.transport = RabbitMQTransport(self.proxy.address(self._url))
         stack.push_async_callback(self.transport.close)
         await self.transport.open()
         self.subscription = await self.transport.subscribe(self._queue, 10)

@@ -53,12 +53,10 @@ class SickChannel:
 
 @asynccontextmanager
 async def through(url: str, sick: SickChannel) -> AsyncIterator[RabbitMQTransport]:
-    parts = urlsplit(url)
-    assert parts.port is not None
-    with HostileProxy(parts.port, sick.instead) as proxy:
-        user = parts.netloc.rpartition("@")[0]
-        address = parts._replace(netloc=f"{user}@127.0.0.1:{proxy.port}").geturl()
-        transport = RabbitMQTransport(address, publish_timeout=1)
+    port = urlsplit(url).port
+    assert port is not None
+    with HostileProxy(port, sick.instead) as proxy:
+        transport = RabbitMQTransport(proxy.address(url), publish_timeout=1)
         try:
             await transport.open()
             await transport.declare(QUEUE)
