@@ -70,7 +70,10 @@ class Reader:
 
     async def read(self, parts: list[Part]) -> None:
         """Raises AssertionError where the page promises something else than what happens."""
-        await self.house.start(*self.saved([part for part in parts if isinstance(part, File)]))
+        definitions = self.saved([part for part in parts if isinstance(part, File)])
+        await self.house.start(*definitions)
+        for kind in ("executor", "worker") if definitions.actions else ("executor",):
+            await self.house.until("select from process where kind = $1", kind)  # what is up is seen to be up
         lines = [part.line for part in parts if isinstance(part, Command)]
         asks_the_api = any(line.startswith("curl ") for line in lines)
         makes_tokens = any(line.startswith("penstock tokens create") for line in lines)
