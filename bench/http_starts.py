@@ -1,11 +1,12 @@
 """Starts over HTTP from 100 callers: how many a second, how long each takes, and what they cost the API process.
 
 python -m bench.http_starts --rounds 3 --trees . ../before --worker --cpus 0,1
-python -m bench.http_starts --rounds 3 --worker --rate 500
+python -m bench.http_starts --rounds 30 --count 300 --worker --rate 300
 
-Each round asks an API of each checkout in turn, and once the Python client, all on the same PostgreSQL: CPU seconds are the
-steadier figure where other programs run beside it. Where each caller begins its next start when the one before is done, the
-milliseconds are those of the rates, and say the same twice; `--rate` has all of them begin so many a second, whoever is asked.
+In each round the API of a checkout and the Python client are asked in turn, on the same PostgreSQL, and their milliseconds are
+set against each other: a machine that is slower for a minute is so for both. Where each caller begins its next start when the
+one before is done, the milliseconds are those of the rates, and say the same twice; `--rate` has all of them begin so many a
+second, whoever is asked.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,10 @@ class Figures:
     p50: float
     user: float = 0.0
     system: float = 0.0
+
+
+Asked = Callable[[int], Awaitable[Figures]]
+"""Has so many started."""
 
 
 class Caller(asyncio.Protocol):
@@ -95,53 +100,63 @@ def cpu_of(pid: int) -> tuple[float, float]:
     return int(fields[11]) / tick, int(fields[12]) / tick
 
 
-async def over_http(
-    tree: Path, settings: dict[str, str], token: str, count: int, rate: float | None
-) -> Figures:
+@asynccontextmanager
+async def api(tree: Path, settings: dict[str, str], token: str, rate: float | None) -> AsyncIterator[Asked]:
+    """An API of this checkout, which has been asked some already."""
     port = free_port()
     with service(tree, ["api"], {**settings, "PENSTOCK_API_PORT": str(port)}) as pid:
         await until_it_listens(port)
         loop = asyncio.get_running_loop()
         # No more than begin each second: the API closes connections that say nothing for five.
         needed = CALLERS if rate is None else min(CALLERS, max(1, int(rate)))
-        made = [await loop.create_connection(lambda: Caller(token), "127.0.0.1", port) for _ in range(needed)]
         free: asyncio.Queue[Caller] = asyncio.Queue()
-        for _, caller in made:
-            free.put_nowait(caller)
 
         async def order(index: int) -> None:
             caller = await free.get()  # each in turn
             await caller.start(index)
             free.put_nowait(caller)
 
-        await callers(order, 0, WARM, rate)
-        before, began = cpu_of(pid), time.monotonic()
-        took = await callers(order, WARM, count, rate)
-        seconds, after = time.monotonic() - began, cpu_of(pid)
-        for transport, _ in made:
-            transport.close()
-    user, system = ((b - a) * 1000 / count for a, b in zip(before, after, strict=True))
-    return Figures(count / seconds, statistics.median(took) * 1000, user, system)
+        async def asked(count: int) -> Figures:
+            made = [
+                await loop.create_connection(lambda: Caller(token), "127.0.0.1", port) for _ in range(needed)
+            ]
+            for _, caller in made:
+                free.put_nowait(caller)
+            before, began = cpu_of(pid), time.monotonic()
+            took = await callers(order, count, rate)
+            seconds, after = time.monotonic() - began, cpu_of(pid)
+            for transport, _ in made:
+                transport.close()
+                free.get_nowait()
+            user, system = ((b - a) * 1000 / count for a, b in zip(before, after, strict=True))
+            return Figures(count / seconds, statistics.median(took) * 1000, user, system)
+
+        await asked(WARM)
+        yield asked
 
 
-async def callers(order: Order, first: int, count: int, rate: float | None) -> list[float]:
+async def callers(order: Order, count: int, rate: float | None) -> list[float]:
     """Seconds that each took: of 100 that each begin the next when they are done, or of so many that begin each second."""
     if rate is None:
-        return await crowd(order, first, count)
-    times = await pace(order, range(first, first + count), rate)
+        return await crowd(order, 0, count)
+    times = await pace(order, range(count), rate)
     return [done - sent for sent, done in zip(times["sent"], times["done"], strict=True)]
 
 
-async def by_client(settings: Settings, count: int, rate: float | None) -> Figures:
+@asynccontextmanager
+async def python_client(settings: Settings, rate: float | None) -> AsyncIterator[Asked]:
     async with Client.connect(settings) as client:
 
         async def order(index: int) -> None:
             await client.start("bench.noop", {"index": index})
 
-        await callers(order, 0, WARM, rate)
-        began = time.monotonic()
-        took = await callers(order, WARM, count, rate)
-        return Figures(count / (time.monotonic() - began), statistics.median(took) * 1000)
+        async def asked(count: int) -> Figures:
+            began = time.monotonic()
+            took = await callers(order, count, rate)
+            return Figures(count / (time.monotonic() - began), statistics.median(took) * 1000)
+
+        await asked(WARM)
+        yield asked
 
 
 async def measure(given: argparse.Namespace, url: str) -> None:
@@ -151,33 +166,42 @@ async def measure(given: argparse.Namespace, url: str) -> None:
         await register(client.session, load(Path(__file__)))
         _, token = await create_token(client.session, "bench", ["operate"], by="bench")
     environment = {"PENSTOCK_DATABASE_URL": url, "PENSTOCK_PORT": "0", "PENSTOCK_LOG_LEVEL": "error"}
-    found: dict[str, list[Figures]] = {}
     with ExitStack() as stack:
         if given.worker:
             here = Path(__file__).parents[1]
             for words in (["executor"], ["worker", "--module", str(Path(__file__))]):
                 stack.enter_context(service(here, words, environment))
-        for _ in range(given.rounds):
-            for tree in given.trees:
-                figures = await over_http(tree.resolve(), environment, token, given.count, given.rate)
-                found.setdefault(str(tree), []).append(figures)
-            found.setdefault("the Python client", []).append(
-                await by_client(settings, given.count, given.rate)
+        for tree in given.trees:
+            async with (
+                api(tree.resolve(), environment, token, given.rate) as over_http,
+                python_client(settings, given.rate) as by_client,
+            ):
+                pairs = [
+                    (await over_http(given.count), await by_client(given.count)) for _ in range(given.rounds)
+                ]
+            for what, several in zip((str(tree), "the Python client"), zip(*pairs, strict=True), strict=True):
+                print(f"{what:24} " + "   ".join(_said(several)), flush=True)
+            times = [http.p50 / client.p50 for http, client in pairs]
+            print(
+                f"{'':24} its p50 is {statistics.median(times):.2f} x the client's ({_range(times, '.2f')})",
+                flush=True,
             )
-    for what, several in found.items():
-        print(f"{what:24} " + "   ".join(_said(several)), flush=True)
 
 
-def _said(several: list[Figures]) -> Iterator[str]:
+def _said(several: Sequence[Figures]) -> Iterator[str]:
     shown: list[tuple[str, Callable[[Figures], float], str]] = [
         ("starts/s", lambda one: one.rate, ".0f"),
-        ("p50 ms", lambda one: one.p50, ".1f"),
+        ("p50 ms", lambda one: one.p50, ".2f"),
         ("user s per 1,000", lambda one: one.user, ".3f"),
         ("system s per 1,000", lambda one: one.system, ".3f"),
     ]
     for name, value, form in shown:
         values = [value(one) for one in several]
-        yield f"{name} {statistics.median(values):{form}} ({min(values):{form}}..{max(values):{form}})"
+        yield f"{name} {statistics.median(values):{form}} ({_range(values, form)})"
+
+
+def _range(values: Sequence[float], form: str) -> str:
+    return f"{min(values):{form}}..{max(values):{form}}"
 
 
 def main() -> None:
