@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+from collections import deque
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -30,9 +32,12 @@ OVERLAP = timedelta(seconds=2)
 """How much later than its instant a move may be seen, at the most."""
 MOST = 2000
 """Moves of one look. Where there are more, nobody could follow: who watches is told to look for itself."""
-PAUSE, TIMES = 2.0, 20
-"""Seconds without a look after that, at the least, and so many times what the look took: reading so much costs the database
-something, and helps nobody."""
+PAUSE, SHARE, LONGEST = 2.0, 0.005, 30.0
+"""Then they are told so again each so many seconds, and nobody looks until the look was but this share of the time, or for so many
+seconds at the most: reading so much costs the database something, and helps nobody."""
+USUAL_SHARE, LATELY = 0.1, 5
+"""Of the time that looks take otherwise, at the most, by the shortest of so many: much may have been written since the index of
+the history was brought up to date."""
 LONG_AGO = timedelta(minutes=5)
 """After so long somebody who comes back is told to look for itself."""
 BEHIND = 100
@@ -113,7 +118,8 @@ class Changes:
         """Until nobody watches any more."""
         seen: set[Change] = set()
         at: datetime | None = None
-        away = False
+        missed = False
+        took: deque[float] = deque(maxlen=LATELY)
         loop = asyncio.get_running_loop()
         while self._watching:
             began = loop.time()
@@ -121,13 +127,13 @@ class Changes:
                 settled = await changes.settled(self._session, OVERLAP.total_seconds())
                 if at is None:  # what was before anybody watched is told to nobody
                     at = settled
-                    if away:  # what moved before this came back, nobody can tell
+                    if missed:  # what moved before this, nobody can tell any more
                         self._tell(None)
                 found = await changes.after(self._session, at, MOST + len(seen) + 1)
             except Exception as error:
                 if not is_transient(error):
                     log.error("changes.failed", exc_info=error)
-                away = True
+                missed = True
                 await asyncio.sleep(TURN)
                 continue
             new = [change for change in found if change not in seen]
@@ -135,9 +141,13 @@ class Changes:
             seen = {change for change in (*seen, *new) if change.at > at}
             if new:
                 self._tell(_last(new))
+            took.append(loop.time() - began)
             if len(new) > MOST:
-                await asyncio.sleep(max(PAUSE, TIMES * (loop.time() - began)))
-            await asyncio.sleep(TURN)
+                for _ in range(math.ceil(min(LONGEST, took[-1] / SHARE) / PAUSE)):
+                    await asyncio.sleep(PAUSE)
+                    self._tell(None)
+                at, missed = None, True
+            await asyncio.sleep(max(TURN, min(took) / USUAL_SHARE))
 
     def _tell(self, turn: Turn) -> None:
         for queue in self._watching:

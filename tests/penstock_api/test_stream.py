@@ -11,6 +11,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from penstock.service.assembly import cancel
 from penstock_api import changes
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
@@ -116,6 +117,31 @@ async def test_what_moves_while_nobody_looks_after_too_much_is_told(
             if turn is None:
                 await flood
                 late = await start()
+
+
+async def test_after_too_much_has_moved_less_is_told_one_by_one_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MOST", 5)
+    monkeypatch.setattr(changes, "PAUSE", 0.5)
+
+    async def trickle() -> None:
+        """In a pause more than one look can tell, and in a turn less."""
+        await api.house.client.start_many("shop.charge", [{"order": n} for n in range(20)])
+        while True:
+            await api.house.client.start("shop.charge", {"order": 1}, delay=3600)  # moves once
+            await asyncio.sleep(0.1)
+
+    moving: asyncio.Task[None] | None = None
+    flooded = False
+    async with asyncio.timeout(30):
+        async for turn in api.app.state.backend.changes.watch(Watched(), seconds=60, since=datetime.now(UTC)):
+            moving = moving or asyncio.create_task(trickle())
+            if flooded and turn:
+                break
+            flooded = flooded or (turn is None)
+    assert moving is not None
+    await cancel(moving)
 
 
 async def test_where_too_much_moves_who_watches_is_told_to_look(
