@@ -32,9 +32,9 @@ OVERLAP = timedelta(seconds=2)
 """How much later than its instant a move may be seen, at the most."""
 MOST = 2000
 """Moves of one look. Where there are more, nobody could follow: who watches is told to look for itself."""
-PAUSE, SHARE, LONGEST = 2.0, 0.005, 30.0
-"""Then they are told so again each so many seconds, and nobody looks until the look was but this share of the time, or for so many
-seconds at the most: reading so much costs the database something, and helps nobody."""
+PAUSE, SHARE, LONGEST = 3.0, 0.005, 30.0
+"""Then they are told so again each so many seconds, and nobody looks until the look was but this share of the time, or for so
+many seconds at the most: reading so much costs the database something, and helps nobody."""
 USUAL_SHARE, LATELY = 0.1, 5
 """Of the time that looks take otherwise, at the most, by the shortest of so many: much may have been written since the index of
 the history was brought up to date."""
