@@ -53,9 +53,7 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
     """A connection. Raises ConnectionFailed (ServerFull if it is that), without the URL's password, and ConfigurationError."""
     server: dict[str, str] = {"application_name": f"{role}:{settings.name}"[:63]}
     if not settings.database_pooler:
-        # A statement takes one core, never those that everything else needs: none here is for a warehouse.
-        server |= {"jit": "off", "max_parallel_workers_per_gather": "0"}
-        server["search_path"] = settings.database_schema
+        server |= {"jit": "off", "search_path": settings.database_schema}
         server["idle_in_transaction_session_timeout"] = left_alone(settings)
     try:
         connection = await asyncpg.connect(

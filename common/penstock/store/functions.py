@@ -20,7 +20,7 @@ import asyncpg
 from penstock.errors import ConfigurationError, NotMigrated
 
 PROFILE = re.compile(r"^-- planner: (\S+)$", re.MULTILINE)
-SETTING = re.compile(r"[a-z_]+")
+SETTING = re.compile(r"[a-z0-9_]+")
 
 APPLIED = "select name, digest, release from penstock_function"
 SEVERAL = """
