@@ -5,11 +5,10 @@ then `jsonschema` decides, and words the error.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.language.schemas import formats
+from penstock.language.schemas import formats, patterns
 from penstock.language.schemas.schema_checks import follow
 
 Test = Callable[[Any], bool]
@@ -130,8 +129,7 @@ class _Compiler:
         return self.enum([choice])
 
     def pattern(self, pattern: Any) -> Test:
-        search = re.compile(pattern).search
-        return lambda value: not isinstance(value, str) or search(value) is not None
+        return lambda value: not isinstance(value, str) or patterns.fits(pattern, value)
 
     def format(self, name: Any) -> Test:
         if name not in formats.FORMATS:

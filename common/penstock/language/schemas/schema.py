@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any
 
 import orjson
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 from referencing import Registry
@@ -17,8 +16,9 @@ from referencing.exceptions import Unresolvable
 
 from penstock.errors import DefinitionError, InvalidInput
 from penstock.language.options import did_you_mean, dotted
-from penstock.language.schemas import formats, secrets
+from penstock.language.schemas import formats, patterns, secrets
 from penstock.language.schemas.fast_validator import compile_fast_validator
+from penstock.language.schemas.patterns import BoundedValidator
 from penstock.language.schemas.value_checks import PAYLOAD_CAP, check_value
 from penstock.language.stored_references import is_within
 
@@ -35,9 +35,7 @@ class _Compiled:
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         # An empty registry: a reference that leads out of the schema is never fetched.
-        self.validator: Validator = Draft202012Validator(
-            document, registry=Registry(), format_checker=_FORMATS
-        )
+        self.validator: Validator = BoundedValidator(document, registry=Registry(), format_checker=_FORMATS)
         self.quick = compile_fast_validator(document)
         self.secrets = secrets.has_secrets(document)
 
@@ -71,16 +69,19 @@ class Schema:
     def check(self, value: Any, *, what: str = "parameters", cap: int = PAYLOAD_CAP) -> bytes:
         """`value` as canonical JSON. Raises InvalidInput if it does not fit the schema or cannot be stored."""
         encoded = check_value(value, cap, what=what)
-        if not self.document or (self._test is not None and self._test(value)):
-            return encoded
-        # Decoded again, as only then datetimes are texts and tuples are arrays.
-        self._refuse(orjson.loads(encoded), what)
+        if self.document:
+            with patterns.one_check:
+                if self._test is None or not self._test(value):
+                    # Decoded again, as only then datetimes are texts and tuples are arrays.
+                    self._refuse(orjson.loads(encoded), what)
         return encoded
 
     def validate(self, value: Any, *, what: str = "parameters") -> None:
         """Raises InvalidInput if `value`, which is JSON already, does not fit the schema."""
-        if self.document and (self._test is None or not self._test(value)):
-            self._refuse(value, what)
+        if self.document:
+            with patterns.one_check:
+                if self._test is None or not self._test(value):
+                    self._refuse(value, what)
 
     def takes(self) -> str | None:
         """What an object has by this schema, for somebody who gave another one; None where it does not tell."""
@@ -95,11 +96,17 @@ class Schema:
 
     def mask(self, value: Any) -> Any:
         """`value` with `***` in place of what the schema marks as secret; as it is if nothing is marked."""
-        return secrets.masked(value, self.document) if self._secrets else value
+        if not self._secrets:
+            return value
+        with patterns.one_check:
+            return secrets.masked(value, self.document)
 
     def secrets_of(self, value: Any) -> list[str]:
         """The texts and numbers (as text) in `value` that the schema marks as secret."""
-        return list(secrets.secret_texts(value, self.document)) if self._secrets else []
+        if not self._secrets:
+            return []
+        with patterns.one_check:
+            return list(secrets.secret_texts(value, self.document))
 
     @staticmethod
     def masked(value: Any, schema: Mapping[str, Any] | None) -> Any:
@@ -139,8 +146,10 @@ def _said(fault: ValidationError, what: str) -> tuple[str, str | None]:
             missing = sorted(set(expected) - set(found))
             return f"{at}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing", None
         case "additionalProperties" | "unevaluatedProperties" if expected is False:
-            known = set(fault.schema.get("properties", {})) if isinstance(fault.schema, Mapping) else set()
-            unknown = sorted(set(found) - known)
+            schema: Mapping[str, Any] = fault.schema if isinstance(fault.schema, Mapping) else {}
+            known, named = set(schema.get("properties", {})), schema.get("patternProperties", {})
+            others = sorted(set(found) - known)
+            unknown = [name for name in others if not any(patterns.fits(one, name) for one in named)]
             return f"{at}: unknown {', '.join(map(repr, unknown))}", did_you_mean(unknown[0], known)
         case "enum":
             return f"{at}: expected one of {_short(expected)}", None

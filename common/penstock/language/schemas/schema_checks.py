@@ -11,6 +11,7 @@ from jsonschema.exceptions import SchemaError
 
 from penstock.errors import InvalidInput
 from penstock.language.options import Wrong, dotted
+from penstock.language.schemas import patterns
 from penstock.language.schemas.schema_tree import every
 from penstock.language.schemas.value_checks import check_value
 
@@ -42,6 +43,12 @@ def check_schema(schema: Any) -> None:
         raise Wrong(f"names the dialect {dialect!r}", f"Penstock reads {_DIALECT}; leave $schema out.")
     for place, part in every(schema):
         _check_part(schema, part, dotted(place) or "its top")
+    words = {word for _, part in every(schema) for word in part}
+    if {"patternProperties", "unevaluatedProperties"} <= words:
+        raise Wrong(
+            "has unevaluatedProperties and patternProperties",
+            "Say additionalProperties: there, how long a name is held against the patterns is bounded.",
+        )
 
 
 def _said(error: SchemaError) -> str:
@@ -63,6 +70,12 @@ def _check_part(root: Mapping[str, Any], part: Mapping[str, Any], place: str) ->
         raise Wrong(
             f"refers to itself without end at {place}", "Let the reference lead to a schema of its own."
         )
+    named = part.get("patternProperties", {})
+    for pattern in (*named, *([part["pattern"]] if "pattern" in part else ())):
+        try:
+            patterns.compiled(pattern)
+        except ValueError as error:
+            raise Wrong(f"has a pattern at {place} that is none: {error}", None) from None
     for word in ("secret", "writeOnly"):
         if not isinstance(part.get(word, False), bool):
             raise Wrong(f"says neither true nor false to {word} at {place}", None)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from penstock.language.redaction import MASK
+from penstock.language.schemas.patterns import may_fit
 from penstock.language.schemas.schema_checks import follow
 from penstock.language.schemas.schema_tree import every
 
@@ -123,9 +123,7 @@ def _of_step(schema: Mapping[str, Any], step: str | int) -> Iterator[Any]:
     named = schema.get("properties", {})
     if step in named:
         yield named[step]
-    patterns = [
-        one for pattern, one in schema.get("patternProperties", {}).items() if re.search(pattern, step)
-    ]
+    patterns = [one for pattern, one in schema.get("patternProperties", {}).items() if may_fit(pattern, step)]
     yield from patterns
     if step not in named and not patterns:
         yield from (
