@@ -8,8 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
     """What a session asks of its connection: whether its commits may be lost in a crash of the server (`relaxed`), and after
-    how many seconds a statement is cancelled (None: never). One that may be is for who looks on: it takes one core, and never
-    those that everything else needs. (Said here and not as one connects: a pooler would refuse who says so.)"""
+    how many seconds a statement is cancelled (None: never). One that may be is of who looks on or tidies up: it takes one core,
+    and never those that everything else needs. (Said here and not as one connects: a pooler would refuse who says so.)"""
 
     relaxed: bool = False
     most: float | None = None
