@@ -83,7 +83,7 @@ TEXTS: Mapping[str, Text] = {
     ),
     "NotFound": Text(
         why="The name is spelled differently, nothing of it was applied, it belongs to another tenant, or retention has removed it.",
-        do="Look at what there is: `penstock actions`, `penstock workflows`, `penstock executions`. What is written but not there yet is "
+        do="Look at what there is: `penstock actions` (workflows are there, too), `penstock executions`. What is written but not there yet is "
         "registered with `penstock apply FILE`.",
         code="from penstock.testing import Simulation\nfrom penstock import action\n\n"
         '@action(pack="shop")\ndef charge(order: int) -> None: ...\n\n'
