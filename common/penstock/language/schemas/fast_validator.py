@@ -129,7 +129,8 @@ class _Compiler:
         return self.enum([choice])
 
     def pattern(self, pattern: Any) -> Test:
-        return lambda value: not isinstance(value, str) or patterns.fits(pattern, value)
+        kept = patterns.compiled(pattern)
+        return lambda value: not isinstance(value, str) or patterns.found(kept, value)
 
     def format(self, name: Any) -> Test:
         if name not in formats.FORMATS:

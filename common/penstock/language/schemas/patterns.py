@@ -54,18 +54,23 @@ def compiled(pattern: str) -> regex.Pattern[str]:
 
 def fits(pattern: str, text: str) -> bool:
     """Whether the pattern is found in the text. Raises InvalidInput where that takes too long to say."""
+    return found(compiled(pattern), text)
+
+
+def found(pattern: regex.Pattern[str], text: str) -> bool:
+    """The same for who keeps the pattern compiled."""
     left = MOST if one_check.left is None else one_check.left
     began = time.thread_time()
     try:
         if left > 0:
-            return compiled(pattern).search(text, timeout=left) is not None
+            return pattern.search(text, timeout=left) is not None
     except TimeoutError:
         pass
     finally:
         if one_check.left is not None:
             one_check.left = left - (time.thread_time() - began)
     raise InvalidInput(
-        f"a text of {len(text):,} characters takes too long to be held against the pattern {pattern!r}",
+        f"a text of {len(text):,} characters takes too long to be held against the pattern {pattern.pattern!r}",
         hint="Send shorter and fewer ones, or have the pattern repeat nothing that has two ways: not (a|aa)+ but a+.",
     )
 
