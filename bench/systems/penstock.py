@@ -1,4 +1,4 @@
-"""Penstock: one executor and one worker process, submitted 100 a call on two connections.
+"""Penstock: one executor and one worker process, submitted 100 a call by four callers.
 
 The transport is the one whose broker the run names: RabbitMQ with quorum queues, or PostgreSQL alone.
 """
@@ -74,7 +74,7 @@ async def submit(ref: str, first: int, count: int, params: Callable[[int], dict[
         for start in groups:
             await _client.start_many(ref, [params(i) for i in range(start, min(start + 100, first + count))])
 
-    await asyncio.gather(caller(), caller())
+    await asyncio.gather(*(caller() for _ in range(4)))
 
 
 async def events(first: int, count: int) -> None:

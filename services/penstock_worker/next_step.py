@@ -16,12 +16,11 @@ import structlog
 from penstock.advance import turn_spans
 from penstock.advance.ends import NotAtOnce, follow_ends_at_once
 from penstock.advance.remembered import RememberedWorkflows
-from penstock.store import attempts
-from penstock.store.attempts import AttemptEnd, Claimant
+from penstock.store import attempts, letting_in
+from penstock.store.attempts import AttemptEnd, ClaimAnswer, Claimant
 from penstock.store.database import Session, Transaction, is_transient
 from penstock.store.staged_messages import StagedMessage
 from penstock.store.workflows import steps
-from penstock.store.workflows.steps import StepTaken
 
 log = structlog.get_logger()
 
@@ -38,8 +37,12 @@ class NextClaim(Protocol):
     def asked(self, ended: int) -> tuple[Claimant, list[str]]:
         """Who claims, and of which queues, where so many attempts end."""
 
-    def got(self, taken: StepTaken) -> None:
-        """This was claimed."""
+    @property
+    def let_in(self) -> bool:
+        """Whether the last ends let in what had waited for their slots: then these may, too."""
+
+    def got(self, queue: str | None, claimed: ClaimAnswer) -> None:
+        """This was claimed of that queue; of none, nothing was."""
 
     async def take(self, tx: Transaction, ended: int) -> None:
         """Claim of what this transaction has staged, which ends so many attempts."""
@@ -63,14 +66,12 @@ async def finish(
     go_on: NextClaim | None,
 ) -> Finished:
     """Write down these ends, and forget `claims`, which have no attempt left. `go_on`: advance the workflows whose tasks they
-    are, too, if that is possible at once, and take what follows there."""
-    if go_on is not None and len(ends) <= MOST_ENDS:
+    are, too, if that is possible at once, and take what follows there; or what they let in."""
+    if go_on is not None:
         try:
-            return await _from_memory(session, ends, claims, go_on) or await _at_once(
-                session, worker, ends, claims, go_on
-            )
-        except NotAtOnce:
-            pass
+            finished = await _going_on(session, worker, ends, claims, go_on)
+            if finished is not None:
+                return finished
         except Exception as error:
             if is_transient(error):
                 raise
@@ -79,6 +80,29 @@ async def finish(
     async with session.transaction() as tx:
         moved = await attempts.finish(tx, worker, ends, claims, alone=True)
     return Finished(moved, tx.staged)
+
+
+async def _going_on(
+    session: Session, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: NextClaim
+) -> Finished | None:
+    """None: there is nothing to go on with, or not at once."""
+    if len(ends) <= MOST_ENDS and any(end.workflow is not None for end in ends):
+        try:
+            return await _from_memory(session, ends, claims, go_on) or await _at_once(
+                session, worker, ends, claims, go_on
+            )
+        except NotAtOnce:
+            pass
+    return await _letting_in(session, ends, claims, go_on) if go_on.let_in else None
+
+
+async def _letting_in(
+    session: Session, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: NextClaim
+) -> Finished:
+    """What waited for the slots of these begins in their place."""
+    ended = await letting_in.finish_and_claim(session, *go_on.asked(len(ends)), ends, claims)
+    go_on.got(ended.queue, ended.claimed)
+    return Finished(ended.moved, ended.staged, went_on=ended.queue is not None)
 
 
 async def _from_memory(
@@ -95,7 +119,7 @@ async def _from_memory(
         return None
     for workflow in (workflow for workflow, turn in turns if turn.final is None):
         go_on.remembered.keep(workflow, step.versions[workflow.id][0] + 1)
-    go_on.got(taken)
+    go_on.got(taken.queue, taken.claimed)
     turn_spans.send(turns)
     return Finished({end.execution_id for end in ends}, taken.staged, went_on=True)
 

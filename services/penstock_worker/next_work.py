@@ -13,10 +13,9 @@ import structlog
 from penstock.advance.remembered import RememberedWorkflows
 from penstock.language.ids import new_id
 from penstock.messaging.outbox import Publisher
-from penstock.store.attempts import Claimant
+from penstock.store.attempts import ClaimAnswer, Claimant
 from penstock.store.database import Transaction
 from penstock.store.staged_messages import StagedMessage
-from penstock.store.workflows.steps import StepTaken
 from penstock_worker.claims import Claimed, Claims
 from penstock_worker.route_consumer import Claim
 from penstock_worker.slots import Slots
@@ -42,9 +41,13 @@ class Taking:
         """Who claims, and of which queues, in the slots of so many attempts that end."""
         return self.work.asked(self, ended)
 
-    def got(self, taken: StepTaken) -> None:
-        """So much was claimed with what was asked."""
-        self.work.got(self, taken)
+    @property
+    def let_in(self) -> bool:
+        return self.work.let_in
+
+    def got(self, queue: str | None, claimed: ClaimAnswer) -> None:
+        """So much was claimed of that queue with what was asked; of none, nothing was."""
+        self.work.got(self, queue, claimed)
 
     async def take(self, tx: Transaction, ended: int) -> None:
         """In a transaction that ends so many attempts, claim an envelope that it has staged."""
@@ -72,6 +75,8 @@ class NextWork:
         self._start = start
         self._stopping = stopping
         self.remembered = RememberedWorkflows()
+        self.let_in = False
+        """Whether the last endings brought about work for this worker: of what waits for slots, the next ones will."""
         self._claiming: set[asyncio.Task[None]] = set()
 
     async def take(self, taking: Taking, tx: Transaction, ended: int) -> None:
@@ -96,11 +101,11 @@ class NextWork:
         )
         return self._claims.claimant(taking.id, ended, queues[0] if queues else ""), queues
 
-    def got(self, taking: Taking, taken: StepTaken) -> None:
+    def got(self, taking: Taking, queue: str | None, claimed: ClaimAnswer) -> None:
         """So much was claimed."""
-        taking.queue = taken.queue
-        if taken.queue is not None:
-            taking.claimed = self._claims.claimed(taking.id, taken.queue, taken.claimed)
+        taking.queue = queue
+        if queue is not None:
+            taking.claimed = self._claims.claimed(taking.id, queue, claimed)
 
     async def find(self, taking: Taking) -> None:
         """The answer of the commit was lost: what it has claimed, if it came through."""
@@ -117,10 +122,10 @@ class NextWork:
         """It has begun, or came to nothing."""
         self._claims.over(taking.id)
 
-    def pass_on(self, staged: Sequence[StagedMessage], ended: int) -> None:
+    def pass_on(self, staged: Sequence[StagedMessage], ended: int, *, went_on: bool) -> None:
         """Publish what so many endings brought about. Work on a queue of ours is claimed here, as far as there are free slots:
         it need not go round by the broker. Not where all slots were taken before these ended: other work may wait on the
-        route then, and comes first."""
+        route then, and comes first. `went_on`: some of it was claimed with them."""
         room = self._slots.free if self._slots.free > ended and not self._stopping.is_set() else 0
         here: dict[str, list[StagedMessage]] = {}
         others = []
@@ -131,6 +136,7 @@ class NextWork:
             else:
                 others.append(message)
         self._publisher.publish(others)
+        self.let_in = went_on or bool(here)
         for queue, found in here.items():
             task = asyncio.create_task(self._claim_here(queue, found), name=f"take {queue}")
             self._claiming.add(task)

@@ -157,16 +157,12 @@ class Reports:
         if finished.went_on:
             self._next.begin(taking)
         self._next.over(taking)
-        self._next.pass_on(finished.staged, len(batch))
+        self._next.pass_on(finished.staged, len(batch), went_on=finished.went_on)
 
     def _goes_on(self, batch: Sequence[Report]) -> bool:
-        """Whether there is something to go on with, and nobody waits for it: with all slots taken, other ends are about to be
-        reported. What follows an action by `on_success` or `on_failure` is started by executors."""
-        return (
-            self._slots.free > 0
-            and any(report.attempt.event.workflow is not None for report in batch)
-            and not any(report.attempt.version.followed for report in batch)
-        )
+        """Whether nobody waits for what may go on with these: with all slots taken, other ends are about to be reported. What
+        follows an action by `on_success` or `on_failure` is started by executors."""
+        return self._slots.free > 0 and not any(report.attempt.version.followed for report in batch)
 
     async def _split(self, batch: Sequence[Report], claims: Sequence[UUID], error: Exception) -> None:
         """The database refused the batch: halve it until the culprit stands alone, which then fails."""

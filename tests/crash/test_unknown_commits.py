@@ -11,7 +11,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from penstock import action, current
+from penstock import Limit, action, current
 from penstock.language.workflows import from_yaml
 from penstock.run.steering import Defer
 from penstock.store import crash_points
@@ -152,6 +152,29 @@ async def test_a_result_is_kept_once_though_its_commit_is_unknown(house: Install
     assert lost
     rows = await house.rows("select attempt, recoveries from execution where id = $1", id)
     assert [tuple(row) for row in rows] == [(1, 0)]
+    await house.sound()
+
+
+@action(pack="once", on_worker_loss="fail", limits=[Limit(1)])
+async def one_by_one() -> int:
+    RUNS.append(current().execution_id)
+    return current().attempt
+
+
+@pytest.mark.parametrize("moment", ["committing", "committed"])
+async def test_who_waited_for_a_slot_runs_once_though_the_commit_of_its_end_is_unknown(
+    house: Installation, moment: str
+) -> None:
+    await house.start(one_by_one)
+    RUNS.clear()
+    with lost_after("finish_and_claim", moment) as lost:
+        ids = await house.client.start_many("once.one_by_one", [{}] * 6)
+        assert [await house.client.result(id, timeout=60) for id in ids] == [1] * 6
+    assert lost
+    rows = await house.rows("select attempt, recoveries from execution")
+    assert [tuple(row) for row in rows] == [(1, 0)] * 6
+    assert sorted(RUNS) == sorted(ids)
+    await house.quiet()
     await house.sound()
 
 

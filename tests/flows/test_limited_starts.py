@@ -90,3 +90,17 @@ async def test_a_start_in_a_transaction_of_the_callers_own_locks_no_key(
     assert await house.client.result(first, timeout=20) == 1
     await mine.close()
     await house.sound()
+
+
+async def test_who_waits_begins_in_the_transaction_that_frees_his_slot(house: Installation) -> None:
+    """From the second on: the first end has shown that ends let somebody in."""
+    await house.start(enter)
+    ids = await house.client.start_many("door.enter", [{"n": n} for n in range(8)])
+    for id in ids:
+        await house.client.result(id, timeout=20)
+    together = await house.rows("""
+        select count(*) as count from history ended join history begun on begun.xmin = ended.xmin
+        where ended.new = 'completed' and begun.new = 'running' and begun.execution_id <> ended.execution_id""")
+    assert together[0]["count"] >= 5
+    await house.quiet()
+    await house.sound()

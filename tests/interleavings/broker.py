@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from penstock.errors import ConnectionFailed
 from penstock.messaging.transports import Delivery, Message, Subscription
@@ -20,6 +20,8 @@ class Silent:
 
     async def publish(self, messages: Sequence[Message]) -> list[bool]:
         return [False] * len(messages)
+
+    def wake(self, names: Collection[str]) -> None: ...
 
     async def subscribe(self, queue: str, prefetch: int) -> Subscription:
         raise NotImplementedError

@@ -28,6 +28,7 @@ from tests.interleavings.case import (
 )
 from tests.interleavings.scene import Scene, soon
 from tests.interleavings.stage import Work
+from tests.interleavings.steps import takes_who_waits
 
 
 async def two_admit_at_once(scene: Scene) -> Sequence[Work]:
@@ -65,6 +66,31 @@ async def both_limits(scene: Scene) -> Sequence[Work]:
     waiting = await scene.start(2)
     new = await scene.request(1, "shop.refund")
     return [scene.finishes(holds), scene.cancels(waiting[:1]), scene.handles(EXECUTION_REQUESTED, new)]
+
+
+async def taken_and_cancelled(scene: Scene) -> Sequence[Work]:
+    ids = await running(scene)
+    waiting = await scene.start(2)
+    return [takes_who_waits(scene, ids), scene.cancels(waiting[:1])]
+
+
+async def taken_twice(scene: Scene) -> Sequence[Work]:
+    ids = await running(scene, number=2)
+    await scene.start(3)
+    new = await scene.request(1)
+    ends = [takes_who_waits(scene, ids[:1]), takes_who_waits(scene, ids[1:])]
+    return [*ends, scene.handles(EXECUTION_REQUESTED, new)]
+
+
+async def taken_by_who_is_given_up(scene: Scene) -> Sequence[Work]:
+    ids = await running(scene)
+    await scene.start(2)
+    work = takes_who_waits(scene, ids)
+    await scene.session.fetch(
+        "update process set beat_at = '-infinity' where id = $1 returning 1", scene.worker
+    )
+    await scene.hire(*(a.ref for a in ACTIONS))
+    return [work, scene.turns(reap_workers.turn)]
 
 
 async def the_limit_changes(scene: Scene) -> Sequence[Work]:
@@ -203,6 +229,9 @@ CASES = (
         LIMITED,
     ),
     Case("two finish and one admits", two_finish_and_one_admits, each_ran_once, (*ACTIONS, TWO)),
+    Case("taken and cancelled", taken_and_cancelled, completed_once, LIMITED),
+    Case("taken twice", taken_twice, each_ran_once, (*ACTIONS, TWO)),
+    Case("taken by who is given up", taken_by_who_is_given_up, completed_once, LIMITED),
     Case("both limits", both_limits, completed_once, (*LIMITED, ALL)),
     Case("the limit changes", the_limit_changes, completed_once, LIMITED, restore_the_limit),
     Case("the limit goes", the_limit_goes, each_ran_once, LIMITED, nobody_was_left),

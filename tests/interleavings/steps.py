@@ -34,6 +34,12 @@ def takes_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
     return _takes(scene, ends, RememberedWorkflows())
 
 
+def takes_who_waits(scene: Scene, ids: Sequence[UUID]) -> Work:
+    """The ends of these, and claims of what they let in."""
+    ends = [AttemptEnd(id, 1, "completed", None, None, 0.0, None, None, False) for id in sorted(ids)]
+    return _takes(scene, ends, RememberedWorkflows(), let_in=True)
+
+
 async def takes_remembered_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
     """The same of a worker that remembers their workflows as they are now."""
     remembered = RememberedWorkflows()
@@ -73,7 +79,9 @@ async def _look_up(scene: Scene) -> None:
 def _nothing(*_: object) -> Any: ...
 
 
-def _takes(scene: Scene, ends: Sequence[AttemptEnd], remembered: RememberedWorkflows) -> Work:
+def _takes(
+    scene: Scene, ends: Sequence[AttemptEnd], remembered: RememberedWorkflows, *, let_in: bool = False
+) -> Work:
     worker = Identity(scene.worker, "worker", "worker")
 
     async def work(session: Session) -> None:
@@ -83,7 +91,7 @@ def _takes(scene: Scene, ends: Sequence[AttemptEnd], remembered: RememberedWorkf
         next_work = NextWork(
             scene.parts.publisher, slots, {"work.default"}, claims, _nothing, _nothing, asyncio.Event()
         )
-        next_work.remembered = remembered
+        next_work.remembered, next_work.let_in = remembered, let_in
         session.cache.update(scene.session.cache)
         async for attempt in soon():
             with attempt:

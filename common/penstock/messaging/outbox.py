@@ -40,6 +40,9 @@ class Publisher:
         """Start publishing. What is not confirmed stays in the outbox, for a relay; hints are sent once, or not at all."""
         kept = [one for one in staged if one.outbox_id]
         hints = [one for one in staged if not one.outbox_id]
+        if self.transport.outbox_is_queue:  # what is staged is there; what no consumer waits for is told
+            self.transport.wake({one.queue for one in kept})
+            kept = [one for one in kept if queues.is_announcement(one.queue)]
         if kept:
             self._start(self._publish(kept), "publish")
         if hints:
@@ -60,8 +63,6 @@ class Publisher:
                 if not is_transient(error):
                     log.exception("publish.failed")
                 return
-        if self.transport.outbox_is_queue:  # an announcement has been told; the rest waits for its consumer
-            confirmed = [queues.is_announcement(one.queue) for one in staged]
         self.settle([one for one, ok in zip(staged, confirmed, strict=True) if ok])
 
     async def _hint(self, hints: Sequence[StagedMessage]) -> None:

@@ -26,8 +26,6 @@ from penstock.store.database import FEWEST, Database
 log = structlog.get_logger()
 
 
-PUBLISHERS = ("client", "cli")
-"""What consumes nothing, and serves nobody who asks whether it is ready."""
 BEATING = ("executor", "worker")
 """What is told with its heartbeats how many connections to PostgreSQL it may have, and begins with the fewest."""
 
@@ -39,11 +37,9 @@ def make_transport(
     or None. What keeps its connections are parts of `supervisor`."""
     settings = database.settings
     if settings.broker_url is None:
-        from penstock.messaging.transports.postgres import PostgresTransport
+        from penstock.messaging.transports.postgres import PostgresTransport, heard_by
 
-        return PostgresTransport(
-            database, supervisor=supervisor, process=process, listens=role not in PUBLISHERS
-        )
+        return PostgresTransport(database, supervisor=supervisor, process=process, hears=heard_by(role))
     from penstock.messaging.transports.rabbitmq import RabbitMQTransport
 
     return RabbitMQTransport(

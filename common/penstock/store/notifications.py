@@ -3,7 +3,7 @@ a deciding transaction would make all such commits wait for each other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import asyncpg
@@ -13,6 +13,7 @@ from penstock.store.database import Row, Session
 LARGEST = 7900
 """Bytes that one of them carries, nearly."""
 NOTIFY = "select pg_notify($1, $2)"
+NOTIFY_EACH = "select pg_notify(channel, body) from unnest($1::text[], $2::text[]) x (channel, body)"
 NOTIFY_ALL = "select pg_notify($1, body) from unnest($2::text[]) body"
 PING = "select 1"
 
@@ -20,6 +21,11 @@ PING = "select 1"
 async def notify(session: Session, channel: str, text: str) -> None:
     """Send one text to the connections that listen on the channel."""
     await session.fetch(NOTIFY, channel, text)
+
+
+async def notify_each(session: Session, texts: Mapping[str, str]) -> None:
+    """Send to the connections that listen on each of these channels its text."""
+    await session.fetch(NOTIFY_EACH, list(texts), list(texts.values()))
 
 
 async def notify_all(session: Session, channel: str, texts: Sequence[str]) -> None:

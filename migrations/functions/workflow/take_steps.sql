@@ -1,7 +1,7 @@
 -- A worker completes tasks, advances their workflows, and claims what follows, in one round trip that is the whole transaction:
 -- what follows was decided by what it remembers of them. Where they are not as it remembers them any more, or somebody has
 -- their locks, `taken` is false, and nothing is done; and where that is found out later, PN003 is raised.
--- Claimed is one envelope of this turn, if it is on one of its queues (p_queues) and no more than what it ends.
+-- Claimed is what of this turn is on one of its queues (p_queues), and no more than what it ends.
 -- planner: lookups_planned_once
 create or replace function take_steps(
     p_workflows uuid[], p_versions integer[], p_stops integer[],
@@ -18,8 +18,6 @@ language plpgsql
 as $$
 declare
     v_stale boolean;
-    v_offered message;
-    v_left message[];
 begin
     messages := '{}';
     claimed := '{}';
@@ -49,17 +47,6 @@ begin
     if queue is not null then
         return;
     end if;
-    select m.* into v_offered from unnest(messages) m
-    where m.queue = any (p_queues) and cardinality(m.ids) <= cardinality(p_ended) limit 1;
-    if not found then
-        return;
-    end if;
-    queue := v_offered.queue;
-    select c.claimed, c.messages, c.parked into claimed, v_left, parked
-    from claim_executions(p_worker, p_claim, v_offered.ids, cardinality(p_ended), queue, p_known, p_lacking, p_limited) c;
-    messages := messages || v_left;
-    if cardinality(claimed) = cardinality(v_offered.ids) then -- nobody needs to be offered it
-        delete from outbox where id = v_offered.outbox_id;
-        messages := array_remove(messages, v_offered);
-    end if;
+    select c.messages, c.queue, c.claimed, c.parked into messages, queue, claimed, parked
+    from claim_staged(messages, cardinality(p_ended), p_worker, p_claim, p_queues, p_known, p_lacking, p_limited) c;
 end $$;

@@ -49,6 +49,7 @@ def test_the_sites_are_those_that_the_source_has() -> None:
         "services/penstock_worker/next_step.py:_at_once#1 (commit)",
         "common/penstock/store/workflows/steps.py:take_steps#1 (commit)",
         "common/penstock/store/attempts.py:finish#1 (commit)",
+        "common/penstock/store/letting_in.py:finish_and_claim#1 (commit)",
         "services/penstock_worker/route_consumer.py:RouteConsumer._take#2 (ack)",
         "common/penstock/messaging/consumer.py:Consumer._transact#1 (commit)",
         "common/penstock/messaging/consumer.py:Consumer._handle#1 (ack)",

@@ -6,7 +6,7 @@ out of order, but a message that `publish` confirmed is delivered at least once,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -94,6 +94,9 @@ class Transport(Protocol):
     async def publish(self, messages: Sequence[Message]) -> list[bool]:
         """Publish all, wait for the broker, say for each (in order) whether it is safely in a queue.
         False: returned as unroutable, refused, or not confirmed in time; publish it again later."""
+
+    def wake(self, names: Collection[str]) -> None:
+        """There is something in the outbox for these queues: where it is the queue, who consumes them looks at once."""
 
     async def subscribe(self, queue: str, prefetch: int) -> Subscription:
         """Consume `queue`, declaring it if need be, with at most `prefetch` unsettled deliveries."""

@@ -95,8 +95,7 @@ class Step:
 
 @dataclass(slots=True)
 class StepTaken:
-    """`taken`: the step is committed. `staged` is to be published. One envelope was for `queue`, and was claimed as far as
-    `claimed` says."""
+    """`taken`: the step is committed. `staged` is to be published. What was for `queue` was claimed as far as `claimed` says."""
 
     taken: bool
     staged: list[StagedMessage] = field(default_factory=list)
@@ -122,9 +121,9 @@ async def take_steps(
     who: Claimant,
     queues: Sequence[str],
 ) -> StepTaken:
-    """Write the step, and claim one envelope of what it starts that is on one of these queues and no more than what it ends. The
-    whole transaction, in one round trip. Nothing is done, and it is not `taken`, where somebody else has changed what it was
-    decided on, or is about to."""
+    """Write the step, and claim of what it starts that is on one of these queues no more than what it ends. The whole
+    transaction, in one round trip. Nothing is done, and it is not `taken`, where somebody else has changed what it was decided
+    on, or is about to."""
     try:
         [row] = await session.fetch(
             TAKE, *_as_ended(step, who, ends, claims), *_as_started(step), *_as_claimed(who, queues)

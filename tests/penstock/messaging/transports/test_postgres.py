@@ -11,7 +11,7 @@ import orjson
 import pytest
 from pydantic import SecretStr
 
-from penstock.messaging.transports.postgres import PostgresTransport, look_back
+from penstock.messaging.transports.postgres import PostgresTransport, heard_by, look_back
 from penstock.messaging.transports.postgres.look_back import EVERYTHING
 from penstock.settings import Settings
 from penstock.store import outbox, outbox_queue
@@ -185,6 +185,35 @@ async def test_one_message_after_another_is_one_look_each(
                     await asyncio.sleep(0.01)
         assert len(await asyncio.wait_for(receiving, 30)) == 20
         assert looks < 30, "the one at the beginning, and one after each wake-up"
+    finally:
+        await consuming.close()
+        await publishing.close()
+        await home.close()
+
+
+@pytest.mark.parametrize(
+    ("role", "queue", "others"), [("worker", "work.default", "dead"), ("executor", "dead", "work.default")]
+)
+async def test_a_process_hears_of_the_queues_that_its_role_consumes_and_of_no_others(
+    database: str, role: str, queue: str, others: str
+) -> None:
+    home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
+    consuming = PostgresTransport(home, hears=heard_by(role))
+    publishing = PostgresTransport(home, hears=heard_by("client"))
+    await consuming.open()
+    await publishing.open()
+    try:
+        subscription, strange = await consuming.subscribe(queue, 10), await consuming.subscribe(others, 10)
+        for one in (subscription, strange):
+            one.wake.clear()
+        publishing.wake({others})
+        publishing.wake({queue})
+        await asyncio.wait_for(subscription.wake.wait(), 30)
+        assert not strange.wake.is_set()
+        listener = await consuming.listen()
+        await publishing.broadcast(b"to everybody")
+        [heard] = await asyncio.wait_for(listener.receive(1), 30)
+        assert heard.body == b"to everybody"
     finally:
         await consuming.close()
         await publishing.close()

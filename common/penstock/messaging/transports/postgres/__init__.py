@@ -12,7 +12,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 import asyncpg
@@ -32,11 +32,28 @@ from penstock.store.outbox_queue import NewMessage
 
 log = structlog.get_logger()
 
-CHANNEL = "penstock"
+BROADCASTS = "penstock"
+"""The channel of what is broadcast."""
+OF_WORK, OF_QUEUES = "penstock.work", "penstock.queues"
+"""The channels of the names of queues in which there is something: of those of routes, and of all others. Who consumes none of
+them does not hear of them: each message would wake every process."""
+HEARD_BY = {
+    "client": (),
+    "cli": (),
+    "api": (BROADCASTS,),
+    "worker": (BROADCASTS, OF_WORK),
+    "executor": (BROADCASTS, OF_QUEUES),
+}
+"""Roles and the channels of what they consume. Those without any serve nobody who asks whether they are ready."""
 STATUS_CHANNEL = "penstock.status"
 """The channel of announcements: the same bodies as on the status exchange of a broker."""
 CLOSING = 1.0
 """Seconds that the last wake-up of other processes may take while the transport closes. They poll, too."""
+
+
+def heard_by(role: str) -> Sequence[str]:
+    """The channels that a process of this role listens on: all of them, where nothing is known of it."""
+    return HEARD_BY.get(role, (BROADCASTS, OF_WORK, OF_QUEUES))
 
 
 class PostgresTransport:
@@ -51,14 +68,14 @@ class PostgresTransport:
         *,
         supervisor: Supervisor | None = None,
         process: UUID | None = None,
-        listens: bool = True,
+        hears: Sequence[str] = (BROADCASTS, OF_WORK, OF_QUEUES),
     ) -> None:
-        """`process`: the one that the messages it takes come back from when it has ended. `listens`: it consumes, and hears what
-        is broadcast. Who only publishes needs no connection for that, and is not woken by what is meant for others."""
+        """`process`: the one that the messages it takes come back from when it has ended. `hears`: the channels of what it
+        consumes. Who only publishes needs none, and no connection for them."""
         self._settings = database.settings
         self._supervisor = supervisor or Supervisor()
         self._process = process
-        self._listens = listens and not database.settings.database_pooler
+        self._hears = () if database.settings.database_pooler else hears
         self._database = database
         self._wake = self._database.session()
         self._put = self._database.session()
@@ -80,7 +97,7 @@ class PostgresTransport:
     async def open(self) -> None:
         await retried(lambda: notifications.ping(self._wake), deadline=30)
         self._polling = self._supervisor.start("postgres transport: poll", self._poll)
-        if not self._listens:
+        if not self._hears:
             self._connected.set()
             return
         self._listening = self._supervisor.start("postgres transport: listen", self._listen_for_wakes)
@@ -118,25 +135,24 @@ class PostgresTransport:
                     for m in fresh
                 ],
             )
-        # An announcement has no consumer that could be woken.
+        self.wake({m.queue for m in messages})
         announced = [m for m in messages if queues.is_announcement(m.queue)]
-        self.wake(
-            {m.queue for m, ok in zip(messages, known, strict=True) if ok} - {m.queue for m in announced}
-        )
         bodies = [m.body.decode() for m in announced if len(m.body) < notifications.LARGEST]
         if bodies:
             await notifications.notify_all(self._wake, STATUS_CHANNEL, bodies)
         crash_points.at("published")
         return [ok or queues.is_announcement(m.queue) for m, ok in zip(messages, known, strict=True)]
 
-    def wake(self, names: set[str]) -> None:
+    def wake(self, names: Collection[str]) -> None:
         """Tell consumers of these queues to look. Those of this process at once, others through NOTIFY, of which
-        there is never more than one under way: what comes meanwhile goes with the next."""
+        there is never more than one under way: what comes meanwhile goes with the next. Names that no service consumes are
+        left out."""
+        names = {name for name in names if queues.is_consumed(name)}
         for queue in names:
             for subscription in self._subscriptions.get(queue, ()):
                 subscription.wake.set()
         self._pending |= names
-        if self._closed:
+        if self._closed or not self._pending:
             return
         if self._waking is None or self._waking.done():
             self._waking = asyncio.create_task(self._notify(), name="notify")
@@ -145,7 +161,7 @@ class PostgresTransport:
         while self._pending:
             names, self._pending = self._pending, set()
             try:
-                await notifications.notify(self._wake, CHANNEL, ",".join(sorted(names)))
+                await notifications.notify_each(self._wake, _texts(names))
             except Exception as error:
                 if not is_transient(error):
                     log.exception("postgres.notify_failed")
@@ -193,7 +209,8 @@ class PostgresTransport:
                 continue
             try:
                 connection.add_termination_listener(lambda _, lost=lost: lost.set())
-                await notifications.listen(connection, CHANNEL, self._on_notify)
+                for channel in self._hears:
+                    await notifications.listen(connection, channel, self._on_notify)
                 self._database.may_lend(connection)
                 self._connected.set()
                 for subscriptions in self._subscriptions.values():
@@ -243,10 +260,20 @@ class PostgresTransport:
     async def broadcast(self, body: bytes) -> None:
         if len(body) < notifications.LARGEST:  # what NOTIFY carries; a broadcast is best effort
             crash_points.at("broadcasting")
-            await notifications.notify(self._wake, CHANNEL, "!" + body.decode())
+            await notifications.notify(self._wake, BROADCASTS, "!" + body.decode())
             crash_points.at("told")
 
     async def listen(self) -> Listener:
         listener = Listener(self._listeners)
         self._listeners.append(listener)
         return listener
+
+
+def _texts(names: Collection[str]) -> dict[str, str]:
+    """What is said on each channel of queues in which there is something."""
+    work = {name for name in names if queues.is_work(name)}
+    return {
+        channel: ",".join(sorted(of))
+        for channel, of in ((OF_WORK, work), (OF_QUEUES, set(names) - work))
+        if of
+    }

@@ -127,6 +127,9 @@ class RabbitMQTransport:
     async def publish(self, messages: Sequence[Message]) -> list[bool]:
         return await self._publisher.publish([wire.outgoing(message, self._names) for message in messages])
 
+    def wake(self, names: Collection[str]) -> None:
+        """Nobody looks into the outbox here: what is in it is published."""
+
     async def subscribe(self, queue: str, prefetch: int) -> Subscription:
         consumer = Consumer(
             queue, prefetch, self._prefetch_bytes, self._consuming, self._topology, self._publisher

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
 
 import pamqp.frame
 import structlog
@@ -137,11 +138,9 @@ def pieces(channel: Channel, batch: Sequence[Outgoing]) -> Iterator[Piece]:
 def encoded(channel: Channel, message: Outgoing) -> bytes:
     """The frames of a message; none if it cannot be encoded, which must not keep the others back."""
     try:
-        method = Basic.Publish(
-            exchange=message.exchange, routing_key=message.routing_key, mandatory=message.mandatory
-        )
+        method = _method(channel.number, message.exchange, message.routing_key, message.mandatory)
         header = ContentHeader(properties=message.properties, body_size=len(message.body))
-        head = pamqp.frame.marshal(method, channel.number) + pamqp.frame.marshal(header, channel.number)
+        head = method + pamqp.frame.marshal(header, channel.number)
     except (TypeError, ValueError, OverflowError) as error:
         log.error(
             "rabbitmq.message_not_encodable", message_id=message.properties.message_id, reason=str(error)
@@ -153,6 +152,12 @@ def encoded(channel: Channel, message: Outgoing) -> bytes:
         for start in range(0, len(message.body), max(limit, 1))
     ]
     return head + b"".join(body)
+
+
+@lru_cache(1024)  # a tenth of what a publish computes, and a process has few queues
+def _method(channel: int, exchange: str, routing_key: str, mandatory: bool) -> bytes:
+    method = Basic.Publish(exchange=exchange, routing_key=routing_key, mandatory=mandatory)
+    return pamqp.frame.marshal(method, channel)
 
 
 def in_flight(channel: Channel, piece: Piece) -> Confirmation | None:

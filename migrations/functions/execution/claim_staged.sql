@@ -1,0 +1,38 @@
+-- A worker claims work that its transaction has staged: of one of its queues (p_queues) as many envelopes as have together no more
+-- executions than it ends (p_most). `messages` are those that are left, and what came of the claim; what was claimed as a whole is
+-- offered to nobody. `queue` is null where there is nothing of the kind.
+create or replace function claim_staged(
+    p_staged message[], p_most integer, p_worker uuid, p_claim uuid, p_queues text[], p_known integer[],
+    p_lacking integer[], p_limited executor_room[],
+    out messages message[], out queue text, out claimed claimed_attempt[], out parked boolean
+)
+language plpgsql
+as $$
+declare
+    v_offers bigint[];
+    v_ids uuid[];
+    v_left message[];
+begin
+    messages := p_staged;
+    claimed := '{}';
+    parked := false;
+    select m.queue into queue from unnest(p_staged) m
+    where m.queue = any (p_queues) and cardinality(m.ids) <= p_most limit 1;
+    if queue is null then
+        return;
+    end if;
+    v_offers := array(
+        select x.id from (
+            select m.id, sum(cardinality(m.ids)) over (order by m.place) as together
+            from unnest(p_staged) with ordinality as m (id, queue, ids, place)
+            where m.queue = claim_staged.queue and cardinality(m.ids) <= p_most) x
+        where x.together <= p_most);
+    v_ids := array(select i from unnest(p_staged) m cross join lateral unnest(m.ids) i where m.outbox_id = any (v_offers));
+    select c.claimed, c.messages, c.parked into claimed, v_left, parked
+    from claim_executions(p_worker, p_claim, v_ids, cardinality(v_ids), queue, p_known, p_lacking, p_limited) c;
+    if cardinality(claimed) = cardinality(v_ids) then
+        delete from outbox where id = any (v_offers);
+        messages := array(select m from unnest(p_staged) m where m.outbox_id <> all (v_offers));
+    end if;
+    messages := messages || v_left;
+end $$;
