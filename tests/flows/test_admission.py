@@ -13,6 +13,7 @@ from penstock import Limit, RetryPolicy, Workflow, action
 from penstock.language.workflows import from_body, from_yaml
 from penstock.messaging.outbox import Publisher
 from penstock.run.steering import Defer
+from penstock.store import letting_in
 from penstock.store.staged_messages import StagedMessage
 from penstock_worker.claims import Claimed, Claims
 from tests.flows.installation import Installation
@@ -258,6 +259,28 @@ async def test_work_that_was_let_in_is_not_lost_with_the_claim_that_fails(
     await house.start(*ACTIONS)
     ids = await house.client.start_many("mill.grind", [{"n": n} for n in range(12)])
     assert [await house.client.result(id, timeout=20) for id in ids] == list(range(12))
+    assert failed, "the first end has the next one claimed by itself"
+    await house.quiet()
+    await house.sound()
+
+
+async def test_ends_are_not_lost_with_the_claim_of_what_they_let_in(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = 0
+    finish_and_claim = letting_in.finish_and_claim
+
+    async def fails(*args: Any) -> letting_in.LetIn:
+        nonlocal failed
+        if failed < 3:
+            failed += 1
+            raise RuntimeError("as planned")
+        return await finish_and_claim(*args)
+
+    monkeypatch.setattr(letting_in, "finish_and_claim", fails)
+    await house.start(*ACTIONS)
+    ids = await house.client.start_many("mill.grind", [{"n": n} for n in range(30)])
+    assert [await house.client.result(id, timeout=20) for id in ids] == list(range(30))
     assert failed == 3
     await house.quiet()
     await house.sound()
