@@ -16,7 +16,7 @@ class Effort:
     samples: int
     """Tasks at 20 a second."""
     flows: int
-    """Repeats of a chain or fan-out in each round."""
+    """Repeats of a chain or fan-out in each round. Not one alone: the first has plans made, and connections opened."""
     window: float
     """Seconds of watching an idle system."""
     minutes: int
@@ -24,4 +24,4 @@ class Effort:
 
 
 FULL = Effort(rounds=3, seconds=6, most=40_000, samples=200, flows=3, window=60, minutes=3)
-QUICK = Effort(rounds=1, seconds=2, most=20_000, samples=100, flows=1, window=20, minutes=1)
+QUICK = Effort(rounds=1, seconds=2, most=20_000, samples=100, flows=3, window=20, minutes=1)
