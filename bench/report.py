@@ -51,8 +51,8 @@ METHOD = """## How it was measured
 * Each figure is the median over the rounds. A round brings every system up once, on a fresh database and virtual host; rounds
   may have been runs of their own, one after the other. A chain is the median of three in each, and so is a fan-out: the first
   after a start has plans made and connections opened.
-* The same machine is twice as fast on some days as on others, for all of them alike: figures of one page can be compared with each
-  other, and not with those of another day.
+* The same machine is twice as fast on some days as on others, for all of them alike: figures of one page can be compared with
+  each other, and not with those of another day.
 * Durable everywhere: synchronous commits, persistent messages, confirms, acknowledged after the work. Temporal is its
   development server on a SQLite file (`synchronous=FULL`), since its packages bring no server on PostgreSQL; Restate
   syncs its own log. Dramatiq, Procrastinate, PgQueuer and Graphile Worker keep no results.
