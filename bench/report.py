@@ -27,7 +27,7 @@ COMMAND = "python -m bench.report"
 
 HEAD = """# Benchmarks
 
-Penstock beside what else there is, in one run on one machine: first the drawings, then every figure, then how it was
+Penstock beside what else there is, on one machine: first the drawings, then every figure, then how it was
 measured. This page and its drawings are made of [the figures](../bench/figures.jsonl) by
 
     {command}
