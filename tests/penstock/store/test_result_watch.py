@@ -60,11 +60,12 @@ async def test_whoever_waits_is_told_of_the_end(house: Installation) -> None:
 async def test_a_short_result_comes_with_the_word_and_is_not_looked_for(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await house.start(*shop.ALL)
-    id = await house.client.start("shop.charge", {"order": 1}, delay=1.0)
+    await house.apply(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 1})
     waiting = asyncio.create_task(house.client.result(id, timeout=20))
     await house.until("select 1 from awaited where execution_id = $1", id)
     monkeypatch.setattr(awaited, "look", None)
+    await house.start(*shop.ALL)
     assert await waiting == {"order": 1, "charged": 0}
 
 
@@ -97,22 +98,24 @@ async def test_whoever_waits_is_told_of_a_cancellation(house: Installation) -> N
 
 
 async def test_a_result_is_found_though_nobody_is_told(house: Installation) -> None:
-    await house.start(*shop.ALL)
-    id = await house.client.start("shop.charge", {"order": 1}, delay=1.0)
+    await house.apply(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 1})
     waiting = asyncio.create_task(house.client.result(id, timeout=20))
     await house.until("select 1 from awaited where execution_id = $1", id)
     await house.rows("delete from awaited returning 1")
+    await house.start(*shop.ALL)
     assert await waiting == {"order": 1, "charged": 0}
 
 
 async def test_a_result_is_found_though_the_connection_that_listens_is_lost(house: Installation) -> None:
-    await house.start(*shop.ALL)
-    id = await house.client.start("shop.charge", {"order": 1}, delay=1.0)
+    await house.apply(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 1})
     waiting = asyncio.create_task(house.client.result(id, timeout=20))
     await house.until("select 1 from awaited where execution_id = $1", id)
     await house.rows(
         "select pg_terminate_backend(pid) from pg_stat_activity where query like 'LISTEN \"awaited.%'"
     )
+    await house.start(*shop.ALL)
     assert await waiting == {"order": 1, "charged": 0}
 
 

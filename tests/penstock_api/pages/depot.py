@@ -75,14 +75,24 @@ async def ask() -> Any:
     )
 
 
+WHEN: dict[str, Any] = {
+    "type": "object",
+    "properties": {"leave": {"type": "boolean"}, "by": {"type": "string"}},
+    "required": ["leave"],
+}
+LET_IN = asyncio.Event()
+
+
 @action(pack="depot")
 async def confirm() -> Any:
-    schema = {
-        "type": "object",
-        "properties": {"leave": {"type": "boolean"}, "by": {"type": "string"}},
-        "required": ["leave"],
-    }
-    raise AskInquiry("When?", schema=schema)
+    raise AskInquiry("When?", schema=WHEN)
+
+
+@action(pack="depot", limits=[Limit(1)], description="One keeps the next from beginning for as long as a test wants.")
+async def enter(first: bool = False) -> Any:
+    if not first:
+        raise AskInquiry("When?", schema=WHEN)
+    await LET_IN.wait()
 
 
 async def _packed(parcel: int, words: str = "") -> dict[str, Any]:
@@ -174,6 +184,7 @@ ALL = (
     drive,
     ask,
     confirm,
+    enter,
     pack_up,
     placed,
     EMPTY,

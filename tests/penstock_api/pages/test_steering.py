@@ -13,6 +13,7 @@ from playwright.async_api import Browser, Page, expect
 from penstock.operate.access import create_token
 from penstock.store import audit
 from penstock_api.app import make_app
+from tests.penstock_api.pages import depot
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.serving import serving
 
@@ -114,10 +115,13 @@ async def test_a_durable_function_is_told_and_goes_on_in_front_of_who_looks_on(
 
 
 async def test_parts_come_and_go_in_front_of_who_looks_on(page: Page, site: Site) -> None:
-    id = await site.house.client.start("depot.confirm", delay=1.5)
+    first = await site.house.client.start("depot.enter", {"first": True})
+    await site.house.until("select 1 from execution where id = $1 and status = 'running'", first)
+    id = await site.house.client.start("depot.enter")
     await page.goto(f"/executions/{id}")
     await expect(page.locator("#ask")).to_have_count(0)
     await expect(page.locator("#attempts")).to_have_count(0)
+    depot.LET_IN.set()
     await expect(page.locator("#ask h2")).to_have_text("When?")
     await expect(page.locator("#attempts tbody tr")).to_have_count(1)
     order = await page.locator("main > [id]").evaluate_all("all => all.map(one => one.id)")
