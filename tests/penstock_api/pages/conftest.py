@@ -10,7 +10,7 @@ from uuid import UUID
 
 import httpx
 import pytest
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
@@ -50,6 +50,7 @@ async def site(postgres_server: Postgres, template: str) -> AsyncIterator[Site]:
 
 @pytest.fixture(scope="package")
 async def browser() -> AsyncIterator[Browser]:
+    expect.set_options(timeout=20_000)  # a busy machine takes longer than the five seconds that are usual
     async with chromium.started() as started:
         yield started
 
