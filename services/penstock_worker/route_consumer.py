@@ -10,11 +10,7 @@ from uuid import UUID
 
 from penstock.errors import Undecodable
 from penstock.messaging import envelope
-from penstock.messaging.relay import relay
 from penstock.messaging.transports import Delivery, Subscription
-from penstock.service.assembly import Parts
-from penstock.store import outbox
-from penstock.store.database import Session
 from penstock_worker.slots import Slots
 
 BUSY = 0.1
@@ -94,10 +90,3 @@ class RouteConsumer:
         with contextlib.suppress(asyncio.CancelledError):
             return await receive
         return ()
-
-
-async def offer_again(parts: Parts, session: Session, queue: str) -> None:
-    """The broker may have had no such queue until now: what it gave back goes out at once, and not when a relay comes to it."""
-    await outbox.offer_again(session, queue)
-    if not parts.transport.outbox_is_queue:
-        await relay(parts.transport, session, 0.0, holder=parts.process, only=[queue])

@@ -18,6 +18,7 @@ from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_after, end
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.redaction import concealed
 from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner
+from penstock.messaging.relay import offer_again
 from penstock.run.run import executor_name
 from penstock.run.run_log import RunLog
 from penstock.run.task_executors import Outcome, Run, RunnableAction, TaskExecutor, attempt
@@ -34,7 +35,7 @@ from penstock_worker.next_work import NextWork
 from penstock_worker.parked_work import ParkedWork
 from penstock_worker.references import References
 from penstock_worker.reports import Reports
-from penstock_worker.route_consumer import RouteConsumer, offer_again
+from penstock_worker.route_consumer import RouteConsumer
 from penstock_worker.running import Running
 from penstock_worker.secret_masking import concealed_outcome
 from penstock_worker.slots import Slots
@@ -111,7 +112,7 @@ class Runner:
         prefetch = math.ceil(self.slots.count / ENVELOPE)  # enough to fill all slots
         subscription = await self._parts.transport.subscribe(queue, prefetch)
         try:
-            await offer_again(self._parts, self._session, queue)
+            await offer_again(self._parts.transport, self._session, queue, self._parts.process)
             self._queues.add(queue)
             await RouteConsumer(subscription, prefetch, self.slots, self._claim, self._stopping).run()
         finally:

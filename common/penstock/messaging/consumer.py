@@ -20,6 +20,7 @@ from penstock.messaging import broadcast, envelope
 from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.pieces import PIECE, pieces
+from penstock.messaging.relay import offer_again
 from penstock.messaging.retry_log import RetryLog, reason_of
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery, Message, Transport
 from penstock.store import queues
@@ -91,6 +92,7 @@ class Consumer:
         self._subscription = await self._transport.subscribe(self.route.queue, self._batch)
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
+            await offer_again(self._transport, self._session, self.route.queue)
             while not self._stopping.is_set():
                 receive = asyncio.ensure_future(self._subscription.receive(self._batch))
                 await asyncio.wait({receive, stop}, return_when=asyncio.FIRST_COMPLETED)

@@ -87,6 +87,14 @@ def _hopeless(row: Unpublished) -> bool:
     return row.tries + 1 >= RETURNS and not queues.is_work(row.queue)
 
 
+async def offer_again(transport: Transport, session: Session, queue: str, holder: UUID | None = None) -> None:
+    """Somebody consumes this queue now. The broker may have had none until then: what it gave back goes out at once, and not
+    when a relay comes to it."""
+    await outbox.offer_again(session, queue)
+    if not transport.outbox_is_queue:
+        await relay(transport, session, 0.0, holder=holder, only=[queue])
+
+
 async def _clear(session: Session, age: float, limit: int) -> int:
     """Where the outbox is the queue, take out of it what no service consumes. Announcements were sent by the process that
     staged them, or it died before: they are best effort, and dropped. Anything else becomes a dead letter. (Status moves

@@ -88,7 +88,11 @@ async def confirm() -> Any:
     raise AskInquiry("When?", schema=WHEN)
 
 
-@action(pack="depot", limits=[Limit(1)], description="One keeps the next from beginning for as long as a test wants.")
+@action(
+    pack="depot",
+    limits=[Limit(1)],
+    description="One keeps the next from beginning for as long as a test wants.",
+)
 async def enter(first: bool = False) -> Any:
     if not first:
         raise AskInquiry("When?", schema=WHEN)

@@ -134,9 +134,13 @@ class RabbitMQTransport:
         consumer = Consumer(
             queue, prefetch, self._prefetch_bytes, self._consuming, self._topology, self._publisher
         )
-        await consumer.open(self._deadline)
-        self._known[queue] = None
         self._consumers[:] = [c for c in self._consumers if not c.closed] + [consumer]
+        try:
+            await consumer.open(self._deadline)
+        except BaseException:
+            await consumer.close()
+            raise
+        self._known[queue] = None
         return consumer
 
     async def declare(self, queue: str) -> None:
