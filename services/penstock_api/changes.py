@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -68,19 +68,26 @@ class Changes:
         self._session = session
         self._watching: set[asyncio.Queue[Turn]] = set()
         self._looking: asyncio.Task[None] | None = None
+        self._begun = asyncio.Event()
         self.closed = asyncio.Event()
 
     async def watch(
         self, watched: Watched, *, seconds: float, since: datetime | None = None
-    ) -> AsyncIterator[Turn]:
-        """What changes from now on, for so many `seconds`; or from `since` on, an instant that another replica may have told.
-        Now and then the same change twice."""
+    ) -> AsyncGenerator[Turn, None]:
+        """What changes, for so many `seconds`; from `since` on, if it is given, an instant that another replica may have told.
+        The first turn is empty: what changes after that is told, now and then twice."""
         until = asyncio.get_running_loop().time() + seconds
         queue: asyncio.Queue[Turn] = asyncio.Queue(BEHIND)
         self._watching.add(queue)
         if not self.looking:
+            self._begun.clear()
             self._looking = asyncio.create_task(self._look(), name="changes")
         try:
+            async with asyncio.timeout_at(until):
+                await self._begun.wait()
+            if self.closed.is_set():
+                return
+            yield []
             if since is not None:
                 yield _only(await self._since(since), watched)
             while not self.closed.is_set():
@@ -105,6 +112,7 @@ class Changes:
     async def close(self) -> None:
         """End every watch."""
         self.closed.set()
+        self._begun.set()
         self._tell([])
         if self._looking is not None:
             await cancel(self._looking)
@@ -127,6 +135,7 @@ class Changes:
                 settled = await changes.settled(self._session, OVERLAP.total_seconds())
                 if at is None:  # what was before anybody watched is told to nobody
                     at = settled
+                    self._begun.set()
                     if missed:  # what moved before this, nobody can tell any more
                         self._tell(None)
                 found = await changes.after(self._session, at, MOST + len(seen) + 1)

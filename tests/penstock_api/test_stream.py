@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,93 +14,137 @@ import httpx
 import pytest
 
 from penstock.service.assembly import cancel
+from penstock.store import changes as moves
+from penstock.store.database import Session
 from penstock_api import changes
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from penstock_api.changes import Watched
 from tests.penstock_api.conftest import THEIRS, Api
-
-STREAM = "/api/v1/stream"
-Told = list[tuple[str, str | None, dict[str, Any]]]
+from tests.penstock_api.serving import serving
 
 
-def told(text: str) -> Told:
-    """The events of a stream: name, id, data."""
-    found: Told = []
-    for block in text.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
-        if "event" in fields:
-            found.append((fields["event"], fields.get("id"), json.loads(fields["data"])))
-    return found
+class Heard:
+    """What a stream has told so far: names, ids, data."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str | None, dict[str, Any]]] = []
+        self.watching = False
+        self._more = asyncio.Event()
+
+    async def read(self, answer: httpx.Response) -> None:
+        fields: dict[str, str] = {}
+        async for line in answer.aiter_lines():
+            name, _, value = line.partition(": ")
+            if line == ": watching":
+                self.watching = True
+            elif line:
+                fields[name] = value
+                continue
+            elif "event" in fields:
+                self.told.append((fields["event"], fields.get("id"), json.loads(fields["data"])))
+            fields = {}
+            self._more.set()
+
+    async def until(self, enough: Callable[[Heard], Any]) -> None:
+        async with asyncio.timeout(30):
+            while not enough(self):
+                self._more.clear()
+                await self._more.wait()
+
+    async def until_ended(self, id: UUID) -> None:
+        await self.until(lambda heard: heard.ends(id))
+
+    @property
+    def names(self) -> set[str]:
+        return {name for name, _, _ in self.told}
+
+    def ends(self, id: UUID) -> list[str]:
+        """How this execution is told to have ended, so often."""
+        found = [data["status"] for name, _, data in self.told if name == "changed" and data["id"] == str(id)]
+        return [status for status in found if status in ("completed", "cancelled")]
 
 
-async def test_a_stream_tells_what_moves_and_goes_on_at_another_replica(
-    api: Api, call: httpx.AsyncClient
-) -> None:
-    start = {"action": "shop.count", "parameters": {"words": "a stream"}}
+@asynccontextmanager
+async def listening(
+    api: Api, to: str, who: str = "all", after: str = "", **query: Any
+) -> AsyncIterator[Heard]:
+    """Who watches over a wire, from the moment on that it is told that it does; or from what it has heard `after`."""
+    heard = Heard()
+    headers = {"authorization": f"Bearer {api.secrets[who]}", **({"last-event-id": after} if after else {})}
+    async with httpx.AsyncClient(base_url=to, headers=headers, timeout=30) as client:
+        async with client.stream("GET", "/api/v1/stream", params={"seconds": 60, **query}) as answer:
+            assert answer.status_code == 200
+            reading = asyncio.create_task(heard.read(answer))
+            await heard.until(lambda heard: heard.watching)
+            yield heard
+            await cancel(reading)
+
+
+@pytest.fixture
+async def address(api: Api) -> AsyncIterator[str]:
+    async with serving(api.app) as found:
+        yield found
+
+
+async def test_a_stream_tells_what_moves_and_goes_on_at_another_replica(api: Api, address: str) -> None:
     await api.token("stream of theirs", "viewer", tenants=(THEIRS,))
-
-    async def during(caller: httpx.AsyncClient, **query: Any) -> Told:
-        return told((await caller.get(STREAM, params={"seconds": 1.5, **query})).text)
-
-    async def work() -> str:
-        await asyncio.sleep(0.4)
-        id = (await call.post("/api/v1/executions", json=start)).json()["id"]
-        await call.post("/api/v1/executions", json={**start, "tenant": THEIRS})
-        return str(id)
-
-    async with api.caller("stream of theirs") as theirs:
-        id, seen, one, other, others, turns = await asyncio.gather(
-            work(),
-            during(call),
-            during(call, action="shop.count", tenant="public"),
-            during(call, action="shop.charge"),
-            during(theirs),
-            during(call, turns=True),
-        )
-    assert {name for name, _, _ in turns} == {"turn"}
-    assert None not in {id for _, id, _ in turns}
-    mine = [data for name, _, data in seen if name == "changed" and data["id"] == id]
+    start = api.house.client.start
+    async with (
+        listening(api, address) as seen,
+        listening(api, address, action="shop.count", tenant="public") as one,
+        listening(api, address, action="shop.charge") as other,
+        listening(api, address, "stream of theirs") as others,
+        listening(api, address, turns=True) as turns,
+    ):
+        id = await start("shop.count", {"words": "a stream"})
+        theirs = await start("shop.count", {"words": "a stream"}, tenant=THEIRS)
+        await seen.until_ended(id)
+        await seen.until_ended(theirs)
+        last = await start("shop.charge", {"order": 1})
+        for heard in (seen, other):
+            await heard.until_ended(last)
+        await one.until_ended(id)
+        await others.until_ended(theirs)
+        await turns.until(lambda turns: turns.told)
+    assert turns.names == {"turn"}
+    assert None not in {id for _, id, _ in turns.told}
+    mine = [data for _, _, data in seen.told if data["id"] == str(id)]
     assert (mine[-1]["status"], mine[-1]["action"], mine[-1]["namespace"]) == (
         "completed",
         "shop.count",
         "public::shop::count",
     )
-    assert {data["id"] for _, _, data in one} == {id}
-    assert other == []
-    assert {data["namespace"] for _, _, data in others} == {f"{THEIRS}::shop::count"}
+    assert {data["id"] for _, _, data in one.told} == {str(id)}
+    assert {data["id"] for _, _, data in other.told} == {str(last)}
+    assert {data["namespace"] for _, _, data in others.told} == {f"{THEIRS}::shop::count"}
     # Somebody who heard everything but the last of it goes on elsewhere.
-    first = next(id for _, id, _ in seen)
     replica = Backend.of(api.house.client)
-    transport = httpx.ASGITransport(make_app(replica))
-    headers = {"authorization": f"Bearer {api.secrets['all']}", "last-event-id": str(first)}
-    async with httpx.AsyncClient(
-        transport=transport, base_url="http://penstock", headers=headers
-    ) as elsewhere:
-        again = await during(elsewhere, execution=id, seconds=0.5)
-    assert [(data["id"], data["status"]) for _, _, data in again][-1:] == [(id, "completed")]
-    await replica.changes.close()
+    async with serving(make_app(replica)) as elsewhere:
+        first = next(id for _, id, _ in seen.told)
+        async with listening(api, elsewhere, after=str(first), execution=id) as again:
+            await again.until_ended(id)
+        await replica.changes.close()
+    assert {data["id"] for _, _, data in again.told} == {str(id)}
 
 
-async def test_what_was_committed_long_after_it_moved_is_told(api: Api, call: httpx.AsyncClient) -> None:
+async def test_what_was_committed_long_after_it_moved_is_told(
+    api: Api, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "OVERLAP", timedelta(seconds=30))  # this machine may be busy
     house = api.house
     late = await house.client.start("shop.charge", {"order": 1}, delay=3600)
-
-    async def work() -> None:
-        await asyncio.sleep(0.3)
+    async with listening(api, address) as heard:
         async with house.session.transaction() as tx:
             await tx.fetch("select cancel_executions(array[$1::uuid], 'late')", late)
             for _ in range(4):  # others are first, one look after the other
-                await asyncio.sleep(0.3)
-                await house.client.start("shop.charge", {"order": 2})
-
-    answer, _ = await asyncio.gather(call.get(STREAM, params={"seconds": 2.5}), work())
-    changed = [data for name, _, data in told(answer.text) if name == "changed"]
-    # That it was made may be told as well, if somebody was at a statement when the stream began: it was only just before.
-    ended = [n for n, data in enumerate(changed) if data["id"] == str(late) and data["status"] != "requested"]
-    assert [changed[n]["status"] for n in ended] == ["cancelled"]
-    [first] = ended
-    assert any(data["status"] == "completed" for data in changed[:first])
+                id = await house.client.start("shop.charge", {"order": 2})
+                await heard.until_ended(id)
+            assert not heard.ends(late)
+        await heard.until_ended(late)
+        id = await house.client.start("shop.charge", {"order": 3})
+        await heard.until_ended(id)
+    assert heard.ends(late) == ["cancelled"]
 
 
 @pytest.fixture
@@ -144,14 +190,37 @@ async def test_after_too_much_has_moved_less_is_told_one_by_one_again(api: Api, 
 
 
 async def test_where_too_much_moves_who_watches_is_told_to_look(
-    api: Api, call: httpx.AsyncClient, five_at_most: None
+    api: Api, address: str, five_at_most: None
 ) -> None:
-    async def flood() -> None:
-        await asyncio.sleep(0.4)
+    async with listening(api, address) as heard:
         await api.house.client.start_many("shop.charge", [{"order": n} for n in range(20)])
+        await heard.until(lambda heard: "reset" in heard.names)
 
-    answer, _ = await asyncio.gather(call.get(STREAM, params={"seconds": 1.2}), flood())
-    assert "reset" in {name for name, _, _ in told(answer.text)}
+
+async def test_what_moves_once_it_says_that_it_watches_is_told(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the first look at what moves was slow."""
+    feed = Backend.of(api.house.client).changes
+    settled, may_look = moves.settled, asyncio.Event()
+
+    async def slow(session: Session, most: float) -> datetime:
+        await may_look.wait()
+        return await settled(session, most)
+
+    monkeypatch.setattr(moves, "settled", slow)
+    watching = feed.watch(Watched(), seconds=60)
+    begun = asyncio.ensure_future(anext(watching))
+    await asyncio.wait([begun], timeout=0.1)
+    assert not begun.done()
+    may_look.set()
+    assert await begun == []
+    id = await api.house.client.start("shop.charge", {"order": 1}, delay=3600)
+    async with asyncio.timeout(30):
+        while id not in {change.id for change in await anext(watching) or ()}:
+            pass
+    await watching.aclose()
+    await feed.close()
 
 
 async def test_nobody_looks_while_nobody_watches(api: Api) -> None:

@@ -44,10 +44,13 @@ async def stream(
 
     watched = Watched(tenants, execution, action)
     since = None if last_event_id is None else datetime.fromtimestamp(float(last_event_id), UTC)
-    yield ServerSentEvent(comment="watching", retry=1000)
+    yield ServerSentEvent(retry=1000)
     async for turn in here.changes.watch(watched, seconds=seconds, since=since):
         if turn is None:
             yield ServerSentEvent(event="reset", data={})
+            continue
+        if not turn:
+            yield ServerSentEvent(comment="watching")
             continue
         if turns:
             yield ServerSentEvent(event="turn", id=_id(turn[-1]), data={})
