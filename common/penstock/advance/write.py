@@ -10,7 +10,6 @@ from penstock.advance.turn_spans import Turns
 from penstock.store import executions
 from penstock.store.database import Transaction
 from penstock.store.workflows import children, commands, facts, kept_results, state
-from penstock.store.workflows.facts import StoredItem
 from penstock.store.workflows.state import EndedWorkflow, NewState
 
 
@@ -66,11 +65,10 @@ def new_state(turns: Turns) -> NewState:
 
 async def _store_items(tx: Transaction, turns: Turns) -> None:
     new = [
-        StoredItem(workflow.id, task, number, value)
+        (workflow.id, task, items)
         for workflow, turn in turns
         for decision in turn.decisions
-        for task, values in decision.store_items.items()
-        for number, value in enumerate(values)
+        for task, items in decision.store_items.items()
     ]
     if new:
         await facts.store_items(tx, new)

@@ -130,20 +130,21 @@ async def read_items(tx: Transaction, ranges: Sequence[tuple[UUID, int, int, int
 
 STORE_ITEMS = """
 insert into workflow_item (execution_id, task, item, value)
-select x.id, x.task, x.item, x.value::jsonb
-from unnest($1::uuid[], $2::integer[], $3::integer[], $4::text[]) as x (id, task, item, value)
+select x.id, x.task, i.place - 1, i.value::jsonb
+from unnest($1::uuid[], $2::integer[], $3::text[]) as x (id, task, items)
+cross join json_array_elements(x.items::json) with ordinality as i (value, place)
 on conflict do nothing
 """
 
 
-async def store_items(tx: Transaction, new: Sequence[StoredItem]) -> None:
-    """Store items that start later."""
+async def store_items(tx: Transaction, new: Sequence[tuple[UUID, int, Sequence[Any]]]) -> None:
+    """Store items of which some start later: workflow, task, all of them. A list goes over as one text: a hundred thousand of
+    them would be as many texts, and as many ids."""
     await tx.fetch(
         STORE_ITEMS,
-        [item.workflow for item in new],
-        [item.task for item in new],
-        [item.item for item in new],
-        [orjson.dumps(item.value).decode() for item in new],
+        [workflow for workflow, _, _ in new],
+        [task for _, task, _ in new],
+        [orjson.dumps(items).decode() for _, _, items in new],
     )
 
 
