@@ -33,7 +33,7 @@ check: .venv/.dev ## Lint, check formats, types and the rules of the house
 
 docs: .venv/.dev ## Write the reference from the code and build the site of the documentation, in site/
 	@$(BIN)/python -m docs.written
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict  # not --quiet: it would count no warning
 
 parity: .venv/.dev ## Try every part of Penstock from outside, a line each; ARGS="A1 C3" for some
 	@TMPDIR=$$(.ci/scratch) $(BIN)/python -m tests.parity $(ARGS)

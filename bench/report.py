@@ -53,6 +53,8 @@ METHOD = """## How it was measured
   after a start has plans made and connections opened.
 * The same machine is twice as fast on some days as on others, for all of them alike: figures of one page can be compared with
   each other, and not with those of another day.
+* Where Penstock's own time goes, and what would have to be given up for more, is
+  [written down](decisions/0036-where-speed-stops.md).
 * Durable everywhere: synchronous commits, persistent messages, confirms, acknowledged after the work. Temporal is its
   development server on a SQLite file (`synchronous=FULL`), since its packages bring no server on PostgreSQL; Restate
   syncs its own log. Dramatiq, Procrastinate, PgQueuer and Graphile Worker keep no results.
