@@ -76,9 +76,11 @@ async def listening(
         async with client.stream("GET", "/api/v1/stream", params={"seconds": 60, **query}) as answer:
             assert answer.status_code == 200
             reading = asyncio.create_task(heard.read(answer))
-            await heard.until(lambda heard: heard.watching)
-            yield heard
-            await cancel(reading)
+            try:
+                await heard.until(lambda heard: heard.watching)
+                yield heard
+            finally:
+                await cancel(reading)
 
 
 @pytest.fixture
