@@ -216,9 +216,9 @@ async def test_what_moves_once_it_says_that_it_watches_is_told(
     await asyncio.wait([begun], timeout=0.1)
     assert not begun.done()
     may_look.set()
-    assert await begun == []
-    id = await api.house.client.start("shop.charge", {"order": 1}, delay=3600)
     async with asyncio.timeout(30):
+        assert await begun == []
+        id = await api.house.client.start("shop.charge", {"order": 1}, delay=3600)
         while id not in {change.id for change in await anext(watching) or ()}:
             pass
     await watching.aclose()
