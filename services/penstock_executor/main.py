@@ -55,6 +55,7 @@ async def work(parts: Parts, stop: Stop) -> None:
             parts.metrics,
             batch=settings.batch,
             handled=after_a_batch.request,
+            process=parts.process,
         )
         for route in ROUTES
     ]

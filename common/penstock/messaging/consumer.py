@@ -72,9 +72,12 @@ class Consumer:
         *,
         batch: int = 500,
         handled: Callable[[], None] = lambda: None,
+        process: UUID | None = None,
     ) -> None:
-        """`handled` is called after each batch."""
+        """`handled` is called after each batch. `process`: whose consumer it is; with its end, what it takes to publish is free
+        for others."""
         self._handled = handled
+        self._process = process
         self.route = route
         self._seconds = metrics.batch_seconds.labels(route.queue)
         self._items = metrics.batch_items.labels(route.queue)
@@ -92,7 +95,7 @@ class Consumer:
         self._subscription = await self._transport.subscribe(self.route.queue, self._batch)
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
-            await offer_again(self._transport, self._session, self.route.queue)
+            await offer_again(self._transport, self._session, self.route.queue, self._process)
             while not self._stopping.is_set():
                 receive = asyncio.ensure_future(self._subscription.receive(self._batch))
                 await asyncio.wait({receive, stop}, return_when=asyncio.FIRST_COMPLETED)

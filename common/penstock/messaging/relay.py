@@ -83,16 +83,16 @@ async def relay(
     return len(done) + len(hopeless)
 
 
-def _hopeless(row: Unpublished) -> bool:
-    return row.tries + 1 >= RETURNS and not queues.is_work(row.queue)
-
-
-async def offer_again(transport: Transport, session: Session, queue: str, holder: UUID | None = None) -> None:
+async def offer_again(transport: Transport, session: Session, queue: str, holder: UUID | None) -> None:
     """Somebody consumes this queue now. The broker may have had none until then: what it gave back goes out at once, and not
     when a relay comes to it."""
     await outbox.offer_again(session, queue)
     if not transport.outbox_is_queue:
         await relay(transport, session, 0.0, holder=holder, only=[queue])
+
+
+def _hopeless(row: Unpublished) -> bool:
+    return row.tries + 1 >= RETURNS and not queues.is_work(row.queue)
 
 
 async def _clear(session: Session, age: float, limit: int) -> int:
