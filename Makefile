@@ -29,7 +29,7 @@ check: .venv/.dev ## Lint, check formats, types and the rules of the house
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
-	@$(BIN)/python tests/house_rules.py
+	@$(BIN)/python -m tests.house_rules
 
 docs: .venv/.dev ## Write the reference from the code and build the site of the documentation, in site/
 	@$(BIN)/python -m docs.written
