@@ -10,6 +10,8 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
+from tests.prose_counts import broken_limits, broken_subjects
+
 LONGEST = 300  # lines of a source file
 SOURCES = {".py", ".sql", ".js", ".css", ".html", ".sh"}
 # A namesake of `common` or `services` would shadow a user's own package of that name.
@@ -48,6 +50,11 @@ LONG_LOCKS = {
     ),
     r"\b(?:cluster|vacuum\s+full|reindex)\s+(?:table\s+)?(\w+)": "a table that nobody can use meanwhile",
 }
+DECISION_HEAD = re.compile(
+    r"# \d{4} · [^\n]+\n\n"
+    r"Status: (?:proposed|accepted|superseded by \[\d{4}\]\([^)\n]+\)) · Date: \d{4}-\d\d-\d\d\n\n"
+    r"Context: [^\n]+\n\n"
+)
 PLANNER = re.compile(r"^-- planner: (.*)$", re.MULTILINE)
 PLANNED = re.compile(r"\bset\s+(?:local\s+)?(?:enable_\w+|plan_cache_mode|jit)\b", re.IGNORECASE)
 
@@ -182,6 +189,12 @@ def sql_stands_in_the_store(path: PurePosixPath, text: str) -> Iterator[tuple[in
             yield node.lineno, f"SQL outside of the store (it belongs in {SQL_ROOMS[0]}): {said}"
 
 
+def decisions_have_heads(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """A decision has its number and title, its status and date, and one sentence of context, in this order."""
+    if path.is_relative_to("docs/decisions") and path.suffix == ".md" and not DECISION_HEAD.match(text):
+        yield 1, "does not begin with `# NNNN · Title`, `Status: ... · Date: ...` and `Context: ...`"
+
+
 RULES: tuple[Rule, ...] = (
     no_bare_packages,
     imports_stay_in_their_layer,
@@ -194,6 +207,7 @@ RULES: tuple[Rule, ...] = (
     plans_are_chosen_by_profile,
     places_in_line_stay,
     sql_stands_in_the_store,
+    decisions_have_heads,
 )
 
 
@@ -250,7 +264,7 @@ def _matches(pattern: re.Pattern[str], text: str, what: str) -> Iterator[tuple[i
 
 def main() -> None:
     root = Path(__file__).resolve().parents[1]
-    lines = list(broken(root, tracked(root)))
+    lines = [*broken(root, tracked(root)), *broken_limits(root), *broken_subjects(root)]
     print("\n".join(lines) or "The rules of the house are kept.")
     sys.exit(bool(lines))
 

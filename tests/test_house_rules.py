@@ -80,6 +80,7 @@ SENTENCES = (
         ),
         ("migrations/versions/a.py", "from penstock.language.moves import x", "imports live code"),
         ("docs/a.md", f"cd {HOME}", "a path of one machine"),
+        ("docs/decisions/0099-a.md", "# 0099 · A title\n\n**Decided.** It is so.\n", "does not begin with"),
         ("requirements.txt", "x @ https://example.com/x.whl", "an address"),
         ("bench/package-lock.json", '"resolved": "https://example.com/x.tgz"', "an address"),
         ("docs/a.md", f"pip install {INDEX}", "a package index"),
