@@ -1,7 +1,7 @@
 # Everything there is to do here. Each target sets itself up; what is already set up costs nothing.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-compute check docs parity bench chaos mutate release lock clean
+.PHONY: help setup demo test slow-test test-compute check docs parity bench chaos mutate release lock clean
 BIN := .venv/bin
 # Whatever the machine says: tests start hundreds of processes, and each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -20,6 +20,9 @@ demo: .venv/.runtime ## See events become results: no server, no Docker, one min
 
 test: .venv/.dev ## Run all tests, against a real PostgreSQL and a real RabbitMQ
 	@TMPDIR=$$(.ci/scratch) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+slow-test: .venv/.dev ## Run all tests with a third of each core, as a slow machine would; ARGS as for make test
+	@TMPDIR=$$(.ci/scratch) .ci/slowly $$(($$(nproc) * 33)) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-compute: .venv-compute/.compute ## Run the tests of the task executors for Dask and Ray, on real clusters of this machine
 	@TMPDIR=$$(.ci/scratch) .venv-compute/bin/python -m pytest $(or $(ARGS),tests/compute)
