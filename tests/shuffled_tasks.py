@@ -52,8 +52,11 @@ def shuffled(loop: Any, chance: random.Random) -> Iterator[None]:
 
 
 def _shuffle(ready: deque[Any], chance: random.Random) -> list[Any]:
-    """Put the tasks among the ready callbacks into a random order. Take out and return those that run a round later."""
-    places = [place for place, handle in enumerate(ready) if _runs_task(handle)]
+    """Put the tasks among the ready callbacks into a random order. Take out and return those that run a round later.
+
+    Other threads may append meanwhile: places from the left stay what they are.
+    """
+    places = [place for place, handle in enumerate(list(ready)) if _runs_task(handle)]
     if len(places) < 2:
         return []
     handles = [ready[place] for place in places]
@@ -61,9 +64,10 @@ def _shuffle(ready: deque[Any], chance: random.Random) -> list[Any]:
     for place, handle in zip(places, handles, strict=True):
         ready[place] = handle
     # The loop waits for input where nothing is ready: the first one always runs.
-    later = [handle for handle in handles[1:] if chance.random() < LATER]
-    for handle in later:
-        ready.remove(handle)
+    delayed = [place for place in places[1:] if chance.random() < LATER]
+    later = [ready[place] for place in delayed]
+    for place in reversed(delayed):
+        del ready[place]
     return later
 
 

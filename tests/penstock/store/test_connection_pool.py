@@ -14,6 +14,7 @@ from penstock.store.connection_pool import CHANGES, OFTEN, ConnectionPool
 from penstock.store.hosts import Hosts
 from penstock.store.session_options import SessionOptions
 from tests.servers import databases
+from tests.shuffled_tasks import shuffled_tasks  # noqa: F401  # tasks run in a random order
 
 KINDS = (SessionOptions(), SessionOptions(relaxed=True))
 
