@@ -1,5 +1,5 @@
--- For each of these ids how its row is born, null where it is requested: what it is once it has started, the keys that
--- it has slots of then, and the instant. Null where nobody looked for room.
+-- Return the initial state of each of these executions: its status, the keys that it has slots of, and the instant.
+-- A requested execution, and one for which no caller looked for room, gets null.
 -- planner: hashed
 create or replace function births(p_ids uuid[], p_admitted candidate[], p_born_at timestamptz) returns birth[]
 language plpgsql stable strict

@@ -1,7 +1,7 @@
--- Who starts next before these keys, where no lane needs another key too: the best of each key's lanes, in one statement, as
--- many as there is room for, and takes them out of their lanes. The caller holds the keys' locks.
--- A row that somebody else holds (perhaps to cancel it) is not waited for, and nobody behind it starts. Who holds the row to end
--- it promotes the others; a wake row lets somebody look again soon, since he may only have looked, or die.
+-- Choose the next executions to start under these keys, where no lane needs another key. One statement takes the best of each key's
+-- lanes, as many as there is room for, and removes them from their lanes. The caller holds the locks of the keys.
+-- A row that another transaction has locked, perhaps to cancel it, is skipped, and no execution behind it starts. The transaction that
+-- ends that row promotes the next ones. It can also only read the row, or die: a wake row makes an executor look again soon.
 -- planner: lookups
 create or replace function choose_at_once(
     p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]

@@ -1,9 +1,9 @@
--- Who starts next before these keys, where some need other keys too: what choose_at_once does, but the best of all lanes first,
--- one after another, since each that starts changes the room for the next one. A lane that needs another key which is full, or
--- before which a better lane waits, goes and stands before that key. The caller holds the locks of these keys, and of others
--- that keys_around found.
--- A key that is found only now is too late to be locked in order: it is tried. Where that fails, and where somebody else holds
--- the row of a lane's first, nobody overtakes it: its gate is closed to all, and a wake row lets somebody look again.
+-- Choose the next executions to start under these keys, where some lanes need other keys too. The rule is that of choose_at_once, but the
+-- best of all lanes starts first, one after another, since each start changes the room for the next one. A lane that needs another
+-- full key, or a key with a better lane before it, moves to the gate of that key. The caller holds the locks of these keys, and of the
+-- keys that keys_around returned.
+-- A key that is discovered only now is too late to be locked in order, so its lock is tried. Where that fails, and where another
+-- transaction has locked the row of a lane's first execution, no execution overtakes it: its gate closes, and a wake row is written.
 -- planner: lookups
 create or replace function choose_one_by_one(
     p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]

@@ -1,6 +1,6 @@
--- Which of these may start at once, and which have to wait: those that need a key before which others stand, or for which more
--- come than there is room; and those that no live worker runs, or of whose namespace some stand aside already. The caller holds
--- the locks of all their keys, and has counted them (count_keys).
+-- Split these executions into those that may start at once and those that have to wait. An execution waits if it needs a key with
+-- waiters before it, or one for which more executions come than there is room. It also waits if no live worker runs it, or if executions
+-- of its namespace stand aside already. The caller holds the locks of all their keys, and has counted them (count_keys).
 -- planner: hashed
 create or replace function find_room(
     p_asking candidate[], p_keys limit_key[], p_counts integer[],

@@ -1,8 +1,8 @@
--- Which of the executions that are about to be created, and are due, may be born with the slots that they need: there is room for
--- all that come now, and nobody waits. Locks their keys: rows that nobody sees yet are in nobody's way, so keys may be locked before
--- they are written. An executor (`fused`) waits for these locks, a submit for a moment only: who has one may be stuck. `locked`: all
--- keys are, so that those without room can be put in line at once. A submit of more than a few does not lock keys before which
--- somebody stands: who frees a slot there would wait for it. One of very many locks none.
+-- Lock the keys of executions that are about to be created and are due, and return those that may be created with their slots: there
+-- is room for all that come now, and no execution waits. The rows are not visible yet, so the keys can be locked before they are written.
+-- An executor (`fused`) waits for these locks. A submit waits for a moment only, since the owner of a lock can be stuck. `locked`: all keys
+-- are locked, so that executions without room can join their lanes at once. A submit of more than a few does not lock keys that have
+-- waiters, since a transaction that frees a slot there would wait for it. A submit of very many executions locks none.
 -- planner: lookups
 create or replace function find_slots(
     p_ids uuid[], p_namespaces integer[], p_params text[], p_priorities smallint[], p_not_before timestamptz[],

@@ -1,5 +1,5 @@
--- Whether an execution keeps its slots while it waits for an answer: all of them, if one of its limits says so. None
--- holds a slot while it waits for another one.
+-- Return true if an execution keeps its slots while it waits for an answer: all of them, if one of its limits says so. An execution
+-- that waits for a slot holds none.
 create or replace function keeps_slots(p_keys limit_key[]) returns boolean
 language plpgsql stable
 as $$

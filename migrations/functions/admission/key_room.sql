@@ -1,5 +1,5 @@
--- How many more may start under each of these keys: its limit less its holders, and no more than its rate allows.
--- The caller holds the keys' locks. Where only the rate stands in the way, a wake row marks the next free instant.
+-- Return how many more executions may start under each of these keys: its limit minus its holders, bounded by its rate. The caller holds
+-- the locks of the keys. Where only the rate is in the way, a wake row marks the next free instant.
 create or replace function key_room(p_keys limit_key[]) returns room[]
 language plpgsql
 as $$

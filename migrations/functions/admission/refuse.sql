@@ -1,5 +1,5 @@
--- Of those that came and have to wait, ends the ones that a limit does not let wait. Only what never ran is refused: a retry has
--- its place. The caller holds the locks of their rows and of all their keys, so who waits and what is free does not change.
+-- End the new executions that have to wait and that a limit does not let wait. Only an execution that never ran is refused: a retry has
+-- its place. The caller holds the locks of the rows and of all keys, so neither the waiters nor the room can change.
 create or replace function refuse(p_waiting candidate[]) returns message[]
 language plpgsql
 as $$

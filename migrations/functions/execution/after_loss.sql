@@ -1,5 +1,5 @@
--- What an execution becomes whose worker is gone: what it was asked to end as, if it was; else by what its action, or its task
--- in a workflow, says of recovery: it runs again, or ends as `abandoned` when it was lost too often, or as `failed` where it
+-- Return the status of an execution after the loss of its worker. A requested end wins. Otherwise the recovery of the action, or of
+-- its task in a workflow, decides: the execution runs again, ends as `abandoned` when it was lost too often, or ends as `failed` where it
 -- must not run twice.
 create or replace function after_loss(p_ends_as text, p_recoveries integer, p_recovery jsonb) returns text
 language sql immutable

@@ -1,4 +1,4 @@
--- What the attempts of an execution that put themselves off, or were answered, have carried over to the next one, as JSON.
+-- Return, as JSON, the values that deferred and answered attempts of an execution carry over to the next attempt.
 create or replace function carried_over(p_execution uuid) returns text
 language sql stable
 as $$

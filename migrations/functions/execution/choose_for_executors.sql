@@ -1,6 +1,6 @@
--- Which of an envelope a worker may claim whose task executors have less room than it has slots: of the definitions of each
--- no more than there is room for, and p_take in all, in the order of the envelope (`fitting`). What its task executor has no
--- room for is `full_up`.
+-- Choose the executions of an envelope that a worker may claim when some task executors have less room than the worker has slots.
+-- For the definitions of each task executor at most its room is taken, and p_take in all, in the order of the envelope (`fitting`).
+-- An execution without room in its task executor is in `full_up`.
 create or replace function choose_for_executors(
     p_ids uuid[], p_take integer, p_limited executor_room[], out fitting uuid[], out full_up uuid[]
 )

@@ -1,7 +1,6 @@
--- What every end of an execution brings with it, whatever ended it: its result is written, it is open no more, nothing is
--- due for it, what it waited for is asked no more, those that belong to no workflow are on their way to the archive, and
--- the workflow or callbacks that follow it are told, and whoever waits for it; if it is traced, its span is to be sent.
--- (Its slots are given back by settle_moves, which calls this.)
+-- Close executions that ended, for any reason: write their results, delete them from the open ones, delete their timers, close their
+-- inquiries, and queue those without a workflow for the archive. Notify the workflow or the callbacks that follow each, and the clients
+-- that wait for it. Queue the span of a traced one. Their slots are released by settle_moves, which calls this function.
 create or replace function close_executions(p_ended ended[]) returns message[]
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
--- What an execution becomes whose attempt has come to p_status. What was asked to end as something ends so, unless it completed; a
--- durable function that cleans up (it runs all the same) goes on where its attempt was only handed back.
+-- Return the next status of an execution whose attempt ended with p_status. An execution with a requested end gets that end, unless it
+-- completed. A durable function that cleans up still runs, and goes on where its attempt was only handed back.
 create or replace function ended_status(p_was text, p_ends_as text, p_status text) returns text
 language sql immutable
 as $$

@@ -1,6 +1,6 @@
--- What a worker was offered and had no slot for goes back on its route at once, so that another worker can have it; and so
--- does what came to the wrong route, to its own. p_kept: what was tried, or has no room in its task executor. What the worker
--- lacks the action for is parked.
+-- Return offered executions to their route at once where this worker has no slot for them, so that another worker can claim them.
+-- An execution that came to a wrong route goes to its own. p_kept: executions that were tried, or have no room in their task executor.
+-- An execution whose action the worker lacks is parked.
 create or replace function hand_back(p_ids uuid[], p_kept uuid[], p_queue text, p_lacking integer[]) returns message[]
 language plpgsql
 as $$

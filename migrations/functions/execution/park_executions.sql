@@ -1,8 +1,8 @@
--- What a worker cannot run, or has no room for in a task executor (p_full), waits in `parked` for a worker that can: on its
--- route the next message would bring it to the same worker again. Returns whether there is any.
--- Of what it lacks, the next ones need not be offered to it first: they are parked at once until workers come or go
--- (park_lacked). A namespace that somebody else holds is noted at the next time.
--- Inserted in order: two workers that were offered the same executions do not wait for each other.
+-- Park executions that a worker cannot run, or has no task executor room for (p_full), until a worker can run them. On its route the
+-- next message would bring the execution to the same worker again. Returns true if any were parked.
+-- Later executions of a namespace with a lacked action are parked at once, until workers come or go (park_lacked). A namespace row that
+-- another transaction has locked is marked the next time.
+-- Rows are inserted in order: two workers that were offered the same executions do not deadlock.
 create or replace function park_executions(
     p_worker uuid, p_ids uuid[], p_full uuid[], p_queue text, p_lacking integer[], p_limited executor_room[]
 ) returns boolean

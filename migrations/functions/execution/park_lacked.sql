@@ -1,5 +1,5 @@
--- What has just been scheduled and some worker of its route lacks waits in `parked` for one that has it, in place of going
--- on its route, where that worker may be the first to get it.
+-- Park scheduled executions that some worker of their route lacks, until a worker that has the action takes them. On the route,
+-- the worker that lacks the action could receive them first.
 create or replace function park_lacked(p_ids uuid[], p_queue text) returns message[]
 language plpgsql
 as $$

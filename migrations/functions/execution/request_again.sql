@@ -1,6 +1,5 @@
--- What is requested once more, whatever it was before (its row says so already): it is open, and a message asks an executor
--- to schedule those that are due. For the others a timer does; but of what is held with its workflow nothing does, until that is
--- resumed.
+-- Reopen executions whose rows say `requested` again, and stage a message to an executor for those that are due. A timer requests
+-- the others later. An execution that is held with its workflow has neither, until the workflow is resumed.
 -- planner: lookups
 create or replace function request_again(p_ids uuid[]) returns message[]
 language plpgsql

@@ -1,4 +1,4 @@
--- What has started goes on its route; what waits begins to.
+-- Stage started executions on their routes, and begin the waits of waiting ones.
 create or replace function send_on(p_kind text, p_queue text, p_ids uuid[], p_size integer) returns message[]
 language plpgsql
 as $$

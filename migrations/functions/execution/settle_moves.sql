@@ -1,6 +1,5 @@
--- What follows when executions were moved away from where they were, whatever moved them: those that ended are
--- closed, those that are requested again are made ready, and those of them that are under limits (p_held) leave the
--- slots that they held or the lines where they stood to the next ones (I5). Limits come last, all in one call: rows are
+-- Settle executions that were moved, whatever moved them. Ended ones are closed. Ones that are requested again are made ready. Those
+-- under limits (p_held) release their slots, or leave their lanes, to the next waiters (I5). Limits come last, all in one call: rows are
 -- locked before keys, and keys in one order.
 create or replace function settle_moves(p_ended ended[], p_again uuid[], p_held held[]) returns message[]
 language plpgsql

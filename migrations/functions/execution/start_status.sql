@@ -1,5 +1,4 @@
--- What an execution becomes when it starts: work waits on its route for a worker, a workflow runs at once, a task that waits
--- begins to.
+-- Return the status of an execution that starts: a task is scheduled on its route, a workflow runs at once, and a waiting task waits.
 create or replace function start_status(p_kind text) returns text
 language sql immutable
 as $$

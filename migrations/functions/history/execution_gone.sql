@@ -1,4 +1,4 @@
--- What belongs to executions goes with them when they are archived.
+-- Delete the rows that belong to executions when these are archived.
 create or replace function execution_gone() returns trigger
 language plpgsql
 as $$

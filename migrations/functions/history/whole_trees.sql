@@ -1,5 +1,5 @@
--- Of the trees below these roots those of which every execution is final, and none is still to be told of: their executions,
--- each with its root. The others are noted anew, for later.
+-- Return the executions below these roots, each with its root, for the trees in which every execution is final and every end was
+-- delivered. The other roots are queued again for later.
 -- planner: archive
 create or replace function whole_trees(p_roots uuid[], out ids uuid[], out roots uuid[])
 language plpgsql

@@ -1,5 +1,5 @@
--- What a process had taken out of the outbox, to publish or to handle it, and had for some time to itself: it is gone, and
--- others may have it now. Returns the envelopes among it, to be published; others are looked for.
+-- Return the outbox leases of a process that has ended. Other processes may take these rows now. Returns the envelopes among
+-- them, to be published; rows of other kinds are polled by their consumers.
 create or replace function return_leases(p_holder uuid) returns message[]
 language plpgsql
 as $$

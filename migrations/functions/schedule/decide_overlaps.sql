@@ -1,5 +1,5 @@
--- What the overlap policies make of fires that should start: whether the run before them still goes on. The caller
--- holds the schedules' rows, so no other transaction starts one meanwhile.
+-- Decide by the overlap policies about fires that should start while the run before them still goes on. The caller holds the rows of
+-- the schedules, so no other transaction starts a fire meanwhile.
 -- planner: lookups
 create or replace function decide_overlaps(
     p_schedules text[], p_dues timestamptz[], p_kinds text[], p_statuses text[], p_overlaps text[], p_errors text[]

@@ -1,5 +1,4 @@
--- Of these executions of open fires, which are neither among the finished nor among the archived ones, the fires of those
--- that are not among the open ones either.
+-- Return the fires whose executions are not open either, among these executions of open fires that are neither finished nor archived.
 -- planner: lookups
 create or replace function find_lost_fires(p_ids uuid[], p_first timestamptz, p_last timestamptz) returns lost_fire[]
 language plpgsql

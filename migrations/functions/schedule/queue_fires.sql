@@ -1,5 +1,5 @@
--- Of these fires those that are queued (p_queued) wait for the run before them, with all that starting them takes. Where the
--- newest replaces what waits, only that goes on waiting.
+-- Queue those of these fires that wait for the run before them (p_queued), with all that their start takes. Where the newest fire
+-- replaces the waiting ones, only the newest goes on waiting.
 -- planner: indexes_unmerged
 create or replace function queue_fires(
     p_queued uuid[], p_schedules text[], p_dues timestamptz[], p_overlaps text[], p_ids uuid[], p_namespaces integer[],

@@ -1,4 +1,4 @@
--- Of the fires of these schedules that wait, only the newest goes on waiting.
+-- Skip the waiting fires of these schedules, except the newest of each.
 -- planner: lookups
 create or replace function replace_waiting_fires(p_schedules text[]) returns void
 language sql

@@ -1,5 +1,5 @@
--- How the executions of fires ended is written down, and the fires are not open any more. Their partitions are found by the
--- instants between which they were due.
+-- Write how the executions of fires ended, and close the fires. The partitions are found by the range of instants at which the
+-- fires were due.
 -- planner: lookups
 create or replace function write_outcomes(p_ended ended_fire[], p_first timestamptz, p_last timestamptz) returns integer
 language plpgsql

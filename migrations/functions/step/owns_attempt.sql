@@ -1,4 +1,4 @@
--- Whether an attempt of an execution is this worker's.
+-- Return true if this worker owns this attempt of an execution.
 create or replace function owns_attempt(p_worker uuid, p_execution uuid, p_attempt integer) returns boolean
 language sql stable
 as $$

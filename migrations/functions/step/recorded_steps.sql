@@ -1,4 +1,5 @@
--- What a durable function has recorded, wherever it is kept. A step that is an execution of its own and has completed is so, too.
+-- Return the recorded steps of a durable function, from the open and the archived tables. A step that is an execution of its own
+-- is completed once that execution is.
 -- planner: lookups
 create or replace function recorded_steps(p_execution uuid) returns setof step
 language plpgsql stable

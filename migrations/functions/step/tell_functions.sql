@@ -1,6 +1,6 @@
--- Those of these that are durable functions and have begun are asked, once, to end as p_status: one that runs is told by its worker,
--- one that waits is woken for it, and one that is about to run finds it. They stay what they are, so that whoever
--- goes on after a crash knows of it. Asked again, they end as others do.
+-- Ask begun durable functions, once, to end with p_status. A running one is notified by its worker, a waiting one is woken for it, and
+-- one that is about to run reads it. Their status stays, so that the next attempt after a crash reads the request too. A second request
+-- ends them as it ends other executions.
 -- planner: lookups
 create or replace function tell_functions(p_ids uuid[], p_status text, p_reason text, out messages message[], out told uuid[])
 language plpgsql

@@ -1,5 +1,5 @@
--- What became of calls: answered ones (`p_errors` is null) are gone; others are tried again in `p_delays` seconds, or given up
--- where that is null. A subscriber whom no call has reached for `p_patience` seconds, or who says that it is gone, is disabled.
+-- Settle calls to subscribers. An answered call (`p_errors` is null) is deleted. Another call is retried in `p_delays` seconds,
+-- or given up where that is null. A subscriber is disabled after `p_patience` seconds without a delivered call, or when it answers that it is gone.
 -- planner: lookups
 create or replace function settle_deliveries(
     p_ids uuid[], p_subscriptions text[], p_errors text[], p_delays double precision[], p_gone boolean[],

@@ -1,4 +1,4 @@
--- Whether one of the definitions that the caller took p_refs for, from memory, is not current or not enabled any more.
+-- Return true if one of the definitions that the caller resolved p_refs to, from memory, is no longer current or enabled.
 -- planner: lookups_planned_once
 create or replace function are_stale(p_refs text[], p_known integer[]) returns boolean
 language plpgsql

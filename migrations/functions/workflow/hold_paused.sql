@@ -1,5 +1,5 @@
--- Of these executions those that may be scheduled. Tasks of paused workflows are held: retries that are due, and whatever
--- else would start.
+-- Return those of these executions that may be scheduled. Tasks of paused workflows are held: retries that are due, and all other
+-- starts.
 -- planner: lookups
 create or replace function hold_paused(p_ids uuid[]) returns uuid[]
 language plpgsql

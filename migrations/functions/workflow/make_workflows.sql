@@ -1,4 +1,4 @@
--- Those of these workflows that run get their row, if they have none yet.
+-- Insert the rows of those of these workflows that run and have none yet.
 -- planner: lookups_planned_once
 create or replace function make_workflows(p_ids uuid[]) returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- Of executions that have ended: those that are children or that something follows (columns up to p_followed), and then
--- the workflows of the children, locked and read. One round trip for what every step of a workflow begins with. They are
--- told with that: what follows an end (`followed`) starts for the one delivery that finds it untold.
+-- Return ended executions that are children or have followers (columns up to p_followed), and then the workflows of the children,
+-- locked and read. This is the one round trip that every step of a workflow begins with. It also marks the ends as delivered: what
+-- follows an end (`followed`) starts for the one delivery that finds it unmarked.
 -- planner: lookups_planned_once
 create or replace function open_parents(p_ids uuid[]) returns table (
     id uuid, status text, parent uuid, task text, item integer, followed boolean,

@@ -1,7 +1,7 @@
--- The same as open_parents, for whoever has ended these executions in this transaction. It holds the locks of their rows, which
--- others wait for who hold the lock of their workflow, or its row; so it waits for neither. Where one of them is taken, or where
--- these held slots (whoever holds keys never waits for a row), nothing is returned. Else the messages p_told, which it staged
--- to tell of the ends, are taken back.
+-- Open the parents of executions that this transaction has ended, as open_parents does, without waiting. This transaction holds the
+-- locks of the ended rows, for which the holder of a workflow's lock or row can wait, so this one waits for neither. Where one of them is
+-- locked, or where the ended ones held slots (a holder of keys never waits for a row), it returns nothing. Otherwise it
+-- deletes the messages p_told, which it staged to announce the ends.
 -- planner: lookups_planned_once
 create or replace function open_parents_at_once(p_ids uuid[], p_told bigint[]) returns table (
     id uuid, status text, parent uuid, task text, item integer, followed boolean,

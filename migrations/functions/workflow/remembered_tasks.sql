@@ -1,5 +1,5 @@
--- How the tasks of a workflow stand, for somebody who will remember it, and its version; null where there are more than p_most. The
--- caller holds its lock.
+-- Return the state and the version of the tasks of a workflow, for a worker that will remember them. It is null where there are more
+-- than p_most tasks. The caller holds the lock of the workflow.
 -- planner: lookups_planned_once
 create or replace function remembered_tasks(
     p_id uuid, p_most integer, out version integer, out tasks integer[], out records text[]

@@ -1,4 +1,4 @@
--- How these tasks of these workflows stand. The caller holds the workflows' locks.
+-- Return the state of these tasks of these workflows. The caller holds the locks of the workflows.
 -- planner: lookups_planned_once
 create or replace function task_records(p_ids uuid[], p_tasks integer[]) returns table (execution_id uuid, task integer, record text)
 language plpgsql

@@ -1,4 +1,4 @@
--- How the tasks of a workflow stand, and what it kept itself: all that a later re-run needs to know of it.
+-- Return the state of the tasks of a workflow, with the results that it kept itself: all that a later re-run needs.
 create or replace function workflow_state(p_id uuid) returns jsonb
 language sql stable
 as $$

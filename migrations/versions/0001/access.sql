@@ -1,4 +1,4 @@
--- Who may use the HTTP API. Of a token's secret only its SHA-256 is kept. No `tenants`: all of them.
+-- The tokens of the HTTP API, and their rights. Only the SHA-256 of a token's secret is kept. A null `tenants` means all tenants.
 create table api_token (
     id uuid primary key,
     name text not null unique,

@@ -1,4 +1,4 @@
--- What is defined: content-addressed and immutable. A run keeps the version it started with.
+-- The definitions: content-addressed and immutable. A run keeps the version with which it started.
 create table definition (
     id integer generated always as identity primary key,
     kind text not null,

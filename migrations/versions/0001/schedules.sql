@@ -1,4 +1,4 @@
--- Where each schedule stands. Its row is locked by whoever fires it, so that its fires come one after another.
+-- The state of each schedule. A transaction that fires it locks its row, so that its fires come one after another.
 create table schedule (
     ref text primary key,
     definition_id integer not null references definition (id),

@@ -1,4 +1,4 @@
--- What functions hand to each other.
+-- The types that functions pass to each other.
 
 -- A message that was staged: one envelope. A function that stages returns those it staged, '{}' for none; whoever began the
 -- transaction publishes them after its commit. A hint has no row in the outbox (0): if it is lost, somebody looks later.
