@@ -1,4 +1,5 @@
-"""What a caller may ask of an app, by its own table of routes: a page shows no button whose request would be refused."""
+"""The requests that a caller may make, by the app's own table of routes. A page shows no button whose request would
+be refused."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ def table(app: FastAPI) -> list[Guarded]:
 
 
 def allowed_to(request: Request) -> Allowed:
-    """Whether who made this request may make another: `allowed("POST /api/v1/executions", tenant)`. With no tenant it is asked
-    for any that is theirs. Raises LookupError for what is no route: a button would lead nowhere."""
+    """Return a function that tells whether the caller of this request may make another: `allowed("POST
+    /api/v1/executions", tenant)`. With no tenant it is asked for any that is theirs. Raises LookupError for what is
+    no route: a button would lead nowhere."""
     caller: Caller | None = getattr(request.state, "caller", None)
     routes: list[Guarded] = request.app.state.routes
 

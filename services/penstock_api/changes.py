@@ -1,5 +1,5 @@
-"""What changes, for everybody who watches at this process: one look at the history each quarter of a second, while somebody
-watches, however many they are.
+"""The changes for all watchers of this process: one query of the history each quarter of a second, while a watcher
+exists, however many there are.
 
 A LISTEN would need a NOTIFY of whoever commits, which all commits of a database wait in line for; so nothing is added there,
 and a change is seen a quarter of a second later. A move is written with the instant of its statement and seen when its
@@ -49,7 +49,8 @@ Turn = list[Change] | None
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Whose moves are of interest: those of these tenants (None: of all), of one execution and its tasks, of one action."""
+    """The moves that a watcher asks for: those of these tenants (None: of all), of one execution and its tasks, of
+    one action."""
 
     tenants: Collection[str] | None = None
     execution: UUID | None = None
@@ -74,8 +75,8 @@ class Changes:
     async def watch(
         self, watched: Watched, *, seconds: float, since: datetime | None = None
     ) -> AsyncGenerator[Turn, None]:
-        """What changes, for so many `seconds`; from `since` on, if it is given, an instant that another replica may have told.
-        The first turn is empty: what changes after that is told, now and then twice."""
+        """Yield the changes of so many `seconds`, from `since` on, if it is given: an instant that another replica
+        may have returned. The first turn is empty: what changes after that is told, now and then twice."""
         until = asyncio.get_running_loop().time() + seconds
         queue: asyncio.Queue[Turn] = asyncio.Queue(BEHIND)
         self._watching.add(queue)
@@ -101,7 +102,7 @@ class Changes:
             self._watching.discard(queue)
 
     def watching(self) -> int:
-        """How many watch."""
+        """Return the number of watchers."""
         return len(self._watching)
 
     @property

@@ -1,4 +1,4 @@
-"""What a request causes goes on with the trace that its headers carry (W3C Trace Context)."""
+"""The traces of requests: the work of a request continues the trace in its headers (W3C Trace Context)."""
 
 from __future__ import annotations
 

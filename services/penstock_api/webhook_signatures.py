@@ -1,4 +1,5 @@
-"""Whether a call of a webhook may be believed, and what tells a copy of it. Pure: the instant is given."""
+"""The check of a webhook call's signature, and the key that identifies a copy of it. It is pure: the instant is a
+parameter."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ KEY_HEADERS = {"github": "x-github-delivery", "standard": "webhook-id"}
 
 
 def key_of(webhook: Webhook, headers: Headers, body: object) -> str | None:
-    """What a copy of this call has, too; None where nothing tells."""
+    """Return the key that a copy of this call has, too; None where the call has no such key."""
     if webhook.key_header is None and webhook.signature == "stripe":
         return str(body["id"]) if isinstance(body, dict) and body.get("id") else None
     return headers.get((webhook.key_header or KEY_HEADERS.get(webhook.signature, "")).lower()) or None

@@ -1,4 +1,5 @@
-"""How many events of each trigger this replica has held against the rules, and how many of them matched one: for /metrics."""
+"""The number of events of each trigger that this replica has matched with the rules, and of those that matched one:
+for /metrics."""
 
 from __future__ import annotations
 
@@ -17,6 +18,6 @@ class Tally:
 
 
 def tally(of: Cached) -> Tally:
-    """That of the replica."""
+    """Return the tally of the replica."""
     found: Tally = of.cache.setdefault("events.counts", Tally())
     return found

@@ -14,7 +14,7 @@ from penstock.tracing.spans import EVENT, RULE, above, event_span, rule_span
 
 
 def send(found: Sequence[Event], matches: Sequence[NewEnforcement], began: datetime) -> None:
-    """Those of events that are traced. A batch that is handled again sends them again, under the same ids."""
+    """Send the spans of traced events. A batch that is handled again sends them again, under the same ids."""
     if not tracing.is_on() or all(event.trace is None for event in found):
         return
     ended = datetime.now(UTC)

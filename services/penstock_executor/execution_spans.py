@@ -21,7 +21,7 @@ MOST_LINKS = 100
 
 
 async def spans_of(tx: Transaction, ended: list[TracedExecution]) -> list[Span]:
-    """Of these, and of those of their attempts that were lost with a worker."""
+    """Return the spans of these executions, and of those of their attempts that were lost with a worker."""
     found: list[Span] = []
     traces: dict[UUID, tuple[TracedExecution, Trace]] = {}
     joined = await _joined(tx, ended)
@@ -72,7 +72,7 @@ def _parent(row: TracedExecution, origin: dict[str, Any], trace: Trace) -> int |
 
 
 async def _joined(tx: Transaction, ended: list[TracedExecution]) -> dict[UUID, list[UUID]]:
-    """Those of these executions that are tasks which come after others: the executions of these."""
+    """Return the preceding executions of each of these that is a task with predecessors."""
     tasks = [
         (row, row.workflow, row.task) for row in ended if row.workflow is not None and row.task is not None
     ]

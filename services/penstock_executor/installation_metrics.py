@@ -40,7 +40,7 @@ class InstallationCollector(Collector):
 
 
 def shown(parts: Parts) -> InstallationCollector:
-    """That of the replica."""
+    """Return the collector of the replica."""
     found: InstallationCollector = parts.database.cache.setdefault(
         "installation.metrics", InstallationCollector()
     )
@@ -64,7 +64,7 @@ def _waiting(of: Figures) -> Iterable[Metric]:
 
 
 def waits_for(work: Work) -> str | None:
-    """What open executions wait for (None: they run), other than in a line."""
+    """Return the thing that open executions wait for other than a limit (None: they run)."""
     if work.status == WAITING:
         return "event" if work.kind == "wait" else "human"
     if work.status == REQUESTED:

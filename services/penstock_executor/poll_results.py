@@ -1,4 +1,4 @@
-"""What the call of a poll trigger has found: its events are checked and stored, in one transaction with its state."""
+"""The results of poll trigger calls: their events are checked and stored, in one transaction with the state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TENANT = "public"
 
 @dataclass(slots=True)
 class Found:
-    """What a call came to. Without a state the one before it stays."""
+    """The outcome of a call. Without a state the one before it stays."""
 
     events: list[bytes] = field(default_factory=list)
     refused: list[tuple[Any, str]] = field(default_factory=list)

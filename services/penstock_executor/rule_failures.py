@@ -1,4 +1,4 @@
-"""How often rules failed on events in this replica: for /metrics, and for a line in its log once a minute."""
+"""The number of rule failures in this replica: for /metrics, and for a line in its log once a minute."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 class Cached(Protocol):
-    """What has the cache of a replica: its database, and each transaction on it."""
+    """The owners of a replica's cache: its database, and each transaction on it."""
 
     @property
     def cache(self) -> dict[Any, Any]: ...
@@ -28,12 +28,12 @@ class Tally:
             self.untold[rule] += 1
 
     def tell(self) -> dict[str, int]:
-        """Those that were not told yet, which are from now on."""
+        """Return the failures since the last call, and mark them as reported."""
         told, self.untold = dict(self.untold), Counter()
         return told
 
 
 def tally(of: Cached) -> Tally:
-    """That of the replica."""
+    """Return the tally of the replica."""
     found: Tally = of.cache.setdefault("rules.failures", Tally())
     return found

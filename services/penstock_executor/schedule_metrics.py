@@ -26,7 +26,7 @@ READ = {
 
 @dataclass(slots=True)
 class Tally:
-    """What this replica did since it started; and `figures`, which the loop `measure_schedules` reads anew."""
+    """The counts of this replica since it started; and `figures`, which the loop `measure_schedules` reads again."""
 
     fires: dict[str, int] = field(default_factory=dict)
     missed: int = 0
@@ -40,13 +40,13 @@ class Tally:
 
 
 def tally(parts: Parts) -> Tally:
-    """That of the replica."""
+    """Return the tally of the replica."""
     found: Tally = parts.database.cache.setdefault("schedules.tally", Tally())
     return found
 
 
 def gauges(parts: Parts) -> dict[str, Callable[[], float]]:
-    """Those of the installation by name, to be read when somebody asks."""
+    """Return the gauges of the installation by name, to be read on demand."""
     mine = tally(parts)
 
     def figure(name: str) -> Callable[[], float]:
@@ -56,7 +56,7 @@ def gauges(parts: Parts) -> dict[str, Callable[[], float]]:
 
 
 def counters(parts: Parts) -> dict[str, Callable[[], float]]:
-    """Those of this replica by name, to be read when somebody asks."""
+    """Return the counters of this replica by name, to be read on demand."""
     mine = tally(parts)
 
     def fires(status: str) -> Callable[[], float]:

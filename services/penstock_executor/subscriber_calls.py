@@ -23,7 +23,7 @@ SHOWN = 300
 
 
 def addresses(settings: Settings) -> Addresses:
-    """Those that may be called. Raises ConfigurationError."""
+    """Return the addresses that may be called. Raises ConfigurationError."""
     words = settings.private_subscribers.replace(",", " ").split()
     return Addresses(words, named="PENSTOCK_PRIVATE_SUBSCRIBERS")
 

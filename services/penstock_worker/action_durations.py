@@ -1,5 +1,6 @@
-"""How long actions take. Executions of those that take long travel in an envelope each: so no worker takes twenty of them
-at once while others have nothing to do, and one that dies with an envelope in hand delays no other execution."""
+"""The durations of actions. Executions of those that take long travel in an envelope each: so no worker takes twenty
+of them at once while others have nothing to do, and one that dies with an envelope in hand delays no other execution.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which versions of actions this worker has the code for, and what their definitions say about running them."""
+"""The versions of actions that this worker has the code for, and the run options of their definitions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ActionVersions:
 
     @property
     def lacking(self) -> list[int]:
-        """Those that it cannot."""
+        """Return the definitions that the worker cannot run."""
         return list(self._lacking)
 
     def __getitem__(self, definition: int) -> ActionVersion:

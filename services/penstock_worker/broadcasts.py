@@ -1,4 +1,4 @@
-"""What a worker does when it is told something by broadcast; what it misses here it learns a little later anyway."""
+"""The worker's reactions to broadcasts. A missed broadcast is replaced by the next heartbeat's answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def obey_broadcasts(transport: Transport, session: Session, runner: Runner
 
 
 def read(deliveries: Sequence[Delivery]) -> list[Told]:
-    """What these broadcasts say to workers."""
+    """Parse the broadcasts to workers."""
     told: list[Told] = []
     for delivery in deliveries:
         try:

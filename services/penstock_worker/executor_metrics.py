@@ -1,4 +1,4 @@
-"""What the task executors of a worker say of themselves, for /metrics and for its heartbeats."""
+"""The figures of a worker's task executors, for /metrics and for its heartbeats."""
 
 from __future__ import annotations
 

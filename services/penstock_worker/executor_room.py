@@ -1,4 +1,4 @@
-"""For how many more attempts the task executors of a worker have room."""
+"""The number of further attempts that the task executors of a worker have room for."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ExecutorRoom:
         return {name: left for name, left in room.items() if left < most}
 
     def over(self, claim: UUID) -> None:
-        """What this claim has taken is given to its executors, and it takes no more."""
+        """Close a claim: its attempts were passed to their executors, and it takes no more."""
         self._promised.pop(claim, None)
 
     def _left(self, name: str, executor: TaskExecutor) -> int | None:

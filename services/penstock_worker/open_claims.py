@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class OpenClaims:
-    """How many attempts of each claim are still to be reported."""
+    """The number of attempts of each claim that are still to be reported."""
 
     def __init__(self) -> None:
         self._left: dict[UUID, int] = {}

@@ -160,8 +160,9 @@ class Reports:
         self._next.pass_on(finished.staged, len(batch), went_on=finished.went_on)
 
     def _goes_on(self, batch: Sequence[Report]) -> bool:
-        """Whether nobody waits for what may go on with these: with all slots taken, other ends are about to be reported. What
-        follows an action by `on_success` or `on_failure` is started by executors."""
+        """Return true if no other work waits for the slots with which these attempts may go on: with all slots taken,
+        other ends are about to be reported. What follows an action by `on_success` or `on_failure` is started by
+        executors."""
         return self._slots.free > 0 and not any(report.attempt.version.followed for report in batch)
 
     async def _split(self, batch: Sequence[Report], claims: Sequence[UUID], error: Exception) -> None:

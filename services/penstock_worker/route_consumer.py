@@ -58,7 +58,7 @@ class RouteConsumer:
         return False
 
     async def _hand_back(self) -> None:
-        """What was delivered before the consumer stopped goes back on its route: a claim without slots does that."""
+        """Return deliveries that arrived before the consumer stopped to their route: a claim without slots does that."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.02):
                 while True:
@@ -81,7 +81,7 @@ class RouteConsumer:
         await self._subscription.ack(good)
 
     async def _receive(self, stop: asyncio.Future[Any]) -> Sequence[Delivery]:
-        """What arrives; nothing when it is time to stop."""
+        """Return the arrived deliveries; nothing when it is time to stop."""
         receive = asyncio.ensure_future(self._subscription.receive(self._prefetch))
         await asyncio.wait({receive, stop}, return_when=asyncio.FIRST_COMPLETED)
         if receive.done():

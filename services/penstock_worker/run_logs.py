@@ -1,4 +1,5 @@
-"""What actions print and log, kept with their attempts and who ran them: written in batches, off the hot path."""
+"""The printed and logged lines of actions, stored with their attempts and workers: written in batches, off the hot
+path."""
 
 from __future__ import annotations
 

@@ -81,7 +81,8 @@ class TracedAttempt:
 
 
 def traced(trace: str | None, event: TaskReadyEvent, worker: Identity) -> TracedAttempt | None:
-    """Of the trace context (JSON) that an attempt was claimed with; None where this process does not trace."""
+    """Return the traced attempt of the trace context (JSON) that it was claimed with; None where this process does
+    not trace."""
     if trace is None or not tracing.is_on():
         return None
     found = tracing.trace_of(orjson.loads(trace))

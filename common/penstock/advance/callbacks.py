@@ -60,7 +60,7 @@ def _origin(execution: FollowedExecution) -> str:
 
 
 def _parameters(execution: FollowedExecution) -> str:
-    """What a callback is told: `execution`, `status`, `result`, `error`."""
+    """Return the parameters of a callback: `execution`, `status`, `result`, `error`."""
     return orjson.dumps(
         {
             "execution": str(execution.id),

@@ -1,4 +1,4 @@
-"""What tasks run, looked up: the current versions of actions and workflows, from memory where that is possible."""
+"""The targets of tasks: the current versions of actions and workflows, from memory where possible."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from penstock.store.workflows import children
 
 
 async def known_targets(tx: Transaction, refs: Collection[str]) -> dict[str, Target]:
-    """Those of `refs` that there are; from memory, if all of them were looked up before. The transaction that
-    starts them has the database check those that are `remembered`."""
+    """Return the existing targets among `refs`, from memory if all of them were looked up before. The transaction
+    that starts them has the database check the targets that are `remembered`."""
     found = {ref: target for ref in refs if (target := tx.cache.get(("target", ref))) is not None}
     return found if len(found) == len(refs) else await current_targets(tx, refs)
 
@@ -26,7 +26,7 @@ def remembered(targets: Mapping[str, Target]) -> dict[str, int]:
 
 
 async def current_targets(tx: Transaction, refs: Collection[str]) -> dict[str, Target]:
-    """Those of `refs` that there are, looked up."""
+    """Look up the existing targets among `refs`."""
     rows = await catalog.current(tx, ["action", "workflow"], refs)
     found = {row.ref: Target(row.definition_id, row.kind, row.enabled) for row in rows}
     for ref in refs:

@@ -1,4 +1,4 @@
-"""What follows when executions have ended: their workflows advance, and the actions that were to follow them start."""
+"""The consequences of ended executions: their workflows advance, and their callbacks start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ remembered."""
 
 
 class NotAtOnce(Exception):
-    """What follows is more than a few starts. Nothing of it is written; roll back, and leave it to an executor."""
+    """More follows than a few starts. Nothing of it is written. The caller rolls back and leaves the ends to an
+    executor."""
 
 
 async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
@@ -42,9 +43,10 @@ async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
 
 
 async def follow_ends_at_once(tx: Transaction, opened: OpenedParents) -> Committed | None:
-    """The same in the transaction that ended these, which are tasks of workflows or nothing that is followed. It holds the
-    locks of their rows, so it does not wait for a lock that somebody may hold who waits for it: where one is taken, nothing is
-    done (None), and the message that tells of the ends stays staged. Raises NotAtOnce if more follows than starts, or many."""
+    """Follow these ends in the transaction that ended them; they are tasks of workflows, or executions without
+    followers. It holds the locks of their rows, so it does not wait for a lock that somebody may hold who waits for
+    it: where one is taken, nothing is done (None), and the message that tells of the ends stays staged. Raises
+    NotAtOnce if more follows than starts, or many."""
     if not opened.ended:
         return None
     workflows = await with_ends(tx, opened.ended, opened.workflows)
@@ -64,6 +66,6 @@ async def follow_ends_at_once(tx: Transaction, opened: OpenedParents) -> Committ
 
 
 def _only_few_starts(turns: Turns) -> bool:
-    """Whether nothing is cancelled, held or let go, whose rows others may hold."""
+    """Return true if no row is cancelled, held or released that another transaction may have locked."""
     starts = sum(len(decision.starts) for _, turn in turns for decision in turn.decisions)
     return starts <= MOST_STARTS and all(turn.only_starts for _, turn in turns)

@@ -1,4 +1,4 @@
-"""What a re-run keeps of the run before: read, and the results copied to it."""
+"""The results that a re-run keeps of the run before: read, and copied to the re-run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from penstock.store.workflows import kept_results
 async def keep_results(
     tx: Transaction, id: UUID, plan: Plan, rerun: Mapping[str, Any]
 ) -> dict[int, KeptTask]:
-    """What the re-run `id` keeps. `rerun` says of which run, and whether `from_failed` or `from_task`; with neither
-    of them nothing is kept. Raises NotFound if the run before is gone."""
+    """Copy the results that the re-run `id` keeps. `rerun` says of which run, and whether `from_failed` or
+    `from_task`; with neither of them nothing is kept. Raises NotFound if the run before is gone."""
     before = UUID(rerun["rerun_of"])
     if not rerun.get("from_failed") and not rerun.get("from_task"):
         return {}
@@ -35,7 +35,7 @@ async def keep_results(
 async def _read_completed_items(
     tx: Transaction, before: UUID, plan: Plan, tasks: Mapping[int, TaskState]
 ) -> dict[int, bytes]:
-    """Of the fan-outs that did not complete, a bit for each item that did."""
+    """Return, for each fan-out that did not complete, a bitmap of its completed items."""
     fans = {task: state.fan for task, state in tasks.items() if state.fan and state.status != COMPLETED}
     if not fans:
         return {}

@@ -68,7 +68,7 @@ class RememberedWorkflows:
             self._known.popitem(last=False)
 
     async def decide(self, session: Session, ends: Sequence[AttemptEnd]) -> tuple[Step, Turns] | None:
-        """What follows these ends, if that is no more than starts, and nothing has to be asked."""
+        """Decide on these ends from memory; None if more follows than starts, or a fact has to be read."""
         opened = self._open(ends)
         if opened is None:
             return None
@@ -93,12 +93,12 @@ class RememberedWorkflows:
 
 
 def all_tasks(workflow: OpenWorkflow, stored: Mapping[int, TaskState]) -> None:
-    """Those that are stored are all that there is to know of its tasks."""
+    """Mark the stored tasks as all the tasks of the workflow that have a state."""
     workflow.facts.tasks = {**dict.fromkeys(range(len(workflow.plan.graph) + 1)), **stored}
 
 
 def is_small(workflow: OpenWorkflow) -> bool:
-    """Whether it can be remembered."""
+    """Return true if the workflow is small enough to be remembered."""
     return len(workflow.plan.graph) <= MOST_TASKS
 
 

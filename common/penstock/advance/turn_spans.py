@@ -24,8 +24,8 @@ def begin(workflows: Sequence[OpenWorkflow]) -> None:
 
 
 def send(turns: Turns) -> None:
-    """Those of turns that are written, and of workflows that are traced. A transaction that is tried again sends them again,
-    under the same ids."""
+    """Send the spans of written turns of traced workflows. A transaction that is retried sends them again, under the
+    same ids."""
     for workflow, turn in turns:
         if workflow.trace is None or workflow.turn_began is None:
             continue

@@ -21,7 +21,8 @@ async def advance(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> None:
 
 
 async def take_turns(tx: Transaction, workflows: Sequence[OpenWorkflow]) -> Turns:
-    """What is decided for these, and not written yet. All of them in lock step: what they ask for is read together."""
+    """Decide the turns of these workflows, without writing them. All advance in lockstep, and their needed facts are
+    read together."""
     turn_spans.begin(workflows)
     asking = [(workflow, _turn_of(workflow)) for workflow in workflows]
     turns: dict[UUID, Turn] = {}

@@ -40,7 +40,7 @@ async def write(tx: Transaction, turns: Turns) -> None:
 
 
 def _starts(turns: Turns) -> tuple[list[ChildStart], list[ChildStart]]:
-    """What starts, before and after what is cancelled."""
+    """Return the starts before and after the cancellations."""
     before: list[ChildStart] = []
     after: list[ChildStart] = []
     for workflow, turn in turns:
@@ -51,7 +51,7 @@ def _starts(turns: Turns) -> tuple[list[ChildStart], list[ChildStart]]:
 
 
 def new_state(turns: Turns) -> NewState:
-    """What is written of the workflows themselves."""
+    """Return the new state of the workflows themselves."""
     return NewState(
         {workflow.id: turn.state for workflow, turn in turns},
         {(workflow.id, task): state for workflow, turn in turns for task, state in turn.tasks.items()},
@@ -103,7 +103,7 @@ async def _find_cancelled(tx: Transaction, turns: Turns) -> list[UUID]:
 
 
 def ended_workflows(turns: Turns) -> list[EndedWorkflow]:
-    """Those that end with their turn."""
+    """Return the workflows that end with their turn."""
     return [
         EndedWorkflow(workflow.id, final.status, final.output, final.error, workflow.stored.stop_reason)
         for workflow, turn in turns

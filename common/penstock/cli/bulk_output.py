@@ -1,4 +1,5 @@
-"""What commands on many things at once print: what became of each, or how many, and why some were left alone."""
+"""The output of commands on many things at once: the outcome of each or their number, and the reasons for which some
+were left alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command runs its coroutine, with a client or a session."""
+"""The runner of a command's coroutine, with a client or a session."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def demo(
 
 
 def example() -> Path:
-    """Where the definitions are. Raises ConfigurationError where they are not installed."""
+    """Return the path of the example definitions. Raises ConfigurationError where they are not installed."""
     for place in (Path(__file__).parents[3], Path(sys.prefix) / "share/penstock"):
         if (place / "examples/git_history").is_dir():
             return place / "examples/git_history"
@@ -202,7 +202,7 @@ def _print_next(figures: Figures) -> None:
 
 
 def _command() -> str:
-    """How this command is to be typed here."""
+    """Return the form in which this command is typed here."""
     here = Path(sys.argv[0])
     known = shutil.which("penstock")
     return "penstock" if known and Path(known).resolve() == here.resolve() else os.path.relpath(here)

@@ -31,7 +31,7 @@ STUCK = 90.0
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What ran, how often, how fast. `largest` and `event` are ids of something worth a look."""
+    """The number, the rate and the kinds of executions that ran. `largest` and `event` are ids of rows to look at."""
 
     actions: Sequence[ActionFigures]
     matches: int
@@ -53,7 +53,7 @@ class DemoRun:
         self._matches = 0
 
     async def left_over(self) -> int:
-        """How many executions an earlier run did not come to the end of. They are waited for, too."""
+        """Return the number of executions that an earlier run did not finish. The demo waits for them, too."""
         self._left = await demo.unfinished(self._client.session)
         return len(self._left)
 
@@ -62,7 +62,8 @@ class DemoRun:
         self._events = await asyncio.gather(*(self._client.publish(TRIGGER, one) for one in payloads))
 
     async def expected(self) -> dict[str, int]:
-        """How many executions of each action there will be: the rules are tried here as `penstock rules test` does."""
+        """Return the number of expected executions of each action: the rules are tried here as `penstock rules test`
+        does."""
         rules = [
             (rule.action, compile_rule(orjson.loads(rule.body or "{}")))
             for rule in await store.rules(self._client.session, [TRIGGER], bodies=True)
@@ -81,7 +82,8 @@ class DemoRun:
         return dict(self._expected.most_common())
 
     async def progress(self) -> AsyncIterator[dict[str, int]]:
-        """How many of each action have ended, again and again until all have. Raises ConnectionFailed if it stops."""
+        """Yield the number of ended executions of each action until all have ended. Raises ConnectionFailed if it
+        stops."""
         loop = asyncio.get_running_loop()
         before: dict[str, int] = {}
         moved = loop.time()

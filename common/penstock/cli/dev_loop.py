@@ -1,4 +1,4 @@
-"""What `penstock dev` does while it runs: takes over what is saved, and says what ran."""
+"""The loop of `penstock dev`: it loads saved files again, and prints what ran."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ async def _ended(session: Session) -> AsyncIterator[UUID]:
 
 
 def line_of(found: dict[str, Any]) -> str:
-    """When it started, what ran, how it ended and in which time, and its result or the first line of its error."""
+    """Return one line: the start, the action, the outcome, the duration, and the result or the first line of the
+    error."""
     began, ended, status = found["created_at"], found["finished_at"], found["status"]
     indent = "  " if found["parent"] else ""
     what = f"{indent}{found['action']}" + (f" ({found['task']})" if found["task"] else "")

@@ -1,4 +1,5 @@
-"""What `penstock explain` and the page of each error say beside its docstring: why it happens, what to do, and an example."""
+"""The texts of `penstock explain` and of each error's page, beside the docstring: the cause, the remedy, and an
+example."""
 
 from __future__ import annotations
 

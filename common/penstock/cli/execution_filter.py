@@ -55,7 +55,7 @@ def executions(
     parent: Parent = None,
     key: Key = None,
 ) -> ExecutionFilter:
-    """What these options choose. Raises InvalidInput."""
+    """Return the filter that these options describe. Raises InvalidInput."""
     for one in status or ():
         if one not in STATUSES:
             raise InvalidInput(f"there is no status {one!r}", hint=f"There are: {', '.join(STATUSES)}.")

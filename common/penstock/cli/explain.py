@@ -20,7 +20,7 @@ _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
 def explain(
     error: Annotated[str, typer.Argument(help="The name of an error, such as NotFound.")], json: Json = False
 ) -> None:
-    """What an error means and what to do."""
+    """Explain the meaning of an error and its remedy."""
     from penstock.language.options import did_you_mean
 
     known = {name: one for name, one in vars(errors).items() if _is_error(one)}

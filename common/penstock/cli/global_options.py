@@ -1,4 +1,4 @@
-"""What stands before every command."""
+"""The options that stand before every command."""
 
 from __future__ import annotations
 

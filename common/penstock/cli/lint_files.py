@@ -67,7 +67,7 @@ def print_faults(faults: Iterable[Fault], to: Console) -> None:
 
 
 def _nondeterminism(definitions: Definitions) -> list[Fault]:
-    """What durable functions ask of the world outside of their steps."""
+    """Return the faults of durable functions that read the world outside of their steps."""
     functions = [
         one.function for one in definitions.actions.values() if one.durable and one.function is not None
     ]

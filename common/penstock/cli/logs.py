@@ -27,7 +27,8 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it has ended.")] = False,
     json: Json = False,
 ) -> None:
-    """What an execution printed and logged; of a workflow what its tasks did, each line with the name of its task."""
+    """Print the output and the log of an execution; of a workflow the lines of its tasks, each with the name of its
+    task."""
     printed = read(
         lambda session: _print_lines(session, id, follow, json),
         lambda client: _print_over_http(client, id, follow, json),
@@ -61,7 +62,7 @@ async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> 
 
 
 async def _print_over_http(client: HttpClient, id: UUID, follow: bool, json: bool) -> int:
-    """The same of an execution itself; the lines of its tasks are asked for by their own ids."""
+    """Print the lines of an execution over HTTP. The lines of its tasks are read by their own ids."""
     count, after = 0, None
     while True:
         lines, after, ended = await client.log_lines(id, after)

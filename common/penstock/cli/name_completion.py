@@ -1,4 +1,5 @@
-"""What TAB offers where a command takes a name: what the installation, or the server, has. Nothing where neither says so soon."""
+"""The completions of TAB where a command takes a name: the names of the installation or the server, or none where
+neither answers soon."""
 
 from __future__ import annotations
 
@@ -201,7 +202,7 @@ def routes_by_commas(ctx: typer.Context, incomplete: str) -> Offered:
 
 
 def statuses() -> Offered:
-    """Of executions."""
+    """Return the statuses of executions."""
     from penstock.language.moves import FINAL, STATUSES
 
     return [(status, "has ended" if status in FINAL else "has not ended") for status in STATUSES]

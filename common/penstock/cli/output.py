@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON lines for programs (`--json`)."""
+"""The output of commands: tables for people, JSON lines for programs (`--json`)."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def span(length: timedelta) -> str:
 
 
 def age(at: datetime | None) -> str:
-    """How long ago something was, such as `12 s ago`; empty where it was not."""
+    """Return the age of an instant, such as `12 s ago`; empty where there is none."""
     return "" if at is None else f"{span(max(timedelta(0), datetime.now(UTC) - at))} ago"
 
 

@@ -50,7 +50,7 @@ def shown(row: ScheduleState) -> dict[str, Any]:
 
 
 def shown_over_http(row: dict[str, Any]) -> dict[str, Any]:
-    """The same of a row that the API gave."""
+    """Show a row that the API returned."""
     zone = find_zone(row["timezone"])
     due = {name: row[f"{name}_due"] and _local(row[f"{name}_due"], zone) for name in ("next", "last")}
     same = ("ref", "state", "action", "when", "timezone", "waiting", "error")

@@ -1,4 +1,5 @@
-"""Which server a command is for: the one of `--server`, of a profile, or none: then it works on the database itself."""
+"""The server of a command: the one of `--server` or of a profile, or none. Without a server the command works on the
+database itself."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class Server:
 
 
 class Steering(Protocol):
-    """What `Client` and `HttpClient` have in common, of what commands need."""
+    """The methods of `Client` and `HttpClient` that commands need."""
 
     async def cancel(self, *ids: UUID, reason: str = ...) -> int: ...
     async def rerun(

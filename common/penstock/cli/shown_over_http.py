@@ -1,4 +1,4 @@
-"""What `show` prints, of what the API says: instants and tasks as the database gives them."""
+"""The output of `show` from the API's answer, with instants and tasks as the database returns them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def top(
     every: Annotated[float, typer.Option(min=LEAST, help="Seconds between two looks.")] = 2.0,
     json: Json = False,
 ) -> None:
-    """How it all goes, again and again until Ctrl-C: what ends, how long it takes, what waits, who works, what failed."""
+    """Show the installation until Ctrl-C: ends, durations, waiting work, workers, the latest failures."""
 
     async def of_session(session: Session) -> None:
         watch, stale = ActivityWatch(), (await find_installation()).stale_threshold
@@ -57,7 +57,7 @@ async def _shown(look: Callable[[], Awaitable[Overview]], once: bool, every: flo
 
 
 def _document(seen: Overview) -> dict[str, Any]:
-    """As the API gives it, `/overview`, without what heartbeats say of task executors."""
+    """Return the JSON of the API's `/overview`, without the task executors of heartbeats."""
     processes = [
         {name: value for name, value in asdict(one).items() if name not in ("labels", "executors")}
         for one in seen.processes

@@ -52,7 +52,7 @@ def queues(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many lines before limits.")] = 20,
     json: Json = False,
 ) -> None:
-    """How much waits where: for workers, route by route, and for limits, key by key."""
+    """Print the waiting work: for workers, route by route, and for limits, key by key."""
 
     async def work(session: Session) -> tuple[list[RouteWork], list[Line]]:
         settings = await find_installation()

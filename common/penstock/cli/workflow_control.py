@@ -1,4 +1,4 @@
-"""What people tell runs: pause, resume, skip, set-result. Kept with who and why."""
+"""The commands to running workflows: pause, resume, skip, set-result. They are stored with actor and reason."""
 
 from __future__ import annotations
 

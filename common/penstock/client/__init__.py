@@ -1,4 +1,4 @@
-"""What a program calls to publish, start, wait, ask and steer: `Client` and what hangs on it.
+"""The client of programs, which publish, start, wait, ask and steer: `Client` and its parts.
 
 Not here: what an operator asks of an installation (`operate`), and any statement (`store`).
 """

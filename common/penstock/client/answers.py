@@ -1,4 +1,4 @@
-"""What a group of submits or events is answered: for each the id that it has now, or why it was refused."""
+"""The answers to a group of submits or events: for each its id, or the reason for which it was refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Stale(DefinitionError):
 
 
 def of_submissions(submitted: Submitted, group: Sequence[Submission]) -> list[UUID | Exception]:
-    """For each of the group. Raises Stale, if nothing was stored for that."""
+    """Return the id or the refusal of each submission of the group. Raises Stale, if nothing was stored for that."""
     if submitted.stale:
         raise Stale("a definition changed meanwhile")
     winners = _winners(
@@ -28,7 +28,7 @@ def of_submissions(submitted: Submitted, group: Sequence[Submission]) -> list[UU
 
 
 def of_events(stored: StoredEvents, group: Sequence[NewEvent]) -> list[UUID | Exception]:
-    """For each of the group."""
+    """Return the id or the refusal of each event of the group."""
     winners = _winners(
         stored.existing,
         stored.conflicts,

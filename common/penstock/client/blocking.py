@@ -1,4 +1,4 @@
-"""What clients have in common whose methods block: an event loop in a thread, and methods that wait for coroutines."""
+"""The base of clients with blocking methods: an event loop in a thread, and methods that wait for coroutines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LoopThread:
         self._thread.start()
 
     def wait(self, work: Coroutine[Any, Any, R]) -> R:
-        """What it gives. Interrupted, such as by Ctrl-C, it is cancelled."""
+        """Return the result of a coroutine. An interrupt, such as Ctrl-C, cancels the coroutine."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()

@@ -1,5 +1,5 @@
-"""What commands on many things at once have in common: they take them in batches, each of which is committed by itself, and
-say of each thing what became of it. Broken off and begun again, they go on with what is left."""
+"""The base of commands on many things at once: they work in batches, each of which is committed by itself, and report
+the outcome of each thing. Broken off and begun again, they go on with what is left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from penstock.errors import PenstockError
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one of them: it is done, and `said` tells what came of it; or it was left alone, for `error`."""
+    """The outcome for one thing: the command was carried out, and `said` reports its effect, or it was left alone
+    because of `error`."""
 
     id: UUID
     said: str | None = None
@@ -31,7 +32,7 @@ class Part:
 
 @dataclass(slots=True)
 class Refusal:
-    """Why some were left alone: how many, and one of them."""
+    """The reason for which some things were left alone: their number, and one of them."""
 
     error: PenstockError
     example: UUID
@@ -40,7 +41,7 @@ class Refusal:
 
 @dataclass(slots=True)
 class Tally:
-    """How many were done, and those that were left alone, by the reason."""
+    """The number of things that a command was carried out on, and of those left alone, by the reason."""
 
     done: int = 0
     refused: dict[str, Refusal] = field(default_factory=dict)

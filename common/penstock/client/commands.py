@@ -1,5 +1,5 @@
-"""What people tell executions, kept with who and why: a workflow to pause, resume, skip a task or take a result for it;
-and what has ended to run once more."""
+"""The commands of operators to executions, stored with actor and reason: pause, resume, skip a task or set its result
+in a workflow, and re-run an ended execution."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _traced(old: Execution) -> dict[str, Any]:
 async def _see_what_is_kept(
     tx: Transaction, row: Execution, from_failed: bool, from_task: str | None
 ) -> bool:
-    """Whether it has tasks, of which some are kept."""
+    """Return true if the execution has tasks, of which some are kept."""
     if from_failed and from_task is not None:
         raise InvalidInput("it is either from what failed or from a task", hint="Choose one of the two.")
     if from_failed and row.status == COMPLETED:

@@ -34,7 +34,7 @@ async def page(
 
 
 async def count(session: Session, chosen: ExecutionFilter = ExecutionFilter()) -> int:
-    """How many there are."""
+    """Return the number of executions that match the filter."""
     return await execution_list.count(session, chosen)
 
 

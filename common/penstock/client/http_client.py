@@ -1,4 +1,4 @@
-"""The same client over HTTP, for who reaches the API and not the database.
+"""The same client over HTTP, for a program that reaches the API and not the database.
 
 async with HttpClient("https://penstock.example.org", token="pst_...") as client:
     id = await client.start("shop.charge", {"order": 7}, key="order-7")
@@ -90,7 +90,7 @@ class HttpClient(StartAndWait):
         expires_at: datetime | None = None,
         secrets: Mapping[str, str] | None = None,
     ) -> UUID:
-        """As `Client.start`."""
+        """Start an action, as `Client.start`."""
         ref, params = named_start(ref, params)
         body = {"action": ref, "parameters": dict(params or {}), "tenant": tenant, "priority": priority}
         seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
@@ -102,12 +102,12 @@ class HttpClient(StartAndWait):
     async def publish(
         self, trigger: str, payload: Any = None, *, key: str | None = None, tenant: str = "public"
     ) -> UUID:
-        """As `Client.publish`."""
+        """Publish an event, as `Client.publish`."""
         body = {"trigger": trigger, "payload": {} if payload is None else payload, "tenant": tenant}
         return UUID((await self._send("POST", "/events", body, key=key))["id"])
 
     async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
-        """As `Client.result`: raises ExecutionFailed with its error, TimeoutError, NotFound."""
+        """Return the result, as `Client.result`: raises ExecutionFailed with its error, TimeoutError, NotFound."""
         async with asyncio.timeout(timeout):
             while not (found := await self._get(f"/executions/{id}/result", wait=WAIT))["finished"]:
                 await asyncio.sleep(PAUSE)
@@ -123,7 +123,7 @@ class HttpClient(StartAndWait):
         )
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
-        """As `Client.cancel`."""
+        """Cancel an execution, as `Client.cancel`."""
         said = [await self._send("POST", f"/executions/{id}/cancel", {"reason": reason}) for id in ids]
         return sum(int(one["told"]) for one in said)
 
@@ -136,7 +136,7 @@ class HttpClient(StartAndWait):
         by: str = "",
         reason: str | None = None,
     ) -> UUID:
-        """As `Client.rerun`; `by` is who the token says."""
+        """Re-run an execution, as `Client.rerun`; `by` is the name of the token."""
         body = {"from_failed": from_failed, "from_task": from_task, "reason": reason}
         return UUID((await self._send("POST", f"/executions/{id}/rerun", body))["id"])
 
@@ -150,7 +150,7 @@ class HttpClient(StartAndWait):
         by: str = "",
         reason: str | None = None,
     ) -> None:
-        """As `Client.command`; `by` is who the token says."""
+        """Send a command, as `Client.command`; `by` is the name of the token."""
         body: dict[str, Any] = {"reason": reason}
         if kind in ("skip", "set_result"):
             body["task"] = task
@@ -159,11 +159,11 @@ class HttpClient(StartAndWait):
         await self._send("POST", f"/executions/{id}/{kind.replace('_', '-')}", body)
 
     async def signal(self, id: UUID, name: str, value: Any = None) -> None:
-        """As `Client.signal`."""
+        """Send a signal, as `Client.signal`."""
         await self._send("POST", f"/executions/{id}/signal", {"name": name, "value": value})
 
     async def answer(self, id: UUID, response: Any, *, by: str = "", asked: datetime | None = None) -> None:
-        """As `Client.answer`; `by` is who the token says."""
+        """Answer an inquiry, as `Client.answer`; `by` is the name of the token."""
         await self._send("POST", f"/inquiries/{id}/answer", {"response": response, "asked": asked})
 
     async def cancel_chosen(self, chosen: ExecutionFilter, *, reason: str, dry_run: bool = False) -> int:
@@ -213,28 +213,29 @@ class HttpClient(StartAndWait):
         return found
 
     async def history(self, id: UUID) -> list[Move]:
-        """As `Client.history`."""
+        """Return the moves of an execution, as `Client.history`."""
         return _MOVES.validate_python(await self._get(f"/executions/{id}/history"))
 
     async def why(self, id: UUID, task: str | None = None) -> Why:
-        """As `Client.why`."""
+        """Return the reason for a wait, as `Client.why`."""
         found = await self._get(f"/executions/{id}/why", task=task)
         return Why(**{**found, "id": UUID(found["id"])})
 
     async def inquiries(self, *, answered: bool = False, assignee: str | None = None) -> list[Inquiry]:
-        """What executions wait to be told."""
+        """Return the inquiries of executions."""
         rows = await self._get("/inquiries", answered=answered, assignee=assignee)
         return TypeAdapter(list[Inquiry]).validate_python(
             [{**row, "schema": text_of(row["schema"]), "response": text_of(row["response"])} for row in rows]
         )
 
     async def log_lines(self, id: UUID, after: str | None = None) -> tuple[list[LogLine], str | None, bool]:
-        """What it printed after that place; the place of the last of them; and whether it has ended, and these were all."""
+        """Return the lines after that place, the place of the last of them, and true if the execution has ended and
+        these were all."""
         found = await self._get(f"/executions/{id}/logs", after=after)
         return _LINES.validate_python(found["lines"]), found["next"], found["ended"]
 
     async def overview(self) -> Overview:
-        """How it all goes: the last minute, what waits for what, who works, what failed last."""
+        """Return the state of the installation: the last minute, the waiting work, the workers, the latest failures."""
         found = await self._get("/overview")
         return Overview(
             Lately(**found["lately"]),
@@ -244,7 +245,7 @@ class HttpClient(StartAndWait):
         )
 
     async def get_json(self, /, path: str, **query: Any) -> Any:
-        """What any other route gives: `get_json("/workers")`. /docs of the server has them all."""
+        """Return the JSON of any other route: `get_json("/workers")`. /docs of the server lists them all."""
         return await self._get(path, **query)
 
     # -- the way there -------------------------------------------------------------------------------------------

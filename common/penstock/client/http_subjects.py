@@ -21,7 +21,7 @@ _PROCESSES = TypeAdapter(list[Process])
 
 
 class HttpLimits:
-    """As `Client.limits`."""
+    """The limits over HTTP, as `Client.limits`."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -62,7 +62,7 @@ class HttpSchedules:
         self._ask = ask
 
     async def all(self) -> list[dict[str, Any]]:
-        """As the API shows them, with instants as such."""
+        """Return all limits as the API shows them, with datetimes for instants."""
         return [_instants(row) for row in await self._ask("GET", "/schedules")]
 
     async def enable(self, ref: str) -> dict[str, Any]:

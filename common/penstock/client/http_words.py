@@ -1,4 +1,4 @@
-"""How the client over HTTP says what it asks for, and reads what it is told."""
+"""The encoding of the HTTP client's questions, and the decoding of the answers."""
 
 from __future__ import annotations
 

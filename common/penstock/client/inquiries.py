@@ -32,7 +32,8 @@ async def listed(
 
 
 def may_answer(assignee: str | None, by: str) -> bool:
-    """Whether this one may answer what `assignee` is asked; a person who has logged in as `ada` is `user:ada`."""
+    """Return true if this person may answer the inquiries of `assignee`; a person who has logged in as `ada` is
+    `user:ada`."""
     return assignee is None or by in (assignee, f"user:{assignee}")
 
 

@@ -1,4 +1,4 @@
-"""Which installation this process talks to: the one that the settings name, else the embedded one of this folder."""
+"""The installation of this process: the one that the settings name, else the embedded one of this folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def find_installation(settings: Settings | None = None) -> Settings:
 
 
 def can_be_asked() -> bool:
-    """Whether there is one that answers without a server being started for it."""
+    """Return true if an installation answers without the start of a server."""
     if load().database_url is not None:
         return True
     home = Path(os.environ.get("PENSTOCK_HOME", HOME))

@@ -1,4 +1,4 @@
-"""What can be done with limits while work waits under them, for the client and the command line."""
+"""The operations on limits while work waits under them, for the client and the command line."""
 
 from __future__ import annotations
 

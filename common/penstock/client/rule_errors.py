@@ -23,8 +23,8 @@ BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What a rule that had failed on an event came to: its execution is `started`; or it has `failed` again, or does `not
-    match` any more; or it was `left` alone, and why."""
+    """The outcome of matching a failed rule with its event again: the execution is `started`, the rule has `failed`
+    again, the event does `not match` any more, or the rule was `left` alone for a reason."""
 
     event_id: UUID
     rule: str
@@ -34,7 +34,7 @@ class Rerun:
 
 
 async def newest(session: Session, *, rule: str | None = None, limit: int = 50) -> list[RuleError]:
-    """Those (of one rule) whose events came last, first."""
+    """Return the errors (of one rule), the error of the newest event first."""
     return await rule_errors.newest(session, rule, limit)
 
 

@@ -1,4 +1,4 @@
-"""What can be done with schedules, for the client and the command line."""
+"""The operations on schedules, for the client and the command line."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Schedules:
         return await reading.stats(self._session, ref, seconds)
 
     async def health(self) -> list[health.Trouble]:
-        """What is wrong with schedules, by name; nothing if all is well."""
+        """Return the troubles of schedules, by name; an empty list if there is none."""
         return await health.troubles(self._session)
 
     async def _change(self, work: Callable[[Transaction], Awaitable[T]], *, wakes: bool = False) -> T:

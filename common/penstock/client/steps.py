@@ -1,4 +1,4 @@
-"""What people tell durable functions: signals, the results of steps, and from which step to run once more."""
+"""The commands to durable functions: signals, results of steps, and re-runs from a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where this machine's clock is far off the database's: what it has made ids for gets others."""
+"""The answer to a skewed clock: ids that the database rejected because this machine's clock is skewed are replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How a workflow moves on: pure functions from its state and what happened to its new state and what is to be done.
+"""The engine of workflows: pure functions from a workflow's state and the latest ends to its new state and the work
+to do.
 
     plan = Plan(workflow)              compiled, once for each definition
     begin(plan, facts, system)         the first decision of a run

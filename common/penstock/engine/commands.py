@@ -1,4 +1,4 @@
-"""What people tell a workflow that runs: pause, resume, stop, skip a task, set its result."""
+"""The commands of operators to a running workflow: pause, resume, stop, skip a task, set its result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Command:
 def apply_command(
     plan: Plan, state: WorkflowState, facts: Facts, system: Mapping[str, Any], command: Command
 ) -> Asking[Decision]:
-    """What follows from a command. Raises NotFound, Conflict or InvalidInput if it cannot be followed."""
+    """Decide on a command. Raises NotFound, Conflict or InvalidInput if it cannot be followed."""
     if command.kind == "pause":
         pause(state)
         return Decision(state)

@@ -1,4 +1,4 @@
-"""What is to be done: the outcome of one decision. The caller writes all of it in one transaction."""
+"""The outcome of one decision. The caller writes all of it in one transaction."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Published(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """How the workflow ends. `error` is None only if `status` is completed."""
+    """The end of the workflow. `error` is None only if `status` is completed."""
 
     status: str
     output: Any = None

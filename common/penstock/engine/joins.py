@@ -1,5 +1,5 @@
-"""Whether a task runs, be it a join of many or the successor of one: how tasks ended arrives at the tasks after them, until
-it is decided of each of these."""
+"""The decision to run a task, be it a join of many or the successor of one. The ends of tasks arrive at the tasks
+after them, until each of these is decided."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _end_unstarted(
 
 
 def _arrival_from(draft: Draft, node: Node, source: int, before: TaskState) -> Arrival:
-    """How a source that has ended came to this task."""
+    """Return the arrival of an ended source at this task."""
     sender = draft.plan.graph[source]
     if sender.routes and node.index in sender.routes:
         return Arrival(node.index, source, "", node.index in before.routes)
@@ -122,7 +122,7 @@ def _arrival_from(draft: Draft, node: Node, source: int, before: TaskState) -> A
 
 
 def _wants_failure(node: Node, arrival: Arrival) -> bool:
-    """Whether this task, which runs, is there for the failure that arrived."""
+    """Return true if this running task is there for the failure that arrived."""
     if arrival.rescue:
         return True
     return arrival.outcome == FAILURE and (

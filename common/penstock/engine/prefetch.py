@@ -62,7 +62,7 @@ def prefetch(draft: Draft, ended: Sequence[ChildEnded]) -> Asking[None]:
 
 
 def _ends(draft: Draft, compiled: CompiledTask, count: int, needed: Needed) -> bool:
-    """Whether a task probably ends when `count` of its executions have ended. If more of its items start
+    """Return true if a task probably ends when `count` of its executions have ended. If more of its items start
     instead, they are needed."""
     task = compiled.node.index
     task_state = draft.facts.tasks[task]

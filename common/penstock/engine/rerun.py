@@ -1,4 +1,4 @@
-"""Which tasks a re-run keeps of the run before."""
+"""The tasks that a re-run keeps of the run before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expression of a workflow sees."""
+"""The names that an expression of a workflow sees."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Scope:
         needed.parameters |= reads.parameters
 
     def namespace(self, reads: Reads, reader: int, **own: Any) -> Asking[dict[str, Any]]:
-        """What a template with these reads sees; `own` are names of its own."""
+        """Return the names that a template with these reads sees; `own` are names of its own."""
         if reads is NOTHING_READ:
             return {**_EMPTY, "system": self.system, **own}
         needed = Needed(tasks=set(reads.tasks) | {reader} if reads.own else set(reads.tasks))

@@ -40,7 +40,7 @@ def load_workflow_state(text: str) -> WorkflowState:
 
 
 def dump_task_state(task: TaskState) -> str:
-    """What has its default value is left out: most are small."""
+    """Serialize the state of a task. Fields with their default values are omitted, since most states are small."""
     written: dict[str, Any] = {}
     for name in _FIELDS:
         value = getattr(task, name)

@@ -1,6 +1,6 @@
-"""What is stored of a run of a workflow between two decisions: a small state of its own, and one of each task that has
-begun or of which a task before it has ended. Nothing is stored of all the others: how they stand follows from the
-graph.
+"""The stored state of a run of a workflow between two decisions: a small state of its own, and a state of each task
+that has begun or of which a predecessor has ended. Nothing is stored of all the others: how they stand follows from
+the graph.
 
 Tasks are named by their index in the graph. A task's status is one of those below or a final one of an execution.
 Fields are stored under their names (`serialization`), and SQL reads some of them: do not rename them.
@@ -90,7 +90,7 @@ class FanOut:
 
     @property
     def room(self) -> int:
-        """How many more may start now."""
+        """Return the number of executions that may still start now."""
         left = 0 if self.stopped else self.total - self.begun
         return min(left, self.window - self.running) if self.window else left
 
@@ -106,14 +106,15 @@ class FanOut:
 
 @dataclass(slots=True)
 class TaskState:
-    """What is known of a task. `success`, `failed` and `skipped` count how the tasks before it ended, until it is
+    """The known state of a task. `success`, `failed` and `skipped` count how the tasks before it ended, until it is
     decided whether it runs.
 
     `named` holds the outcomes of those tasks before it that its rule names one by one. `runs`: it was decided that
     it runs. `rescues` counts the tasks that failed and whose failure route leads here; `routes` are the
     targets of its own failure routes. `handled`: it failed, and it may, or a task that runs because of its failure
     runs. `kept`: in a re-run, how it ended in the run before, until it would start. `given` is set if its result is
-    not an execution's: that of `noop`, of an empty list, or one that an operator set."""
+    not an execution's: that of `noop`, of an empty list, or one that an operator set.
+    """
 
     status: str = PENDING
     success: int = 0
@@ -149,7 +150,7 @@ class TaskState:
 
 
 def outcome_of(status: str, allow_failure: bool) -> str:
-    """How an end counts for what comes after."""
+    """Return the outcome that an end counts as for the tasks after it."""
     if status == COMPLETED:
         return SUCCESS
     if status == SKIPPED:

@@ -1,4 +1,4 @@
-"""What a task is given when it starts."""
+"""The input of a task when it starts."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ from penstock.errors import PenstockError
 
 @dataclass(slots=True)
 class Inbox:
-    """What came for a workflow. It was asked to stop `stops` times since it began, as `stop_status`."""
+    """The commands and ends that arrived for a workflow. Since it began it was asked `stops` times to stop, as
+    `stop_status`."""
 
     ended: Sequence[ChildEnded] = ()
     commands: Sequence[Command] = ()
@@ -58,15 +59,15 @@ class Turn:
 
     @property
     def paused(self) -> bool | None:
-        """Whether it is paused from now on, if somebody paused or resumed it."""
+        """Return True if the workflow was paused last, False if it was resumed last, None if neither."""
         if not self.commands or all(c.kind not in ("pause", "resume") for c in self.commands):
             return None
         return self.state.paused
 
     @property
     def starts(self) -> tuple[list[Start], list[Start]]:
-        """What starts, before and after what is cancelled: what a turn starts and then cancels has to be there to be
-        cancelled, and to end."""
+        """Return the starts before and after the cancellations. A start that the same turn cancels has to exist
+        before it can be cancelled and end."""
         if not self.cancels:
             return [], [start for decision in self.decisions for start in decision.starts]
         before: list[Start] = []
@@ -79,7 +80,7 @@ class Turn:
 
     @property
     def cancels(self) -> list[set[int] | None]:
-        """Of which tasks the open executions are cancelled (None: of all), decision by decision."""
+        """Return the tasks whose open executions are cancelled (None: all tasks), decision by decision."""
         return [None if d.cancel_all else d.cancel for d in self.decisions if d.cancel_all or d.cancel]
 
     @property

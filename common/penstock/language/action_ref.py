@@ -68,7 +68,7 @@ class ActionRef(Generic[P, R]):
         return started
 
     async def run(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The same, and wait for its result. Raises what `Client.run` raises too."""
+        """Start the action and wait for its result. Raises what `Client.run` raises too."""
         result: R = await connected().run(self.ref, named(self.function, args, kwargs))
         return result
 

@@ -57,7 +57,7 @@ def as_text(number: float) -> str:
 
 
 def positive_seconds(value: object) -> float:
-    """As `seconds`, but not zero."""
+    """Parse a duration as `seconds` does, and refuse zero."""
     if not (number := seconds(value)):
         raise Wrong("must be longer than 0 s", _HINT)
     return number

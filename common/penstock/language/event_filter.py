@@ -31,5 +31,5 @@ def bind_filter(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def matches(filter: str | None, bound: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
-    """Whether an event is one that a task with this filter waits for. Raises ExpressionError."""
+    """Return true if a task with this filter waits for this event. Raises ExpressionError."""
     return filter is None or condition(filter)({**bound, "event": event})

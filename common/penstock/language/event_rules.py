@@ -16,7 +16,7 @@ from penstock.language.expressions import SECRETS, compile_template, condition
 
 
 class Event(Protocol):
-    """What rules see of an event, besides its payload."""
+    """The fields of an event that rules see besides its payload."""
 
     @property
     def id(self) -> UUID: ...
@@ -41,7 +41,7 @@ class CompiledRule:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a rule made of an event: the parameters for its action, or why there are none."""
+    """The outcome of matching a rule with an event: the parameters for its action, or the reason for having none."""
 
     matched: bool
     params: Any = None

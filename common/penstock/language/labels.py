@@ -12,7 +12,7 @@ _WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 def parse_labels(text: str) -> dict[str, str]:
-    """Of `gpu=a100,zone=eu`. A name alone has the value `true`. Raises ValueError."""
+    """Parse labels such as `gpu=a100,zone=eu`. A name alone has the value `true`. Raises ValueError."""
     found: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, sign, value = (piece.strip() for piece in part.partition("="))
@@ -38,5 +38,5 @@ def format_labels(labels: Mapping[str, str]) -> str:
 
 
 def carries_all(asked: Mapping[str, str], carries: Mapping[str, str]) -> bool:
-    """Whether a worker that `carries` these labels has all that are `asked` for."""
+    """Return true if a worker that `carries` these labels has all labels in `asked`."""
     return asked.items() <= carries.items()

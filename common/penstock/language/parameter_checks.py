@@ -1,4 +1,4 @@
-"""Whether parameters that hold templates fit what they are for, as far as that can be told before anything runs."""
+"""The checks that parameters with templates fit their action, as far as that is known before a run."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ONLY_GIVEN = (
 
 
 def misfits(given: Mapping[str, Any], ref: str, schema: Mapping[str, Any] | None) -> Iterator[Problem]:
-    """Of parameters for the action or workflow `ref`: names that it does not take, names that it needs, and values that
-    are no templates and do not fit."""
+    """Yield the faults of parameters for the action or workflow `ref`: unknown names, missing names, and literal
+    values that do not fit."""
     if not schema or any(map(is_template, given)):
         return
     there = names_of(schema)

@@ -1,4 +1,4 @@
-"""Which route (work queue) an execution takes: ordered glob rules over its namespace.
+"""The route (work queue) of an execution: ordered glob rules over its namespace.
 
 A namespace is `tenant::pack::workflow::task`, or `tenant::pack::action`. In a pattern
 
@@ -55,7 +55,7 @@ class PassedOver:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a namespace goes. `rule` is the one that matched, or None if it was the default route."""
+    """The route of a namespace. `rule` is the rule that matched, or None if it was the default route."""
 
     namespace: str
     route: str
@@ -91,7 +91,7 @@ class Router:
         return self.default
 
     def explain(self, namespace: str) -> Explanation:
-        """The same answer as `route`, with the rule that gave it and why each earlier one did not match."""
+        """Return the answer of `route`, with the rule that matched and the reasons for which earlier rules did not."""
         segments = namespace.split(SEPARATOR)
         passed_over: list[PassedOver] = []
         for rule, blocks in self._patterns:
@@ -116,7 +116,7 @@ def refuse_unknown(named: Iterable[tuple[str, str]], known: Collection[str]) -> 
 
 
 def _mismatch(blocks: tuple[tuple[Segment, ...], ...], segments: list[str]) -> str | None:
-    """Why the pattern does not match, or None if it does.
+    """Return the reason for which the pattern does not match, or None if it does.
 
     `blocks` are the runs of segments between the `**`. Each is placed at the leftmost place that fits, which
     can never spoil a later one: so each pair of pattern and text segment is compared at most once.
@@ -144,7 +144,7 @@ def _mismatch(blocks: tuple[tuple[Segment, ...], ...], segments: list[str]) -> s
 
 
 def _differs(block: tuple[Segment, ...], segments: list[str], at: int) -> str | None:
-    """Why `block` does not fit the segments from index `at` on, or None if it does."""
+    """Return the reason for which `block` does not fit the segments from index `at` on, or None if it does."""
     for n, segment in enumerate(block, at):
         if not _fits(segment, segments[n]):
             return f"{_written((segment,))!r} does not match segment {n + 1}, {segments[n]!r}"
@@ -152,7 +152,7 @@ def _differs(block: tuple[Segment, ...], segments: list[str], at: int) -> str | 
 
 
 def _fits(pieces: Segment, text: str) -> bool:
-    """Whether the pieces stand in `text` in order, without overlap, first at its start, last at its end."""
+    """Return true if the pieces are in `text` in order, without overlap, the first at its start, the last at its end."""
     if len(pieces) == 1:
         return text == pieces[0]
     first, *middle, last = pieces

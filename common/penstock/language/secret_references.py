@@ -47,7 +47,7 @@ def referring(given: Mapping[str, Any], names: Mapping[str, str] | None) -> Mapp
 
 
 def without_references(given: Any) -> Any:
-    """What may be shown of kept parameters."""
+    """Return the part of stored parameters that may be shown."""
     if isinstance(given, Mapping) and KEY in given:
         return {name: value for name, value in given.items() if name != KEY}
     return given

@@ -9,7 +9,7 @@ KINDS = ("pack", "workflow")
 
 
 def file_name(kind: str) -> str:
-    """As it is called in the package, over HTTP and in a new project."""
+    """Return the file name of a schema, in the package, over HTTP and in a new project."""
     return f"{kind}.schema.json"
 
 

@@ -1,4 +1,4 @@
-"""Where something was written: the file and line that errors point to."""
+"""The place where a definition was written: the file and line that errors point to."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def of_frame(frame: FrameType) -> Source:
 
 
 def of_code(code: CodeType) -> Source:
-    """Where a function begins, its decorators included."""
+    """Return the place where a function begins, including its decorators."""
     return Source(code.co_filename, code.co_firstlineno)
 
 

@@ -15,7 +15,7 @@ NAME = re.compile(r"\d{4}-\d\d-\d\d/[0-9a-f-]{36}-([0-9a-f]{64})\.json")
 
 
 def is_reference(value: object) -> bool:
-    """Whether this stands for a stored result."""
+    """Return true if this value stands for a stored result."""
     return (
         isinstance(value, Mapping)
         and value.keys() == {KEY, SIZE}
@@ -27,7 +27,8 @@ def is_reference(value: object) -> bool:
 
 
 def is_within(value: Any, place: Sequence[str | int]) -> bool:
-    """Whether what is at this place is a reference, or a part of one: only who reads it can tell whether it fits."""
+    """Return true if the value at this place is a reference, or a part of one. Only its reader can tell whether it
+    fits."""
     if is_reference(value):
         return True
     for step in place:

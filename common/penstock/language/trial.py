@@ -29,8 +29,8 @@ class SimulatedEvent:
 
 
 def try_rule(rule: Rule, payload: Any = None, *, tenant: str = "public") -> Match:
-    """What a rule would make of an event with this payload: whether it matches, the parameters for its action, or the error of
-    its condition or templates."""
+    """Match a rule with an event that has this payload: return a match with the parameters for its action, or the
+    error of its condition or templates."""
     return evaluate_rule(compile_rule(rule.body()), SimulatedEvent(rule.trigger, tenant), payload)
 
 

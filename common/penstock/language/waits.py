@@ -1,6 +1,7 @@
-"""What tasks of workflows wait for, without a worker and without a slot: events, and the answers to inquiries.
+"""The waits of workflow tasks, without a worker and without a slot: for events, and for the answers to inquiries.
 
-The execution of such a task is `waiting`. Its namespace has no queue; its payload is what it waits for."""
+The execution of such a task is `waiting`. Its namespace has no queue; its payload is what it waits for.
+"""
 
 from __future__ import annotations
 

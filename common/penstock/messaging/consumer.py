@@ -36,7 +36,8 @@ body would stay in memory until a garbage collection finds the circle."""
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What has arrived: the ids of the envelopes, without doubles; or, for events from outside, the deliveries."""
+    """The arrived input of one handler call: the ids of the envelopes, without duplicates, or the deliveries of
+    foreign events."""
 
     ids: list[UUID]
     deliveries: list[Delivery] = field(default_factory=list)

@@ -18,7 +18,7 @@ VERSION = 1
 
 
 class Envelope(BaseModel):
-    """What travels between the services: ids, and what happened to them."""
+    """The content of messages between the services: ids, and what happened to them."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

@@ -1,4 +1,4 @@
-"""What is published besides events from outside: envelopes of ids, and broadcasts. See docs/wire-format.md."""
+"""The messages that are published besides foreign events: envelopes of ids, and broadcasts. See docs/wire-format.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a service counts and times of its own work, for /metrics. A number costs about a microsecond, a batch hundreds."""
+"""The counters and timings of a service's own work, for /metrics. A number costs about a microsecond, a batch
+hundreds."""
 
 from __future__ import annotations
 
@@ -75,12 +76,12 @@ class _Kept(Collector):
 
 
 def gauge(name: str, values: Mapping[Labels, float]) -> Metric:
-    """As it is shown: a number for each set of values of its labels, which for one without labels is ()."""
+    """Return a gauge: a number for each set of label values, which is () for a gauge without labels."""
     return _filled(GaugeMetricFamily, name, values)
 
 
 def counter(name: str, values: Mapping[Labels, float]) -> Metric:
-    """As gauge."""
+    """Return a counter, in the form of `gauge`."""
     return _filled(CounterMetricFamily, name, values)
 
 

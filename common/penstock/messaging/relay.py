@@ -96,9 +96,9 @@ def _hopeless(row: Unpublished) -> bool:
 
 
 async def _clear(session: Session, age: float, limit: int) -> int:
-    """Where the outbox is the queue, take out of it what no service consumes. Announcements were sent by the process that
-    staged them, or it died before: they are best effort, and dropped. Anything else becomes a dead letter. (Status moves
-    have a loop of their own.)"""
+    """Delete the rows of the outbox that no service consumes, where the outbox is the queue. Announcements were sent
+    by the process that staged them, or it died before: they are best effort, and dropped. Anything else becomes a
+    dead letter. (Status moves have a loop of their own.)"""
     since, now = scan_start(session, "strays", LONG_AGO), time.monotonic()
     async with session.transaction() as tx:
         rows = await outbox.lock_unconsumed(tx, age, limit, now - since.place, STRAY_AGE)

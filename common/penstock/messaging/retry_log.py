@@ -15,7 +15,7 @@ PAUSE = 60.0
 
 
 class RetryLog:
-    """Of one queue. `times` in a line: how often it happened since the last one."""
+    """A log of the retries of one queue. `times` in a line is the number of retries since the last line."""
 
     def __init__(self, queue: str) -> None:
         self._queue = queue

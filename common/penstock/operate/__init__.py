@@ -1,5 +1,4 @@
-"""What an operator asks of a live installation: why does this wait, is a promise broken, mend it, what is wrong, make
-these definitions current.
+"""The questions and commands of operators to a live installation: why, check, repair, doctor and apply.
 
 Not here: commands of the terminal (`cli`), what programs do with executions (`client`), and any statement (`store`).
 """

@@ -1,4 +1,4 @@
-"""Who may do what over HTTP: scopes, roles, and tokens that carry them for some tenants or all."""
+"""The rights over HTTP: scopes, roles, and tokens that carry them for some tenants or all."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks. `tenants` is None where it is all of them. `grants`: where the scopes are not the same for all tenants."""
+    """The caller of a request. `tenants` is None for all tenants. `grants` are the scopes by tenant, where these
+    differ."""
 
     name: str
     scopes: frozenset[str]
@@ -51,7 +52,7 @@ class Caller:
         return cls(name, scopes, _tenants(grants), grants)
 
     def within(self, scope: str) -> Caller:
-        """The same, for the tenants for which it has this scope."""
+        """Return the caller with its tenants narrowed to those for which it has this scope."""
         if not self.grants:
             return self
         return replace(self, tenants=_tenants([grant for grant in self.grants if scope in grant.scopes]))
@@ -101,7 +102,7 @@ async def revoke_token(session: Session, name: str) -> None:
 
 
 async def find_caller(session: Session, secret: str) -> Caller | None:
-    """Who has this secret; None where nobody has, or it has expired."""
+    """Return the owner of this secret; None if it has no owner or has expired."""
     found = await tokens.find(session, _digest(secret))
     if found is None:
         return None

@@ -1,7 +1,8 @@
-"""How much ended lately, for everybody who looks at the overview by this process: each slice of time is counted once.
+"""The recent ends for all readers of the overview in this process: each slice of time is counted once.
 
 Counting a quarter of an hour of a busy installation takes seconds. What is over does not change any more, so only the newest
-slices are read again; those that are still to be read are, for a moment at each look, the newest first."""
+slices are read again; those that are still to be read are, for a moment at each look, the newest first.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class ActivityWatch:
     _until: float = 0.0
 
     async def look(self, sessions: Sessions, stale: float) -> Activity:
-        """As it is, or was a moment ago. `stale`: seconds after which a worker that is silent does not count."""
+        """Return the activity of this moment, or of a moment ago. `stale`: seconds after which a silent worker does
+        not count."""
         loop = asyncio.get_running_loop()
         async with self._lock:
             began = loop.time()

@@ -55,8 +55,8 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
 async def tried_on(
     session: Session, trigger: str, payload: Any, *, tenant: str = "public", rule: str | None = None
 ) -> list[dict[str, Any]]:
-    """The same for an event that has not happened; of one `rule` alone if it is named. Raises NotFound for an unknown trigger,
-    InvalidInput for a payload that does not fit it."""
+    """Try the rules on an event that has not happened; only `rule`, if it is named. Raises NotFound for an unknown
+    trigger, InvalidInput for a payload that does not fit it."""
     check_tenant(tenant)
     rows = await catalog.current(session, ["trigger"], [trigger])
     if not rows:

@@ -96,12 +96,12 @@ def _shown_trace(row: Execution, shown_at: str | None) -> dict[str, Any] | None:
 
 
 def _without_trace(origin: dict[str, Any] | None) -> dict[str, Any] | None:
-    """What its origin says else."""
+    """Return the origin without its trace."""
     return {name: value for name, value in (origin or {}).items() if name != "trace"} or None
 
 
 async def _progress(session: Session, id: UUID) -> dict[str, Any] | None:
-    """What it said last of how far it is: `done` from 0 to 1, `text`, `at` and in which `attempt`."""
+    """Return the last reported progress: `done` from 0 to 1, `text`, `at`, and the `attempt` that reported it."""
     line = await log_lines.latest(session, id, STREAM)
     return (
         None
@@ -111,7 +111,7 @@ async def _progress(session: Session, id: UUID) -> dict[str, Any] | None:
 
 
 def plain(found: dict[str, Any]) -> dict[str, Any]:
-    """The same as JSON: the tasks as a tree, and the names of those on the critical path."""
+    """Return the execution as JSON: the tasks as a tree, and the names of the tasks on the critical path."""
     tasks: list[TaskProgress] = found["tasks"]
     whole = {name: value for name, value in found.items() if name not in ("graph", "tasks")}
     if found["steps"]:

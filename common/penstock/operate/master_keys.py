@@ -23,7 +23,8 @@ NONCE = 12
 
 
 class MasterKeys(Protocol):
-    """What `PENSTOCK_SECRETS_KMS` names, called once without arguments. Its functions may block: they are called in a thread."""
+    """The key service that `PENSTOCK_SECRETS_KMS` names, called once without arguments. Its functions may block: they
+    are called in a thread."""
 
     def wrap(self, data_key: bytes, context: bytes) -> tuple[str, bytes]:
         """The id of the key that was used, and `data_key` encrypted, bound to `context`."""

@@ -28,7 +28,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Mend:
-    """What it does, and the statement that does it. None: the messages are published from here."""
+    """The description of a repair, and its statement. None: the messages are published from here."""
 
     does: str
     repair: repairs.Repair | None
@@ -59,8 +59,8 @@ State = Literal["proposed", "mended", "left", "no mend"]
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What was found of one invariant, what would mend it, and what became of it. `violations` are those that are left,
-    `SHOWN` at the most; `mended` counts those that are not there any more."""
+    """The violations of one invariant, their repair, and its outcome. `violations` are the remaining ones, at most
+    `SHOWN`; `mended` counts those that are gone."""
 
     name: str
     says: str

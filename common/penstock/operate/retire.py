@@ -45,7 +45,7 @@ async def retire(session: Session, ref: str, *, undo: bool = False) -> list[str]
 
 
 async def _referrers(tx: Transaction, ref: str) -> list[str]:
-    """What would begin it or listen to it, itself aside."""
+    """Return the definitions that start this one or listen to it, except itself."""
     return [
         f"{row.kind} {row.ref}"
         for row in await catalog.current(tx, ["action", "rule", "schedule", "workflow"])

@@ -61,21 +61,21 @@ async def table(session: Session, settings: Settings) -> list[RouteUse]:
 
 
 async def unserved(session: Session, settings: Settings, routes: Iterable[str]) -> list[RouteUse]:
-    """Those of these routes that no living worker serves: all of them where workers live, else only those that look like
-    another one's name written wrong."""
+    """Return the routes among these that no living worker serves. Where no worker lives at all, return only the
+    routes that look like a misspelt name of another route."""
     uses = await table(session, settings)
     alive, wanted = any(use.workers for use in uses), set(routes)
     return [use for use in uses if use.route in wanted and not use.workers and (alive or use.meant)]
 
 
 async def rules(session: Session) -> list[RoutingRule]:
-    """Those that are in force, in the order in which they are tried."""
+    """Return the rules in force, in the order in which they are tried."""
     return list((await namespaces.router(session)).rules)
 
 
 async def explain(session: Session, what: str) -> tuple[str, RouteChoice]:
-    """Why `what` goes where it goes: a ref (of the default tenant), or a namespace `tenant::pack::action` or
-    `tenant::pack::workflow::task`. Returns the namespace, too. Raises NotFound."""
+    """Return the reason for a route: `what` is a ref (of the default tenant), or a namespace `tenant::pack::action`
+    or `tenant::pack::workflow::task`. Returns the namespace, too. Raises NotFound."""
     namespace = what if SEPARATOR in what else namespaces.of("public", what).name
     _, *parts = namespace.split(SEPARATOR)
     ref, task = ".".join(parts[:2]), parts[2] if len(parts) == 3 else None

@@ -24,7 +24,7 @@ NO_PASSWORD = ""
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who it is: `subject` names somebody of the provider for good; `name` is how people call them."""
+    """The identity of a person: `subject` is the permanent name at the provider; `name` is for display."""
 
     issuer: str
     subject: str
@@ -33,7 +33,7 @@ class Identity:
 
 
 def roles_mapped(given: Mapping[str, str]) -> dict[str, Roles]:
-    """What each value of a claim gives: `viewer, operator:acme`. Raises ConfigurationError."""
+    """Return the roles that each value of a claim gives: `viewer, operator:acme`. Raises ConfigurationError."""
     return {value: tuple(_pair(one.strip()) for one in says.split(",")) for value, says in given.items()}
 
 

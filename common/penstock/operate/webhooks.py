@@ -97,6 +97,6 @@ async def find(session: Session, name: str) -> Webhook:
 
 
 async def remove(session: Session, name: str) -> None:
-    """Who calls it from now on is told that it is not there. Raises NotFound."""
+    """Remove a webhook. A later caller gets 404. Raises NotFound."""
     if not await webhooks.delete(session, name):
         raise NotFound(f"no webhook {name!r}", hint="`penstock webhooks list` shows those there are.")

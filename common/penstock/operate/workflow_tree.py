@@ -65,5 +65,5 @@ async def names_inside(session: Session, id: UUID) -> dict[UUID, str]:
 
 
 async def sent_commands(session: Session, id: UUID) -> list[dict[str, Any]]:
-    """What people told a run."""
+    """Return the commands that operators sent to a run."""
     return [asdict(command) for command in await workflow_runs.commands(session, id)]

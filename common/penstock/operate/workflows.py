@@ -46,6 +46,6 @@ async def version(session: Session, ref: str, digest: str, masking: Masking | No
 
 
 async def differences(session: Session, old: Workflow, new: Workflow) -> list[Difference]:
-    """What `new` would change in `old`; of a secret, that it is another one, and not which."""
+    """Return the changes from `old` to `new`. For a secret the change is named, and not the values."""
     before: Mapping[str, Any] = old.body()
     return (await Masking.load(session)).differences(diff(old, new), before, new.body())

@@ -1,4 +1,4 @@
-"""What an action and a task executor see of a run, what a run may come to.
+"""The view of a run that an action and a task executor have, and the outcomes of a run.
 
 Not here: claiming and reporting, which are the worker's.
 """

@@ -23,7 +23,7 @@ a run allocates nothing."""
 
 
 class RunContext:
-    """What an action may know of its own run."""
+    """The facts that an action may read about its own run."""
 
     __slots__ = ("_run",)
 
@@ -75,13 +75,14 @@ class RunContext:
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """What the run was told beside its parameters. Of a schedule: its own context, and `schedule`,
+        """Return the context of the run beside its parameters. Of a schedule: its own context, and `schedule`,
         `scheduled_time`, `timezone`, `expression`, `is_recovery`, `is_missed`, `is_backfill`. Else empty."""
         return self._run.context
 
     @property
     def idempotency_token(self) -> str:
-        """The same in every attempt of this execution: a payment that is sent with it is made once."""
+        """Return the token that is the same in every attempt of this execution. A payment that is sent with it is
+        made once."""
         return str(self._run.event.execution_id)
 
     @property
@@ -91,12 +92,13 @@ class RunContext:
 
     @property
     def state(self) -> Any:
-        """What the latest `Defer(state=...)` of this execution left behind, or None."""
+        """Return the state of the latest `Defer(state=...)` of this execution, or None."""
         return self._run.carry.get("state")
 
     @property
     def answers(self) -> Sequence[Any]:
-        """What humans have answered to this execution so far, oldest first, of questions with which it goes on (`ask`)."""
+        """Return the answers of humans to this execution so far, oldest first, for inquiries after which it goes on
+        (`ask`)."""
         answers: list[Any] = self._run.carry.get("answers", [])
         return answers
 

@@ -12,7 +12,7 @@ from penstock.run.task_executors import TaskExecutor
 
 @dataclass(frozen=True, slots=True)
 class RegisteredExecutor:
-    """What makes an executor, and the options that it is given where the settings say nothing else."""
+    """The factory of an executor, and its default options where the settings have none."""
 
     make: Callable[..., TaskExecutor]
     options: dict[str, Any]
@@ -37,5 +37,5 @@ def register_executor(key: str, make: Callable[..., TaskExecutor], **options: An
 
 
 def _origin(make: Callable[..., Any]) -> str:
-    """The same for a module that is imported anew."""
+    """Return the origin of the factory, for a module that is imported again."""
     return f"{make.__module__}:{make.__qualname__}"

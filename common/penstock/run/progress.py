@@ -1,4 +1,5 @@
-"""How far a run says that it is. It is a line of its log, on a stream of its own, so it is kept, and shown while it runs."""
+"""The progress of a run. It is a line of the log, on a stream of its own, so it is stored, and shown while the run
+goes on."""
 
 from __future__ import annotations
 

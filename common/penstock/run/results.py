@@ -1,4 +1,4 @@
-"""What can be stored as a result: JSON that PostgreSQL takes and gives back unchanged (EDGES 6)."""
+"""The values that can be stored as a result: JSON that PostgreSQL takes and gives back unchanged (EDGES 6)."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class TaskReadyEvent:
 
 
 class RunnableAction(Protocol):
-    """What an executor needs of an action."""
+    """The needs of an executor from an action."""
 
     @property
     def ref(self) -> str: ...
@@ -53,7 +53,7 @@ class RunnableAction(Protocol):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """What its task executor should know, such as the command or the URL."""
+        """Return the options for the task executor, such as the command or the URL."""
 
     def bind(self, params: Mapping[str, Any], /) -> dict[str, Any]:
         """The function's keyword arguments, validated. Raises InvalidInput."""

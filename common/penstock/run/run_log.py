@@ -17,7 +17,7 @@ Sink = Callable[[str, str], None]
 
 
 class RunLog:
-    """What `Run.log` is: call it with (stream, line). Streams: `stdout`, `stderr`, `log` (the logging
+    """The protocol of `Run.log`: a call takes (stream, line). Streams: `stdout`, `stderr`, `log` (the logging
     module), `penstock`. When `limit` bytes are used up a marker says so, and what follows is dropped."""
 
     __slots__ = ("_left", "_limit", "_lock", "_partial", "_sink")

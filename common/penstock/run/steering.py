@@ -1,4 +1,4 @@
-"""What an action raises, or returns, to steer what happens to its execution next.
+"""The exceptions and results with which an action steers its execution.
 
     raise Retry(after=30, message="the bank is closed")
     raise NonRetryable("no such customer")

@@ -56,7 +56,7 @@ class TaskExecutor(Protocol):
 
     @property
     def name(self) -> str:
-        """What `executor=` of an action and the worker's settings call it."""
+        """Return the name that `executor=` of an action and the worker's settings use."""
 
     async def open(self) -> None:
         """Make ready. Called once, before the first attempt."""
@@ -69,7 +69,7 @@ class TaskExecutor(Protocol):
         gently for `run.grace` seconds and then by force, before CancelledError is raised on."""
 
     def has_capacity(self) -> bool:
-        """Whether `execute` would start an attempt now."""
+        """Return true if `execute` would start an attempt now."""
 
     def metrics(self) -> ExecutorMetrics: ...
 
@@ -114,7 +114,8 @@ class Tally:
             self.failed += 1
 
     async def counted(self, work: Callable[[Run], Awaitable[Outcome]], run: Run) -> Outcome:
-        """What `work` makes of the attempt, which has a place meanwhile. Raises NoCapacity, and what `work` raises."""
+        """Return the outcome of `work` for the attempt, which has a place meanwhile. Raises NoCapacity, and what
+        `work` raises."""
         started, outcome = self.start(), None
         try:
             outcome = await work(run)

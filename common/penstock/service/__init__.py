@@ -1,5 +1,5 @@
-"""What every process does around its work: connect, beat, tell its health, stop when told; and the PostgreSQL that it may
-bring along.
+"""The frame of every process: it connects, beats, reports its health, and stops when asked; with the PostgreSQL that
+it may bring along.
 
 Not here: the work itself, which is the services'.
 """

@@ -26,7 +26,7 @@ def require(*extras: str) -> None:
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
-    """What a failed import means, if it is of an extra."""
+    """Return the meaning of a failed import, if it belongs to an extra."""
     module = (error.name or "").partition(".")[0]
     extras = [extra for extra, modules in EXTRAS.items() if module in modules]
     return _missing(extras) if extras else None

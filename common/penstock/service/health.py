@@ -1,4 +1,4 @@
-"""How a service says that it lives: /live, /ready and /metrics on a port of its own. HTTP is h11's."""
+"""The health of a service: /live, /ready and /metrics on a port of its own. h11 implements HTTP."""
 
 from __future__ import annotations
 

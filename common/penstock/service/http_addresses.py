@@ -1,4 +1,5 @@
-"""Which addresses an HTTP action, or a call of a subscriber, may reach: the public ones, and those that the operator allows.
+"""The addresses that an HTTP action, or a call to a subscriber, may reach: the public ones, and those that the
+operator allows.
 
 What somebody defines must not make a service talk to what only the service can reach: its own
 machine, the private network, the metadata service of the cloud (server-side request forgery). A name is
@@ -57,7 +58,7 @@ NAT64 = ip_network("64:ff9b::/96")
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Whose certificates are believed: one for the process, since they take some 20 ms to read."""
+    """Return the trusted certificates: one context for the process, since reading them takes some 20 ms."""
     return httpx.create_ssl_context()
 
 

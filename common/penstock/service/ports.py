@@ -26,7 +26,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def refused(host: str, port: int, error: OSError, setting: str) -> ConfigurationError:
-    """What to say where a port cannot be had."""
+    """Return the error for a port that cannot be bound."""
     return ConfigurationError(
         f"nothing can listen on port {port} of {host}: {os.strerror(error.errno or 0)}",
         hint=f"Choose a free one with {setting} or --port; 0 takes any.",

@@ -1,4 +1,5 @@
-"""Where an execution that is `queued` stands: before which limit, behind how many, and who holds the slots."""
+"""The place of a queued execution: the limit that it waits for, the number of executions before it, and the holders
+of the slots."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ where w.execution_id = $1
 
 
 async def place(session: Session, execution: UUID) -> LinePlace | None:
-    """Where it stands; None if it has just left the line."""
+    """Return the place of a queued execution in its lane; None if it has just left the lane."""
     return first_as(LinePlace, await session.fetch(PLACE, execution))
 
 
@@ -52,7 +53,7 @@ where l.gate_limit = $1 and l.gate_group = $2
 
 
 async def ahead(session: Session, execution: UUID, place: LinePlace) -> int:
-    """How many stand before it at the key of a limit."""
+    """Return the number of executions before this place at the key of a limit."""
     rows = await session.fetch(
         AHEAD,
         place.gate_limit,
@@ -69,7 +70,7 @@ async def ahead(session: Session, execution: UUID, place: LinePlace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many were let in since the line formed, and how many that is a second."""
+    """The number of executions admitted since the lane formed, and the number admitted per second."""
 
     admitted: int | None
     per_second: float | None
@@ -83,7 +84,7 @@ from lane where gate_limit = $1 and gate_group = $2
 
 
 async def pace(session: Session, place: LinePlace) -> Pace:
-    """Of all lanes before the same key."""
+    """Return the pace of admission over all lanes of the same key."""
     return rows_as(Pace, await session.fetch(PACE, place.gate_limit, place.gate_group))[0]
 
 

@@ -1,4 +1,4 @@
-"""Which status moves are announced to programs that listen. None are, until `penstock announce` names some."""
+"""The status moves that are announced to listening programs. None is announced until `penstock announce` names some."""
 
 from __future__ import annotations
 

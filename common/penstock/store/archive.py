@@ -11,7 +11,7 @@ ARCHIVE = "select moved, last from archive_finished(make_interval(secs => $1), $
 
 @dataclass(slots=True)
 class Archived:
-    """How many executions were `moved`, and the `last` place that was looked at; None where there was nothing."""
+    """The number of executions that were `moved`, and the `last` place that was read; None where there was nothing."""
 
     moved: int
     last: int | None

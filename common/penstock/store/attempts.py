@@ -41,9 +41,9 @@ class ClaimedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """Who claims: a worker, and under which id; the definitions that it knows to have the code for (`known`) and those that
-    it has no code for (`lacking`); and `limited`: definition, task executor, and for how many more attempts that one has
-    room, where that is fewer than the worker has slots."""
+    """The worker of a claim and its claim id, with the definitions that it has the code for (`known`) and lacks it
+    for (`lacking`). `limited` names a definition, its task executor and that executor's room for attempts, where the
+    room is smaller than the worker's free slots."""
 
     worker: UUID
     claim: UUID
@@ -106,7 +106,8 @@ where c.id = $1
 
 
 async def claimed(session: Session, claim: UUID) -> list[ClaimedAttempt]:
-    """What a claim has taken and its worker still owns. Its answer may have been lost after its commit."""
+    """Return the attempts of a claim that its worker still owns. The answer of the claim may have been lost after its
+    commit."""
     return _attempts((await session.fetch(CLAIMED, claim))[0]["claimed"] or ())
 
 
@@ -123,7 +124,7 @@ async def claimed_of(session: Session, claim: UUID) -> str | None:
 def claim_answer(
     claimed: Sequence[Sequence[Any]], unknown: list[int], messages: Sequence[Any], parked: bool
 ) -> ClaimAnswer:
-    """Of a row of the database's."""
+    """Build the answer of a claim from a row of the database."""
     return ClaimAnswer(_attempts(claimed), unknown, staged_in(messages), parked)
 
 
@@ -206,7 +207,7 @@ async def finish(
 
 
 def finish_arguments(worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]) -> tuple[Any, ...]:
-    """Of `finish_attempts`."""
+    """Return the arguments of `finish_attempts`."""
     return (
         worker,
         [end.execution_id for end in ends],
@@ -228,7 +229,7 @@ select id from execution where id = any($1::uuid[]) and claim = $2 and finished_
 
 
 async def ended_by(session: Session, worker: UUID, ids: Sequence[UUID]) -> set[UUID]:
-    """Those of these executions that this worker has ended."""
+    """Filter `ids` to the executions that this worker has ended."""
     return {row["id"] for row in await session.fetch(ENDED_BY, ids, worker)}
 
 
@@ -277,5 +278,5 @@ select id from execution where id = any($1::uuid[]) and (status = 'canceling' or
 
 
 async def canceling(session: Session, ids: Sequence[UUID]) -> list[UUID]:
-    """Those of these executions whose end was asked for."""
+    """Filter `ids` to the executions whose end was requested."""
     return [row["id"] for row in await session.fetch(CANCELING, list(ids))]

@@ -11,7 +11,7 @@ from penstock.store.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class AuditedChange:
-    """Who did what to what, and why, if that was said."""
+    """The actor of a change, the change, its object, and the reason where it was given."""
 
     id: int
     at: datetime

@@ -28,8 +28,8 @@ async def look(
     said: Collection[UUID],
     forgotten: Collection[UUID],
 ) -> list[ExecutionEnd]:
-    """Those of `ids` that have ended and are not archived. The watcher waits for `said` from now on, and for `forgotten` no
-    more. What ends while this runs may be missed: the next look finds it."""
+    """Return the finished, unarchived executions among `ids`. From now on the watcher waits for `said` and no longer
+    for `forgotten`. The call can miss an execution that ends meanwhile; the next call returns it."""
     return rows_as(ExecutionEnd, await session.fetch(LOOK, watcher, list(ids), list(said), list(forgotten)))
 
 
@@ -43,15 +43,15 @@ async def forget(session: Session, watcher: UUID) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a watcher is told: how some ended; or, where that is too long for a notification, which have ended, or just that many
-    have (nothing)."""
+    """The content of a notification to a watcher: the ends of some executions; where these are too long, their ids,
+    or only their number."""
 
     ends: list[ExecutionEnd] = field(default_factory=list)
     ids: list[UUID] = field(default_factory=list)
 
 
 def read(text: str) -> Told:
-    """What a notification says."""
+    """Parse the text of a notification."""
     if text.startswith("["):
         return Told(ends=[ExecutionEnd(UUID(id), *end) for id, *end in orjson.loads(text)])
     return Told(ids=[UUID(id) for id in text.split(",") if id])

@@ -41,7 +41,7 @@ where e.id = any($1::uuid[])
 
 
 async def read_followed(tx: Transaction, ids: Sequence[UUID]) -> list[FollowedExecution]:
-    """What these gave, and what is to follow."""
+    """Return the results of these executions, and the callbacks that follow them."""
     return [
         FollowedExecution(
             row["id"],

@@ -51,7 +51,7 @@ async def bodies(db: Session | Transaction, ids: Collection[int]) -> dict[int, A
 
 
 async def parameter_schemas(db: Session | Transaction, ids: Collection[int | None]) -> dict[int, Schema]:
-    """What the actions of these definitions take. Compiled once for each definition."""
+    """Return the parameter schemas of the actions of these definitions. Each definition is compiled once."""
     wanted = {id for id in ids if id is not None}
     missing = [id for id in wanted if ("schema", id) not in db.cache]
     if missing:
@@ -79,7 +79,8 @@ REFS = "select ref from catalog where kind = any($1::text[]) order by ref"
 
 
 async def hint(db: Session | Transaction, kinds: Collection[str], ref: str, otherwise: str) -> str:
-    """For somebody who named a definition of these kinds that does not exist: the one that was probably meant."""
+    """Return a hint for a reference to a definition of these kinds that does not exist: the name that was probably
+    meant."""
     near = get_close_matches(ref, [row["ref"] for row in await db.fetch(REFS, list(kinds))], n=1)
     return f"Did you mean {near[0]!r}? {otherwise}" if near else otherwise
 

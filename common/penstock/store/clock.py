@@ -24,5 +24,5 @@ async def in_seconds(db: Session | Transaction, seconds: float) -> datetime:
 
 
 async def seconds_since(db: Session | Transaction, instant: datetime | None) -> float:
-    """How long ago an instant was; 0 where there is none."""
+    """Return the seconds since an instant; 0 where there is none."""
     return float((await db.fetch(SECONDS_SINCE, instant))[0]["seconds"] or 0.0)

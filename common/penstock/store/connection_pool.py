@@ -260,7 +260,7 @@ class ConnectionPool:
                 self._part_with(longest)
 
     def lent_for(self, seconds: float) -> list[asyncpg.Connection[Row]]:
-        """Those that somebody has had for longer than this."""
+        """Return the connections that have been lent for longer than this."""
         since = time.monotonic() - seconds
         return [one.connection for one in self._all if one not in self._idle and one.lent_at < since]
 

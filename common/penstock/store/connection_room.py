@@ -1,4 +1,4 @@
-"""How many connections PostgreSQL has for executors and workers, and which share of them each may have."""
+"""The number of connections that PostgreSQL has for executors and workers, and the share of each process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SPARE = 10
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRoom:
-    """Of the server, the database or the role, whichever is the narrowest: connections that it allows (`room`), that are open
-    (`used`), and those of them that no executor or worker of this installation has (`others`); how many executors and workers
-    live."""
+    """The connection limits of the server, the database or the role, whichever is the narrowest. `room` is the number
+    of allowed connections and `used` the number of open ones. `others` counts the open connections that belong to no
+    executor or worker of this installation, and the last fields count the living executors and workers."""
 
     room: int
     used: int
@@ -30,7 +30,7 @@ class ConnectionRoom:
 
     @property
     def free_at_the_fewest(self) -> int:
-        """What is free once each executor and worker has given back what is above the fewest that it needs."""
+        """Return the free connections that remain once each executor and worker keeps only its minimum."""
         return self.room - self.others - self.services * FEWEST
 
 

@@ -1,4 +1,5 @@
-"""Where a process can die with something half done: before and after every commit, publish, ack and broadcast.
+"""The points at which a process can die with work half done: before and after every commit, publish, ack and
+broadcast.
 
 Nothing listens in a running system, and a point costs a comparison. The crash tests set `reached` in a process of
 theirs and kill it there; who called is read from the stack, so that no call site can be left out.

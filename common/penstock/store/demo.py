@@ -1,4 +1,4 @@
-"""What `penstock demo` asks about the executions of its own events."""
+"""The questions of `penstock demo` about the executions of its own events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANY_OPEN = "select 1 from execution where id = any($1::uuid[]) and finished_at i
 
 
 async def any_open(session: Session, ids: Sequence[UUID]) -> bool:
-    """Whether one of these has not ended."""
+    """Return true if one of these executions has not ended."""
     return bool(await session.fetch(ANY_OPEN, ids))
 
 
@@ -45,7 +45,7 @@ from ours o join namespace n on n.id = o.namespace_id group by 1
 
 
 async def ended(session: Session, events: Sequence[UUID]) -> dict[str, int]:
-    """How many executions of each action have ended, of those that these events have started."""
+    """Return the number of ended executions of each action that these events have started."""
     return {row["action"]: row["ended"] for row in await session.fetch(ENDED, events, [])}
 
 
@@ -85,7 +85,7 @@ async def not_completed(
 
 @dataclass(frozen=True, slots=True)
 class ActionFigures:
-    """What ran of an action: how many, how many completed, with how many tries, and how long they took."""
+    """The executions of one action: their number, how many completed, the number of attempts, and their durations."""
 
     action: str
     ran: int
@@ -108,7 +108,7 @@ from ours o join namespace n on n.id = o.namespace_id group by 1 order by 2 desc
 
 
 async def figures(session: Session, events: Sequence[UUID], others: Sequence[UUID]) -> list[ActionFigures]:
-    """Of each action, those that ran most first."""
+    """Return the figures of each action, the most frequent action first."""
     return rows_as(ActionFigures, await session.fetch(FIGURES, events, others))
 
 
@@ -135,5 +135,5 @@ MATCHES = "select count(*) as count from enforcement where event_id = any($1::uu
 
 
 async def matches(session: Session, events: Sequence[UUID]) -> int:
-    """How often rules matched these events."""
+    """Return the number of rule matches of these events."""
     return int((await session.fetch(MATCHES, events))[0]["count"])

@@ -1,4 +1,4 @@
-"""How much of a namespace travels in one envelope."""
+"""The number of executions of a namespace that travel in one envelope."""
 
 from __future__ import annotations
 

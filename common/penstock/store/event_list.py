@@ -18,9 +18,9 @@ from penstock.store.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events: all, or those that are like everything that is given. `since` and `until` (aware) bound when they were
-    stored; `payload` are names and values that theirs has, among others; `key` is their message id. `tenants`: only those of
-    these, whatever else is asked for."""
+    """A filter of events: all events, or those that match every field that is set. `since` and `until` (aware) bound
+    when they were stored; `payload` are names and values that theirs has, among others; `key` is their message id.
+    `tenants`: only those of these, whatever else is asked for."""
 
     trigger: str | None = None
     tenant: str | None = None

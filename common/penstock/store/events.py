@@ -186,7 +186,7 @@ async def enforce(tx: Transaction, matches: Sequence[NewEnforcement]) -> None:
 
 @dataclass(slots=True)
 class Enforcement:
-    """What came of a rule that matched an event."""
+    """The outcome of one rule that matched an event."""
 
     event_id: UUID
     rule: str
@@ -202,5 +202,5 @@ select event_id, rule, execution_id, status, error, created_at from enforcement 
 
 
 async def enforcements(session: Session, event: UUID) -> list[Enforcement]:
-    """What came of an event."""
+    """Return the enforcements of an event."""
     return rows_as(Enforcement, await session.fetch(ENFORCEMENTS, event))

@@ -21,11 +21,11 @@ CLOCKS = 3660
 
 @dataclass(frozen=True, slots=True)
 class ExecutionFilter:
-    """Which executions: all that nothing belongs to, or those of them that are like everything that is given. `since` and
-    `until` (aware) bound when they were made; `params` are parameters that they have, among others; `event` is the one that
-    started them, `parent` the workflow whose tasks they are; `key` is their idempotency key, of `tenant` (or public).
-    `tenants`: only those of these, whatever else is asked for.
-    `ended`: only those that have ended, or that have not. `children`: the tasks of workflows, too."""
+    """A filter of executions: all top-level executions, or those of them that match every field that is set. `since`
+    and `until` (aware) bound when they were made; `params` are parameters that they have, among others; `event` is
+    the one that started them, `parent` the workflow whose tasks they are; `key` is their idempotency key, of `tenant`
+    (or public). `tenants`: only those of these, whatever else is asked for. `ended`: only those that have ended, or
+    that have not. `children`: the tasks of workflows, too."""
 
     status: Collection[str] | None = None
     action: str | None = None
@@ -115,7 +115,7 @@ COUNT = f"select (select count(*) {{among}} {OPEN}) + (select count(*) {ARCHIVED
 
 
 async def count(session: Session, chosen: ExecutionFilter) -> int:
-    """How many there are."""
+    """Return the number of executions that match the filter."""
     return int((await session.fetch(_among(chosen, COUNT), *_given(chosen, None)))[0]["count"])
 
 

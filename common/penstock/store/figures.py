@@ -1,4 +1,5 @@
-"""How the whole installation does: measured by one replica every so often, and kept in one row, where all of them read it."""
+"""The figures of the whole installation. One replica measures them at intervals and writes one row, which all
+replicas read."""
 
 from __future__ import annotations
 
@@ -209,7 +210,7 @@ KEEP = "update figures set measured_at = $1, due_at = clock_timestamp() + make_i
 
 
 async def keep(tx: Transaction, measured: Figures, until: datetime, pause: float) -> None:
-    """For all to read, and due again in `pause` seconds."""
+    """Write the figures for all replicas. They are due again in `pause` seconds."""
     await tx.fetch(KEEP, until, pause, orjson.dumps(asdict(measured)).decode())
 
 
@@ -217,7 +218,7 @@ READ = "select body::text as body from figures"
 
 
 async def read(session: Session) -> Figures:
-    """As they were measured last."""
+    """Return the figures of the last measurement."""
     return _read((await session.fetch(READ))[0]["body"])
 
 

@@ -46,7 +46,8 @@ def one_by_one(url: str) -> list[str]:
 
 
 def wanting(url: str, attributes: str) -> str:
-    """The same address, where it names several hosts and does not say which of them is meant: one with these attributes."""
+    """Return the address with a wanted session attribute, where it names several hosts and does not ask for one of
+    them already."""
     if len(one_by_one(url)) < 2 or "target_session_attrs=" in url:
         return url
     return f"{url}{'&' if '?' in url else '?'}target_session_attrs={attributes}"

@@ -54,7 +54,7 @@ from inquiry where execution_id = $1
 
 
 async def find(db: Session | Transaction, execution: UUID) -> Inquiry | None:
-    """What an execution has asked."""
+    """Return the inquiry of an execution."""
     return first_as(Inquiry, await db.fetch(FIND, execution))
 
 
@@ -62,7 +62,8 @@ LOCK_ASKING = "select 1 from execution where id = $1 for no key update"
 
 
 async def find_locked(tx: Transaction, execution: UUID) -> Inquiry | None:
-    """The same; until this transaction has ended it asks nothing else."""
+    """Return the inquiry of an execution and lock it. The execution asks nothing else until this transaction has
+    ended."""
     await tx.fetch(LOCK_ASKING, execution)
     return await find(tx, execution)
 

@@ -12,7 +12,7 @@ SETTLED = "interval '30 seconds'"
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """What it is called, what it says, and the query that finds the ids of what violates it."""
+    """The name of an invariant, its sentence, and the query that finds the ids of its violations."""
 
     name: str
     says: str

@@ -1,6 +1,7 @@
-"""What asyncpg has to know of the types of the database (their numbers, and what they are made of) before it can read and write
-them. By itself each new session asks for it, for each of its statements: that takes longer than most of them, and all that
-PostgreSQL does for ten new sessions is a third of it. What one session of this process was told the others know, for a minute."""
+"""The type information of the database that asyncpg needs before it can read and write values: type numbers and their
+members. By itself each new session asks for it, for each of its statements: that takes longer than most of them, and
+all that PostgreSQL does for ten new sessions is a third of it. What one session of this process was told the others
+know, for a minute."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _told: dict[tuple[Hashable, frozenset[int]], Told] = {}
 
 
 def place(connection: KnowingConnection) -> Hashable:
-    """Where types have the same numbers."""
+    """Return a key of the servers that share type numbers."""
     return connection._addr, connection._params.database
 
 

@@ -1,4 +1,4 @@
-"""Who holds slots of a limit, and who waits before it."""
+"""The holders of the slots of a limit, and the executions that wait for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ where l.ref = $1 order by s.admitted_at, s.execution_id limit $2
 
 
 async def holders(session: Session, ref: str, limit: int) -> list[Holder]:
-    """Those who have held one for the longest, first."""
+    """Return the holders of a limit, the longest holder first."""
     return rows_as(Holder, await session.fetch(HOLDERS, ref, limit))
 
 

@@ -72,7 +72,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What is declared and what was set by hand under one ref: (definition id, body) each."""
+    """The declared version and the version set by hand of one limit: (definition id, body) each."""
 
     declared: tuple[int, dict[str, Any]] | None = None
     by_hand: tuple[int, dict[str, Any]] | None = None

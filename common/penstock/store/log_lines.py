@@ -1,4 +1,4 @@
-"""What executions printed and logged."""
+"""The lines that executions printed and logged."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ LATE = 2.0
 
 
 async def are_all_there(session: Session, finished_at: datetime | None) -> bool:
-    """Whether what is read from now on has the last lines of an execution that ended then. Those of a worker that is cut off
-    from the database may come later."""
+    """Return true if a read from now on contains the last lines of an execution that ended at this instant. The lines
+    of a worker that is cut off from the database can come later."""
     return finished_at is not None and await clock.seconds_since(session, finished_at) > LATE
 
 

@@ -1,4 +1,4 @@
-"""What waits for a message that was lost with the broker: it is staged anew."""
+"""The rows that wait for a message that was lost with the broker. The message is staged again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANY_OPEN = "select from live limit 1"
 
 
 async def any_open_execution(session: Session) -> bool:
-    """Whether an execution has not ended."""
+    """Return true if an execution has not ended."""
     return bool(await session.fetch(ANY_OPEN))
 
 
@@ -27,7 +27,7 @@ ANY_EVENT = "select from unmatched limit 1"
 
 
 async def any_unmatched_event(session: Session) -> bool:
-    """Whether there is an event whose rules nobody has looked at."""
+    """Return true if there is an event whose rules were not matched yet."""
     return bool(await session.fetch(ANY_EVENT))
 
 
@@ -43,7 +43,7 @@ ANY_END = "select from untold limit 1"
 
 
 async def any_untold_end(session: Session) -> bool:
-    """Whether an execution has ended and those who follow it have not heard of it."""
+    """Return true if an execution has ended and its followers were not notified."""
     return bool(await session.fetch(ANY_END))
 
 

@@ -1,6 +1,6 @@
-"""What executions of a namespace are and where they go: its kind, its queue, and the limits that apply. Kept in the
-database, so that replicas never disagree; worked out here, once for each namespace, and anew whenever routes, limits or
-actions change."""
+"""The properties of the executions of a namespace: its kind, its queue, and the limits that apply. Kept in the
+database, so that replicas never disagree; worked out here, once for each namespace, and anew whenever routes, limits
+or actions change."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ from unnest($1::integer[], $2::text[], $3::text[], $4::text[]) as x (id, k, q, l
 
 
 class Namespace(NamedTuple):
-    """What runs under this name: a task may run another action, or a workflow, in the next version of its workflow."""
+    """The runnable that has this name. A task may run another action, or a workflow, in the next version of its
+    workflow."""
 
     name: str
     action: str
@@ -115,8 +116,8 @@ async def router(session: Session) -> Router:
 
 @dataclass(frozen=True, slots=True)
 class RouteChoice:
-    """Where executions of a namespace go: the route that its task or its action names (`named`), else what the rules
-    say."""
+    """The route of the executions of a namespace: the route that its task or its action names (`named`), otherwise
+    the route of the rules."""
 
     named: str | None
     rules: Explanation
@@ -127,7 +128,7 @@ class RouteChoice:
 
 
 async def route_choice(session: Session, namespace: str, action: str) -> RouteChoice:
-    """Why executions of this action go where they go, `namespace` being theirs, as `places` takes it."""
+    """Return the reasons for the route of this action's executions. `namespace` is theirs, as `places` takes it."""
     rules = await _Rules.load(session)
     return RouteChoice(
         rules.named_route(namespace, action), rules.router.explain(namespace.partition("@")[0])
@@ -195,14 +196,14 @@ class _Rules:
         return cls(await tx.fetch(RULES), targets)
 
     def kind(self, action: str) -> str:
-        """What an execution of it is: `action`, `workflow` or `wait`."""
+        """Return the kind of an action's executions: `action`, `workflow` or `wait`."""
         if action in WAITS:
             return WAIT
         target = self._targets.get(action)
         return WORKFLOW if target is not None and target["kind"] == WORKFLOW else ACTION
 
     def queue(self, namespace: str, action: str) -> str | None:
-        """Where its messages go. None for what waits: nobody is told to run it."""
+        """Return the queue of the messages of an action; None for an action that waits, since no worker runs it."""
         kind = self.kind(action)
         if kind == WAIT:
             return None

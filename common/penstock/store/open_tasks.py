@@ -1,4 +1,4 @@
-"""What a run of a workflow that has not ended is doing: whether it stops or is paused, and which tasks are open."""
+"""The state of an unfinished run of a workflow: whether it stops or is paused, and its open tasks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ STATUSES = "select task, record ->> 'status' as status from workflow_task where 
 
 
 async def statuses(session: Session, workflow: UUID) -> dict[int, str | None]:
-    """How its tasks stand, by their index in the graph, as far as anything is known of them."""
+    """Return the statuses of the tasks of a workflow by their index in the graph. A task without a record is absent."""
     return {row["task"]: row["status"] for row in await session.fetch(STATUSES, workflow)}
 
 

@@ -88,7 +88,7 @@ where exists (select from outbox where queue = q
 
 
 async def waiting(session: Session, queues: Sequence[str], reach: Sequence[float]) -> list[str]:
-    """Those of these queues that have a message which became due within so many seconds."""
+    """Return the queues among these that have a message which became due within so many seconds."""
     return [row["q"] for row in await session.fetch(WAITING, queues, reach)]
 
 
@@ -96,5 +96,5 @@ DEPTH = "select count(*) as count from outbox where queue = $1 and due_at <= clo
 
 
 async def depth(session: Session, queue: str) -> int:
-    """How many messages of a queue could be taken now."""
+    """Return the number of messages of a queue that can be taken now."""
     return int((await session.fetch(DEPTH, queue))[0]["count"])

@@ -28,7 +28,7 @@ select extract(epoch from (select min(next_due) from poll where running is null 
 
 
 async def look(session: Session) -> Outlook:
-    """When the next call is due, and whether one is under way."""
+    """Return the instant of the next call, and whether a call is under way."""
     [outlook] = rows_as(Outlook, await session.fetch(LOOK))
     return outlook
 
@@ -64,7 +64,7 @@ async def start(tx: Transaction, triggers: Sequence[str], ids: Sequence[UUID]) -
 
 @dataclass(slots=True)
 class CallEnd:
-    """How a call ended; `result` and `error` are JSON."""
+    """The end of a call; `result` and `error` are JSON."""
 
     status: str
     result: str | None
@@ -101,7 +101,7 @@ ARCHIVED = "select status, result::text as result, error::text as error from arc
 
 
 async def archived(tx: Transaction, execution: UUID) -> CallEnd | None:
-    """How a call ended that is not among the open and finished executions any more."""
+    """Return the end of a call whose execution is neither open nor among the finished executions any more."""
     return first_as(CallEnd, await tx.fetch(ARCHIVED, execution))
 
 

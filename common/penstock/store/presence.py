@@ -15,7 +15,7 @@ where kind = 'executor' and state <> 'dead' and beat_at > clock_timestamp() - ma
 
 
 async def executors(session: Session, stale: float) -> int:
-    """How many executors have beaten within `stale` seconds."""
+    """Return the number of executors with a heartbeat within `stale` seconds."""
     return int((await session.fetch(EXECUTORS, stale))[0]["count"])
 
 
@@ -26,7 +26,7 @@ where state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1
 
 
 async def by_kind(session: Session, stale: float) -> dict[str, int]:
-    """How many processes of each kind have beaten within `stale` seconds."""
+    """Return the number of processes of each kind with a heartbeat within `stale` seconds."""
     return {row["kind"]: row["count"] for row in await session.fetch(BY_KIND, stale)}
 
 
@@ -58,7 +58,7 @@ from (select *, $2 = any (routes) and $3 = any (actions) as fits from process
 
 
 async def workers(session: Session, stale: float, route: str, action: str) -> Workers:
-    """Of those that have beaten within `stale` seconds."""
+    """Count the workers of a route and an action with a heartbeat within `stale` seconds."""
     return rows_as(Workers, await session.fetch(WORKERS, stale, route, action))[0]
 
 
@@ -83,7 +83,7 @@ group by n.queue, d.body -> 'labels' order by 2 desc limit 5
 
 
 async def unserved(session: Session, stale: float) -> Sequence[Unserved]:
-    """Where scheduled executions wait for a worker that nobody has started; five at the most."""
+    """Return at most five routes and actions with scheduled executions that no started worker serves."""
     return rows_as(Unserved, await session.fetch(UNSERVED, stale))
 
 
@@ -101,7 +101,7 @@ async def served_routes(session: Session, stale: float) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class RouteWorkers:
-    """How many workers of a route take work, and have the same actions and labels (JSON)."""
+    """The number of workers of a route that take work and have the same actions and labels (JSON)."""
 
     route: str
     actions: list[str]

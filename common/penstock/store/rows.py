@@ -19,6 +19,6 @@ def first_as(kind: Callable[..., T], rows: Iterable[Any]) -> T | None:
 
 
 def columns_as(kind: Callable[..., T], rows: Iterable[Any]) -> list[T]:
-    """The same of rows that have more columns than the dataclass has fields."""
+    """Return rows as dataclasses, where the rows have more columns than the dataclass has fields."""
     names: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]
     return [kind(*(row[name] for name in names)) for row in rows]

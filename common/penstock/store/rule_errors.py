@@ -35,7 +35,7 @@ order by e.event_id desc, e.rule limit $2
 
 
 async def newest(session: Session, rule: str | None, limit: int) -> list[RuleError]:
-    """Those (of one rule) whose events came last, first."""
+    """Return the errors (of one rule), the error of the newest event first."""
     return rows_as(RuleError, await session.fetch(NEWEST, rule, limit))
 
 

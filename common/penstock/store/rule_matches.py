@@ -1,5 +1,5 @@
-"""What rules make of events: the enforcements of those that match, with their parameters or with what is wrong with these.
-The same where an event has come and where a rule that had failed is taken up again."""
+"""The result of matching rules with events: the enforcements of the rules that match, with their parameters or with
+the error in these. The same where an event has come and where a rule that had failed is taken up again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a loop begins to look in a table whose oldest rows are nearly always gone.
+"""The start of a loop's scan in a table whose oldest rows are nearly always gone.
 
 Deleted rows stay in PostgreSQL's indexes while any transaction has an older snapshot, and a scan from the beginning goes
 over all of them each time. So a loop begins where it came to; and now and then at the beginning again, as a transaction that
@@ -27,7 +27,7 @@ class ScanStart(Generic[Place]):
 
     @property
     def place(self) -> Place:
-        """Where to look from on."""
+        """Return the place from which to scan."""
         now = time.monotonic()
         if self._place is None or now - self._since > AGAIN:
             self._place, self._since = self.beginning, now

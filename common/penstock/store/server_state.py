@@ -1,4 +1,4 @@
-"""How the PostgreSQL server is set up, and how it does."""
+"""The settings and the state of the PostgreSQL server."""
 
 from __future__ import annotations
 

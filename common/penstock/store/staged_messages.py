@@ -19,5 +19,5 @@ class StagedMessage:
 
 
 def staged_in(messages: Iterable[Iterable[Any]]) -> list[StagedMessage]:
-    """Of a value of the database's type `message[]`."""
+    """Parse a value of the database type `message[]`."""
     return [StagedMessage(*message) for message in messages]

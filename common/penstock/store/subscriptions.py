@@ -13,7 +13,7 @@ from penstock.store.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Who is called for what, and how that goes; without its secret. `waiting`: calls that have not come through yet."""
+    """A subscriber, its subjects and its state, without its secret. `waiting`: calls that were not delivered yet."""
 
     name: str
     url: str
@@ -153,7 +153,8 @@ async def take_deliveries(session: Session, each: int, most: int, seconds: float
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """What became of a call: without an `error` it was answered; else it is tried again in `delay` seconds, or given up."""
+    """The outcome of a call. A call without an `error` was answered. Otherwise it is retried in `delay` seconds, or
+    given up."""
 
     delivery: Delivery
     error: str | None = None

@@ -1,4 +1,4 @@
-"""When executions waited and when they ran, as their history says."""
+"""The times at which executions waited and ran, from their history."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from penstock.store.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class TaskStay:
-    """How long an execution of a task stayed in a status: `until` is None where it still is. `item` is -1 where the task has
-    none."""
+    """The time that an execution of a task stayed in a status. `until` is None for the current status. `item` is -1
+    where the task has none."""
 
     id: UUID
     task: str
@@ -44,6 +44,6 @@ select * from (
 
 
 async def of_tasks(session: Session, run: Execution, final: list[str]) -> list[TaskStay]:
-    """Where the executions of the tasks of a run stayed, but for `final` statuses; the earliest first."""
+    """Return the stays of the executions of the tasks of a run, except those in `final` statuses; the earliest first."""
     rows = await session.fetch(STAYS, run.id, run.created_at, run.finished_at, final)
     return rows_as(TaskStay, rows)

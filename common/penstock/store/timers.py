@@ -1,4 +1,5 @@
-"""What is due at an instant: timers, keys whose waiters may start, lines whose limits changed, unanswered inquiries."""
+"""The rows that are due at an instant: timers, keys whose waiters may start, lanes whose limits changed, unanswered
+inquiries."""
 
 from __future__ import annotations
 

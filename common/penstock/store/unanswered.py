@@ -27,7 +27,7 @@ KNOWN = "select pid from pg_stat_activity where pid = any($1::integer[]) or pid 
 
 
 class UnansweredWatch:
-    """Of the connections of these pools; `connect` opens another."""
+    """A watch over unanswered statements on the connections of these pools; `connect` opens another connection."""
 
     def __init__(
         self, pools: Sequence[ConnectionPool], connect: Callable[[], Awaitable[asyncpg.Connection[Row]]]

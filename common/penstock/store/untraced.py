@@ -78,7 +78,7 @@ where a.execution_id = any($1::uuid[]) and a.outcome = 'lost'
 
 
 async def lost_attempts(tx: Transaction, ids: Sequence[UUID], since: datetime) -> list[LostAttempt]:
-    """Those of these executions, of which none is older than `since`."""
+    """Return the lost attempts of these executions, of which none is older than `since`."""
     return rows_as(LostAttempt, await tx.fetch(LOST, ids, since))
 
 

@@ -1,5 +1,4 @@
-"""What stands in for actions: a result, an error or a function in place of the code, time that it takes, a worker that is
-lost."""
+"""The fakes of actions: a result, an error or a function instead of the code, a duration, a lost worker."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ def raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
 
 
 class Fakes:
-    """Those of a simulation. The first one that was made for an attempt and is not used up stands in for it."""
+    """The fakes of a simulation. The first unused fake for an attempt replaces the action."""
 
     def __init__(self) -> None:
         self._fakes: list[Fake] = []

@@ -69,7 +69,7 @@ class KnownDefinitions:
         return [source]
 
     def _add_neighbours(self, definition: Any) -> None:
-        """What else stands in the module in which a definition was written."""
+        """Add the other definitions of the module in which a definition was written."""
         source = getattr(definition, "source", None)
         if not isinstance(source, Source) or source.file in self._modules:
             return
@@ -106,7 +106,7 @@ class KnownDefinitions:
         return [rule for rule in self.rules.values() if rule.trigger == trigger]
 
     def target(self, ref: str, *, is_faked: bool) -> Target | None:
-        """What a task runs, as the engine wants to know it. What is faked need not be defined."""
+        """Return the target of a task in the engine's form. A faked target need not be defined."""
         number = self._numbers.setdefault(ref, len(self._numbers))
         if ref in WAITS:
             return Target(number, "wait")

@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _modules(config: pytest.Config) -> list[str]:
-    """As they were written, files as seen from where the settings stand."""
+    """Return the modules as they are written, with files relative to the settings file."""
     folder = config.rootpath
     given: list[str] = config.getini(MODULES)
     return [str(folder / name) if (folder / name).exists() else name for name in given]
@@ -32,7 +32,7 @@ def _modules(config: pytest.Config) -> list[str]:
 
 @pytest.fixture(scope="session")
 def penstock_definitions(pytestconfig: pytest.Config) -> Definitions:
-    """What the setting `penstock_modules` names, loaded once."""
+    """Return the definitions of the setting `penstock_modules`, loaded once."""
     from penstock.language.loading import load_all
 
     return load_all(",".join(_modules(pytestconfig)))

@@ -1,4 +1,4 @@
-"""What the conformance suite asks a task executor to run: one action for each scenario.
+"""The scenarios that the conformance suite runs on a task executor: one action for each scenario.
 
 An executor that calls Python functions takes `coroutine_action` or `function_action`; one that starts
 programs takes the command of `program_command`. Anything else implements the scenarios in its own terms, as
@@ -122,7 +122,7 @@ def crash() -> None:
 
 
 def crash_hard() -> None:
-    """For executors that survive even that."""
+    """Crash the process, for executors that survive even that."""
     os._exit(3)
 
 

@@ -1,4 +1,4 @@
-"""What a test sees of an execution that it started in a simulation."""
+"""The view that a test has of an execution that it started in a simulation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SimulatedRun:
 
     @property
     def ref(self) -> str:
-        """Of the action or workflow."""
+        """Return the ref of the action or workflow."""
         return self._execution.call.ref
 
     @property
@@ -71,7 +71,7 @@ class SimulatedRun:
 
     @property
     def tasks(self) -> dict[str, str]:
-        """Of a workflow: how each of its tasks stands (`pending` if nothing has come to it)."""
+        """Return the status of each task of a workflow (`pending` if nothing has arrived at it)."""
         run = self._execution
         return run.task_statuses if isinstance(run, WorkflowExecution) else {}
 
@@ -94,7 +94,7 @@ class SimulatedRun:
         return found
 
     def input(self, path: str, item: int | None = None) -> dict[str, Any]:
-        """What a task was given. Raises NotFound if it did not run."""
+        """Return the input of a task. Raises NotFound if it did not run."""
         return self.attempts(path, item)[-1].input
 
     def answer(self, path: str, value: Any, *, by: str | None = None) -> None:

@@ -51,7 +51,7 @@ class WorkflowExecution(Execution):
         self._act()
 
     def command(self, kind: str, task: str | None = None, value: Any = None) -> None:
-        """As a person gives it. Raises NotFound, Conflict, InvalidInput."""
+        """Send a command as an operator. Raises NotFound, Conflict, InvalidInput."""
         if kind == "pause":
             self.run.pause()
         else:

@@ -38,7 +38,7 @@ class Simulation:
 
     @property
     def now(self) -> datetime:
-        """What the clock shows."""
+        """Return the time of the clock."""
         return self._world.clock.now
 
     def load(self, *sources: Loadable) -> Simulation:
@@ -92,7 +92,8 @@ class Simulation:
         return run
 
     def run(self, what: Any, parameters: Mapping[str, Any] | None = None, /, **more: Any) -> SimulatedRun:
-        """The same, and move the clock on until it has ended, or nothing is due any more. Raises NotFound, InvalidInput."""
+        """Start the execution, and move the clock on until it has ended, or nothing is due any more. Raises NotFound,
+        InvalidInput."""
         return self.start(what, parameters, **more).finish()
 
     def publish(self, trigger: Any, payload: Any = None) -> list[SimulatedRun]:

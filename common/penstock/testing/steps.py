@@ -1,4 +1,4 @@
-"""What ran in a simulation: a step for each attempt of an action, and for each wait."""
+"""The steps of a simulation: one for each attempt of an action, and one for each wait."""
 
 from __future__ import annotations
 

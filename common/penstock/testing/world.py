@@ -1,4 +1,4 @@
-"""What the executions of a simulation share (`World`), and what all of them have in common (`Execution`)."""
+"""The shared state of a simulation's executions (`World`), and their common base (`Execution`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_TIMERS = 100_000
 
 @dataclass(slots=True)
 class Call:
-    """What is to be executed. `options` are what its task says of retries, times and lost workers."""
+    """The call of an action. `options` are the task's options for retries, times and lost workers."""
 
     ref: str
     parameters: dict[str, Any]
@@ -60,7 +60,7 @@ class Execution(ABC):
 
     @property
     def depth(self) -> int:
-        """How many workflows it is inside."""
+        """Return the number of workflows around the execution."""
         return self.call.parent.depth + 1 if self.call.parent else 0
 
     @property
@@ -120,7 +120,7 @@ class Execution(ABC):
 
 @dataclass(slots=True)
 class Question:
-    """What an execution asks (`prompt`, `schema`, `assignee`, `default`), and what is done with the answer."""
+    """The inquiry of an execution (`prompt`, `schema`, `assignee`, `default`), and the receiver of the answer."""
 
     execution: Execution
     asked: Mapping[str, Any]

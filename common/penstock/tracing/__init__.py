@@ -41,7 +41,7 @@ NOTHING: AbstractContextManager[None] = nullcontext()
 
 @cache
 def exporting() -> Exporting | None:
-    """What sends the spans of this process; None where it does not trace. Looked up once."""
+    """Return the exporter of this process's spans; None where it does not trace. It is looked up once."""
     if not is_switched_on():
         return None
     from penstock.tracing.export import Exporting
@@ -50,7 +50,7 @@ def exporting() -> Exporting | None:
 
 
 def is_on() -> bool:
-    """Whether this process traces."""
+    """Return true if this process traces."""
     return exporting() is not None
 
 

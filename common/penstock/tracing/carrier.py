@@ -1,6 +1,6 @@
-"""Where a trace goes on: a W3C trace context (`traceparent`, and `tracestate` if there is one) as it stands in headers and in
-rows, and the ids of spans, which are made of the ids of what they tell of. So any process knows the span of an execution
-without having begun it."""
+"""The carriers of a trace: a W3C trace context (`traceparent`, and `tracestate` if there is one) in headers and in
+rows, and the ids of spans, which are hashes of the ids that they describe. So any process knows the span of an
+execution without having begun it."""
 
 from __future__ import annotations
 

@@ -120,7 +120,8 @@ class Exporting:
         return Trace(trace_id, span_id, True) if self._samples(trace_id, name, context.Context()) else None
 
     def takes(self, name: str, given: Trace) -> bool:
-        """Whether the sampler takes what somebody outside has caused. (By default it does as he does.)"""
+        """Return true if the sampler takes a trace that a foreign program has begun. By default it follows that
+        program."""
         return self._samples(given.trace_id, name, _current(given))
 
     def _new_trace_id(self) -> int:

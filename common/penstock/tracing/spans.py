@@ -34,7 +34,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the reference says of a span: its name, the span above it, when it begins and ends, and its attributes."""
+    """The documented properties of a span: its name, its parent span, its begin and end, and its attributes."""
 
     name: str
     kind: Kind

@@ -1,4 +1,5 @@
-"""Whether this process traces: the standard variables of OpenTelemetry say so, and `penstock[tracing]` is installed."""
+"""The switch of tracing: a process traces if OpenTelemetry's standard variables say so, and `penstock[tracing]` is
+installed."""
 
 from __future__ import annotations
 

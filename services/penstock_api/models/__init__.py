@@ -1,1 +1,1 @@
-"""What requests hold and answers say: one file a subject."""
+"""The models of requests and answers: one file a subject."""

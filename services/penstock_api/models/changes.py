@@ -1,4 +1,4 @@
-"""What a stream tells."""
+"""The events of a stream."""
 
 from __future__ import annotations
 

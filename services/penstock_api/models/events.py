@@ -13,7 +13,7 @@ from penstock_api.models.model import Answer, Given, Tenant
 
 
 class Publish(Given):
-    """What happened."""
+    """An event to publish."""
 
     trigger: str = Field(description="Its kind, such as `shop.order_placed`.", max_length=300)
     payload: Any = Field(default_factory=dict)

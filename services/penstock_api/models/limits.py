@@ -48,7 +48,7 @@ class Waiter(Answer):
 
 
 class SetLimit(Given):
-    """What is not given stays as it is; null takes an option away."""
+    """A change of a limit. An omitted option stays as it is; null removes an option."""
 
     max: int | None = Field(default=None, ge=1, le=2_000_000_000)
     scope: str | None = None

@@ -1,4 +1,4 @@
-"""What operators look at: workers, inquiries, dead letters, invariants, findings, tokens."""
+"""The objects of operators: workers, inquiries, dead letters, invariants, findings, tokens."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Standing(Answer):
 
 
 class Overview(Answer):
-    """How it all goes."""
+    """The state of the whole installation."""
 
     lately: Lately
     standing: list[Standing]

@@ -52,7 +52,7 @@ class Schedule(Answer):
 
 
 class Missed(Given):
-    """What becomes of fires that were missed."""
+    """The policy for missed fires."""
 
     policy: Literal["execute", "skip", "delay"] | None = None
     grace: Duration | None = None
@@ -63,7 +63,7 @@ class Missed(Given):
 
 
 class ChangeSchedule(Given):
-    """What is given of a schedule; the rest stays. Durations are seconds, or such as "5m"."""
+    """A change of a schedule. An omitted option stays as it is. Durations are seconds, or such as "5m"."""
 
     action: str | None = None
     cron: str | None = None

@@ -46,7 +46,7 @@ class LoggedIn(Answer):
 
 
 class Who(Answer):
-    """Who asks, and what for."""
+    """The caller and its rights."""
 
     name: str
     scopes: list[str]

@@ -1,4 +1,4 @@
-"""Where work goes."""
+"""The routes of work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PassedOver(RouteRule):
 
 
 class RouteChoice(Answer):
-    """Where a namespace goes, and why."""
+    """The route of a namespace, and the reason for it."""
 
     namespace: str
     route: str

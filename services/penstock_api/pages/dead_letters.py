@@ -32,7 +32,7 @@ async def show_all(
     reason: str = "",
     before: Annotated[UUID | None, Query()] = None,
 ) -> Response:
-    """How many there are of each reason, and those that came last."""
+    """Show the number of dead letters by reason, and the latest ones."""
     asked = {name: value for name, value in (("queue", queue), ("reason", reason)) if value}
     chosen = LetterFilter(queue=queue or None, reason=reason or None)
     rows = await dead_letters.newest(session, chosen, limit=PAGE + 1, before=before)

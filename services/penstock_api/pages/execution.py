@@ -118,7 +118,8 @@ async def _inquiry(session: Session, id: UUID, caller: Caller) -> dict[str, Any]
 async def lines(
     id: ExecutionId, session: Db, after: Annotated[dict[UUID, tuple[int, int]], Body(embed=True)]
 ) -> dict[str, Any]:
-    """What it and its tasks printed `after` the line of each (attempt, number) that the asker has already."""
+    """Return the lines of the execution and its tasks `after` the line of each (attempt, number) that the page has
+    already."""
     complete = await log_lines.are_all_there(session, (await one(session, id)).finished_at)
     names = await names_inside(session, id)
     followed = dict(list(names.items())[:FOLLOWED])

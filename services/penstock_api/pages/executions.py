@@ -71,7 +71,7 @@ async def _found(session: Db, find: str) -> UUID | None:
 
 
 def chosen(asked: Mapping[str, str], caller: Caller) -> ExecutionFilter:
-    """What a list is narrowed to. Raises InvalidInput, NotAllowed."""
+    """Return the filter of a list. Raises InvalidInput, NotAllowed."""
     status = [one for one in asked.get("status", "").split(",") if one]
     if unknown := sorted(set(status) - set(STATUSES)):
         raise InvalidInput(

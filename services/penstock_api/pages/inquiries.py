@@ -29,7 +29,7 @@ async def show(
     answered: bool = False,
     assignee: str = "",
 ) -> Response:
-    """Those that are open; or the answered ones, too."""
+    """Show the open inquiries, and on request the answered ones."""
     find = partial(inquiries.listed, session, answered=answered, assignee=assignee or None, limit=MOST)
     found = theirs = await find(tenants=tenants)
     if (own := caller.within(OPERATE).tenants) != caller.tenants:

@@ -18,7 +18,7 @@ MOST = 100
 
 @router.get("/limits", dependencies=[READ_ALL])
 async def show_all(request: Request, session: Db, limits: OnLimits) -> Response:
-    """Those in force, and the longest lines."""
+    """Show the limits in force, and the longest lanes."""
     lines = await waiting_work.lines(session, LINES)
     return page(request, "limits.html", rows=await limits.all(), lines=lines, every=2)
 

@@ -25,7 +25,7 @@ NEWEST = 12
 
 @router.get("/", dependencies=[READ])
 async def show(request: Request, here: Here, caller: Asked) -> Response:
-    """How it all goes. Callers of some tenants see their own runs alone."""
+    """Show the state of the installation. Callers of some tenants see only their own runs."""
     seen = None if caller.tenants is not None else await here.look_at_activity()
     tenants = caller.tenants
     async with here.reading.session() as session:

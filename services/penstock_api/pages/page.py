@@ -1,4 +1,4 @@
-"""What every page has: a route that says who may look, the frame around it, and errors that are pages, too."""
+"""The common parts of pages: a route that says who may look, the frame around it, and errors that are pages, too."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ MENU = (
 
 
 class PageRoute(GuardedRoute):
-    """What goes wrong is a page, too, for whoever asks for pages; who is not signed in is asked to."""
+    """A route of a page. Its errors are pages, too, for clients that accept pages. A caller that is not signed in is
+    sent to the sign-in page."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -77,7 +78,7 @@ class PageRoute(GuardedRoute):
     async def _shared(
         self, request: Request, handle: Callable[[Request], Coroutine[Any, Any, Response]]
     ) -> Response:
-        """For somebody who may see it, what others see who are allowed the same."""
+        """Return the page that all callers with the same rights share."""
         at = await self._look_of(request)
         return await backend_of(request).looks.look(at, lambda: handle(request))
 
@@ -97,13 +98,15 @@ class PageRoute(GuardedRoute):
         return StreamingResponse(found, media_type=STREAM, headers={"x-accel-buffering": "no"})
 
     async def _look_of(self, request: Request) -> tuple[str, str, Caller]:
-        """What is the same for all who see the same. Raises NotAuthenticated, NotAllowed."""
+        """Return the key that is the same for all callers that see the same page. Raises NotAuthenticated,
+        NotAllowed."""
         await self.guard(request, SecurityScopes([self.scope]))
         return request.url.path, request.url.query, request.state.caller
 
 
 async def _alone(shown: Callable[[Request], Coroutine[Any, Any, Response]], request: Request) -> Response:
-    """The same page as the answer to a request of its own, which is over when this returns, and has given back its sessions."""
+    """Return the page as the answer to a request of its own, which is over when this returns, and has returned its
+    sessions."""
     found = Response(status_code=500)
 
     async def kept(one: Request) -> Response:
@@ -161,7 +164,7 @@ def provider_of(request: Request) -> str | None:
 
 
 def refused(request: Request, error: PenstockError | RequestValidationError) -> Response:
-    """Why not, and what to do next."""
+    """Return the page of a refusal, with its reason and the next step."""
     if isinstance(error, NotAuthenticated):
         there = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/sign-in?then={quote(there, safe='')}", 303)
@@ -175,12 +178,12 @@ def refused(request: Request, error: PenstockError | RequestValidationError) -> 
 
 
 def first_tenant(caller: Caller) -> str:
-    """For which tenant a form begins that starts something: `public`, or the first for which the caller may."""
+    """Return the initial tenant of a form that starts something: `public`, or the first that the caller may use."""
     tenants = caller.within(OPERATE).tenants
     return "public" if not tenants or "public" in tenants else min(tenants)
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """What a form without files sent, the last of each name."""
+    """Return the fields of a form without files, the last value of each name."""
     body = (await request.body()).decode("utf-8", "replace").replace("\0", "")
     return dict(parse_qsl(body, keep_blank_values=False))

@@ -59,7 +59,7 @@ async def _example(session: Session, trigger: str) -> Any:
 
 @router.post("/rules/{ref}", dependencies=[READ])
 async def try_one(ref: str, request: Request, session: Db, caller: Asked) -> Response:
-    """What it would make of an event. Nothing is stored or started."""
+    """Try the rule on an event. Nothing is stored or started."""
     one = await definitions.one(session, ["rule"], ref)
     given = {"payload": "", "tenant": first_tenant(caller), **await form_of(request)}
     verdict, refused = None, None

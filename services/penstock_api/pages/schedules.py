@@ -44,7 +44,7 @@ async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> 
 
 
 async def _fires(schedules: Schedules, one: Schedule) -> list[float]:
-    """Where on a line of a day its next fires are."""
+    """Return the positions of the next fires on the line of a day."""
     now = datetime.now(UTC)
     if one.state != "active" or one.next_due is None or one.next_due > now + DAY:
         return []

@@ -10,8 +10,8 @@ DEEPEST = 10
 
 
 def example(schema: Any, depth: int = 0) -> Any:
-    """What the schema itself gives as an example or default, else something of its type. It need not fit: patterns, formats and
-    references are left to whoever fills it in."""
+    """Return the example or default that the schema itself has, else a value of its type. It need not fit: patterns,
+    formats and references are left to whoever fills it in."""
     if not isinstance(schema, Mapping) or depth > DEEPEST:
         return {} if depth == 0 else None
     for name in ("const", "default"):

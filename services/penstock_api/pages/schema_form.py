@@ -68,7 +68,7 @@ def _field(name: str, schema: Any, place: Sequence[str], required: bool, value: 
 
 
 def _plain(schema: Any) -> Mapping[str, Any]:
-    """Of what may also be null, what it is otherwise."""
+    """Return the schema of a nullable value without its null."""
     one: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
     parts = [part for part in one.get("anyOf") or () if part != {"type": "null"}]
     if len(parts) == 1 and isinstance(parts[0], Mapping):
@@ -80,7 +80,7 @@ def _plain(schema: Any) -> Mapping[str, Any]:
 
 
 def _kind(schema: Mapping[str, Any]) -> tuple[str, Sequence[tuple[str, str]]]:
-    """What to ask with: whatever is not simple is asked as JSON."""
+    """Return the kind of form field. A value that is not simple is asked as JSON."""
     if isinstance(schema.get("enum"), list):
         return "choice", [(orjson.dumps(one).decode(), str(one)) for one in schema["enum"]]
     type_ = schema.get("type")
@@ -96,7 +96,7 @@ def _kind(schema: Mapping[str, Any]) -> tuple[str, Sequence[tuple[str, str]]]:
 
 
 def _text(value: Any, kind: str) -> str:
-    """As its field shows it."""
+    """Return the text of a value in its field."""
     if value is None:
         return ""
     if kind in ("json", "choice", "boolean") or not isinstance(value, str):

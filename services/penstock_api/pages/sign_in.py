@@ -1,4 +1,4 @@
-"""Where somebody says who he is: with name and password, or with a token. His browser keeps the session, or the token, where no
+"""The sign-in page: with name and password, or with a token. His browser keeps the session, or the token, where no
 script can read it."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was changed over HTTP, by whom and why."""
+"""The changes over HTTP, with actor and reason."""
 
 from __future__ import annotations
 

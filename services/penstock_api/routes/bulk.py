@@ -67,7 +67,7 @@ def _letters(given: models.BulkLetters) -> LetterFilter:
 
 
 def _chosen(given: models.ChosenExecutions, caller: Caller) -> ExecutionFilter:
-    """Of the caller's own tenants alone."""
+    """Return the filter, narrowed to the caller's own tenants."""
     if unknown := sorted(set(given.status or ()) - set(STATUSES)):
         raise InvalidInput(
             f"there is no status {', '.join(unknown)}", hint=f"There are: {', '.join(STATUSES)}."

@@ -26,7 +26,7 @@ async def list_dead_letters(
     before: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many.")] = 50,
 ) -> Page[models.DeadLetterSummary]:
-    """Those that came (again) last first, with the reason of each."""
+    """List the dead letters, the latest (repeated) one first, with the reason of each."""
     chosen = LetterFilter(queue=queue, reason=reason)
     rows = await dead_letters.newest(session, chosen, limit=limit, before=before)
     last = str(rows[-1].id) if len(rows) == limit else None

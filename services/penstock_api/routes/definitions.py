@@ -58,7 +58,7 @@ async def trigger(ref: str, session: Db) -> models.Definition:
 
 @router.post("/triggers/{ref}/try", dependencies=[READ])
 async def try_rules(ref: str, given: models.TryRules, session: Db, caller: Asked) -> list[models.Verdict]:
-    """Which rules would match an event with this payload, which would not, and why. Nothing is stored or started."""
+    """Try which rules match an event with this payload, and why the others do not. Nothing is stored or started."""
     found = await event_rules.tried_on(session, ref, given.payload, tenant=own(caller, given.tenant))
     return [models.Verdict.model_validate(one) for one in found]
 

@@ -119,7 +119,7 @@ async def result(
     response: Response,
     wait: Annotated[float, Query(ge=0, le=60, description="Seconds to wait for its end at the most.")] = 0,
 ) -> models.Ending:
-    """What came of it, as soon as it has ended. Answered with 202 where it has not: ask again."""
+    """Return the result of an execution as soon as it has ended. Answered with 202 while it has not: ask again."""
     found = await _ending(here, id)
     if wait and not found.finished:
         await here.until_ended(id, wait)
@@ -139,7 +139,7 @@ async def graph(
     session: Db,
     notation: Annotated[str, Query(alias="as", pattern="^(mermaid|dot)$")] = "mermaid",
 ) -> str:
-    """How the tasks of a workflow's run stand, as a drawing in Mermaid or Graphviz."""
+    """Draw the state of a workflow's tasks in Mermaid or Graphviz."""
     found = await _described(session, id)
     if found["graph"] is None:
         raise InvalidInput(f"{id} is no run of a workflow", hint="Only those have a graph to draw.")
@@ -163,7 +163,7 @@ async def attempts(id: ExecutionId, session: Db) -> list[models.Attempt]:
 
 @router.get("/executions/{id}/steps", dependencies=[READ])
 async def steps(id: ExecutionId, session: Db) -> list[models.Step]:
-    """What a durable function has recorded, in order; nothing of what is none."""
+    """List the recorded steps of a durable function, in order. The list of another execution is empty."""
     await one(session, id)
     return [models.Step.model_validate(step) for step in await steps_of(session, id)]
 
@@ -176,7 +176,7 @@ async def logs(
         str | None, Query(pattern=r"^\d{1,9}-\d{1,18}$", description="`next` of the answer before.")
     ] = None,
 ) -> models.Log:
-    """What it printed and logged, 5,000 lines at once at the most."""
+    """Return the printed and logged lines of an execution, at most 5,000 at once."""
     complete = await log_lines.are_all_there(session, (await one(session, id)).finished_at)
     attempt, _, seq = (after or "0--1").partition("-")
     found = await log_lines.after_each(session, {id: (int(attempt), int(seq))})
@@ -197,7 +197,7 @@ async def explain(
     caller: Asked,
     task: Annotated[str | None, Query(description="One of its tasks, if it is a workflow.")] = None,
 ) -> models.Why:
-    """What it waits for, in one sentence, and the facts behind it; or what came of it."""
+    """Explain what an execution waits for, in one sentence with its facts, or how it ended."""
     answer = await why(session, id, here.settings, task)
     if caller.tenants is not None:
         answer = answer.of_one_tenant()

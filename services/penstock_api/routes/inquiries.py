@@ -23,7 +23,7 @@ async def list_inquiries(
     assignee: Annotated[str | None, Query(description="Only those that ask this one.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> list[models.Inquiry]:
-    """What executions wait to be told, the newest first."""
+    """List the inquiries of executions, the newest first."""
     found = await inquiries.listed(
         session, answered=answered, assignee=assignee, limit=limit, tenants=tenants
     )

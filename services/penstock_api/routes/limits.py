@@ -19,7 +19,7 @@ Most = Annotated[int, Query(ge=1, le=10_000, description="How many.")]
 
 @router.get("/limits", dependencies=[READ_ALL])
 async def list_limits(limits: OnLimits) -> list[models.Limit]:
-    """Those in force, with how many hold a slot and how many wait."""
+    """List the limits in force, with the number of holders and waiters."""
     return [models.Limit.model_validate(row) for row in await limits.all()]
 
 
@@ -31,14 +31,14 @@ async def show(ref: str, limits: OnLimits) -> models.Limit:
 
 @router.get("/limits/{ref}/holders", dependencies=[READ_ALL])
 async def holders(ref: str, session: Db, limits: OnLimits, limit: Most = 100) -> list[models.Holder]:
-    """Who holds its slots, those who have held one for the longest first."""
+    """List the holders of a limit's slots, the longest holder first."""
     await limits.get(ref)
     return [models.Holder.model_validate(row) for row in await limit_holders.holders(session, ref, limit)]
 
 
 @router.get("/limits/{ref}/waiters", dependencies=[READ_ALL])
 async def waiters(ref: str, session: Db, limits: OnLimits, limit: Most = 100) -> list[models.Waiter]:
-    """Who waits before it, group by group, those who come next first."""
+    """List the waiters of a limit, group by group, in the order in which they start."""
     await limits.get(ref)
     return [models.Waiter.model_validate(row) for row in await limit_holders.waiters(session, ref, limit)]
 
@@ -58,12 +58,12 @@ async def remove(ref: str, limits: OnLimits) -> models.Removed:
 
 @router.get("/lines", dependencies=[READ_ALL])
 async def lines(session: Db, limit: Most = 20) -> list[models.Line]:
-    """Who waits before which limit, key by key, the longest lines first."""
+    """List the lanes of waiters by limit and key, the longest first."""
     return [models.Line.model_validate(row) for row in await waiting_work.lines(session, limit)]
 
 
 @router.get("/queues", dependencies=[READ_ALL])
 async def queues(session: Db, here: Here) -> list[models.Queue]:
-    """How much waits for workers, route by route."""
+    """List the work that waits for workers, route by route."""
     found = await waiting_work.routes(session, here.settings.stale_threshold)
     return [models.Queue.model_validate(row) for row in found]

@@ -1,4 +1,4 @@
-"""What operators ask of a live installation: workers, invariants, findings."""
+"""The questions of operators to a live installation: workers, invariants, findings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ router = Router("operations")
 
 @router.get("/overview", dependencies=[READ_ALL])
 async def overview(here: Here) -> models.Overview:
-    """How it all goes: what ended in the last minute, what waits for what, who works, what failed last."""
+    """Return the state of the installation: the ends of the last minute, the waiting work, the workers, the latest
+    failures."""
     seen = await here.look_at_activity()
     async with here.reading.session() as session:
         failures = await newest_failures(session)

@@ -1,4 +1,4 @@
-"""What every file of routes begins with."""
+"""The common beginning of every file of routes."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def Router(subject: str) -> APIRouter:
 
 
 def operation_id(route: APIRoute) -> str:
-    """What the description calls it, and so programs that were made of that: `executions_start`."""
+    """Return the operation id in the description, which generated programs use: `executions_start`."""
     return f"{route.tags[0]}_{route.name}".replace(" ", "_")

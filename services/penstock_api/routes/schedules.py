@@ -19,7 +19,7 @@ router = Router("schedules")
 
 @router.get("/schedules", dependencies=[READ_ALL])
 async def list_schedules(schedules: OnSchedules) -> list[models.Schedule]:
-    """When each fires next, and how its last fire ended."""
+    """List the schedules, with the next fire of each and the outcome of the last."""
     return [models.Schedule.model_validate(row) for row in await schedules.all()]
 
 
@@ -32,7 +32,7 @@ async def create(given: models.CreateSchedule, schedules: OnSchedules) -> models
 
 @router.get("/schedule-health", dependencies=[READ_ALL])
 async def health(schedules: OnSchedules) -> list[models.Trouble]:
-    """What is wrong with schedules, by name; nothing if all is well."""
+    """List the troubles of schedules, by name. The list is empty if there is none."""
     return [models.Trouble.model_validate(one) for one in await schedules.health()]
 
 
@@ -53,7 +53,7 @@ async def show(ref: str, schedules: OnSchedules) -> models.Schedule:
 
 @router.get("/schedules/{ref}/definition", dependencies=[READ_ALL])
 async def definition(ref: str, session: Db) -> Definition:
-    """What it says; secrets are `***`."""
+    """Return the content of a definition; secrets are `***`."""
     return Definition.model_validate(await definitions.one(session, ["schedule"], ref))
 
 

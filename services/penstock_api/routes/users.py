@@ -14,7 +14,7 @@ router = Router("users")
 
 @router.get("/session", dependencies=[READ])
 async def who(caller: Asked) -> models.Who:
-    """Who asks: a token's or a user's name, and what it may do."""
+    """Return the caller: the name of the token or user, and its rights."""
     tenants = None if caller.tenants is None else sorted(caller.tenants)
     return models.Who(name=caller.name, scopes=sorted(caller.scopes), tenants=tenants)
 

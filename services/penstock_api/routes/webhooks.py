@@ -27,5 +27,5 @@ async def put(name: str, given: models.PutWebhook, session: Db, caller: Asked) -
 
 @router.delete("/webhooks/{name}", status_code=204, dependencies=[DEFINE_ALL])
 async def remove(name: str, session: Db) -> None:
-    """Who calls it from now on is told that it is not there."""
+    """Remove a webhook. A later caller gets 404."""
     await webhooks.remove(session, name)

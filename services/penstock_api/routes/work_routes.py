@@ -1,4 +1,4 @@
-"""Where work goes: routes, the rules that choose them, and why."""
+"""The routes of work, the rules that choose them, and the reasons."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def explain(
         str, Query(description="An action, such as ml.train, or a namespace: public::ml::nightly::train.")
     ],
 ) -> models.RouteChoice:
-    """Which route something takes, which rule decides that, and why those before it do not."""
+    """Explain which route something takes, which rule decides that, and why the rules before it do not match."""
     namespace, choice = await routes.explain(session, of)
     rule = None if choice.named else choice.rules.rule
     return models.RouteChoice(

@@ -1,5 +1,5 @@
-"""What people tell runs: pause, resume, skip, set a result. Kept with who and why; a workflow obeys under its lock. And what they
-tell durable functions: signals."""
+"""The commands to runs: pause, resume, skip, set a result. Kept with who and why; a workflow obeys under its lock.
+And what they tell durable functions: signals."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ async def graph(ref: str, session: Db, version: Digest = None) -> models.Graph:
 
 @router.get("/workflows/{ref}/diff", dependencies=[READ])
 async def diff(ref: str, session: Db, old: Digest = None, new: Digest = None) -> list[models.Difference]:
-    """What version `new` changes in `old`."""
+    """Return the changes from version `old` to version `new`."""
     found = await workflows.differences(
         session,
         await _version(session, ref, old, shown=False),

@@ -1,4 +1,4 @@
-"""What the executor does with each message: one file a message, all of them named here."""
+"""The handlers of the executor: one file a message, all of them named here."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ class SealedJob:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of it and what it said, as bytes for the same reason, and so that nothing of the action's is unpickled here."""
+    """The outcome of an attempt and its output, as bytes for the same reason, and so that nothing of the action's is
+    unpickled here."""
 
     outcome: bytes = field(repr=False)
     lines: bytes = field(repr=False)

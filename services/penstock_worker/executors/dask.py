@@ -190,7 +190,8 @@ class _Task:
         return unsealed(answer, self._run)
 
     async def _gone(self) -> bool:
-        """Whether what had begun is with no worker any more. With another one it finds out by itself."""
+        """Return true if the begun attempt is with no worker any more. A task on another worker finds that out by
+        itself."""
         if not self.begun:
             self.begun = await self._started.is_set()
             return False
@@ -199,7 +200,7 @@ class _Task:
 
 
 def _key(run: Run, attempt: int) -> str:
-    """What Dask's pages show of it."""
+    """Return the name that Dask's pages show."""
     return f"{run.action.ref}-{run.event.execution_id}-{attempt}"
 
 

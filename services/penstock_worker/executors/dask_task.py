@@ -1,4 +1,4 @@
-"""What runs on a worker of Dask: one attempt, once. Pickled by name, so Penstock is installed there too.
+"""The program on a Dask worker: one attempt, once. Pickled by name, so Penstock is installed there too.
 
 Dask runs a task again elsewhere when the worker that had it is gone, or gone with its result. An attempt must not run twice
 unseen: whoever starts it sets an event on the scheduler, and whoever finds that set runs nothing and says `LOST`.

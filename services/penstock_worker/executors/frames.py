@@ -1,4 +1,4 @@
-"""What a worker and its child processes say to each other: length-prefixed frames on a socket.
+"""The protocol between a worker and its child processes: length-prefixed frames on a socket.
 
 Jobs go down pickled, because arguments are Python objects. What comes back is JSON only: a child that runs
 wild must not be able to make the worker unpickle what it likes.

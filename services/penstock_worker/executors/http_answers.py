@@ -1,4 +1,4 @@
-"""What the answer of an HTTP action means."""
+"""The meaning of an HTTP action's answer."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def job_of(run: Run, memory_limit: int | None = None) -> frames.Job:
 
 
 def _main() -> dict[str, str]:
-    """How a child can import the script that this process runs, as multiprocessing does it."""
+    """Return the way in which a child can import the script that this process runs, as multiprocessing does it."""
     main = sys.modules["__main__"]
     if getattr(main, "__spec__", None) is not None:
         return {"init_main_from_name": main.__spec__.name}  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Where the Kubernetes API is and how to speak to it: from inside a pod, or by a kubeconfig file."""
+"""The address of the Kubernetes API and its credentials: from inside a pod, or from a kubeconfig file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """How to reach one API server."""
+    """The connection data of one API server."""
 
     server: str
     namespace: str

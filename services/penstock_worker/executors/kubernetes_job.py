@@ -25,7 +25,8 @@ HOPELESS = frozenset(
 
 
 def name_of(run: Run) -> str:
-    """The same for the same attempt, so that creating it twice creates one."""
+    """Return the name of an attempt's job. It is the same for the same attempt, so that creating it twice creates
+    one."""
     return f"penstock-{run.event.execution_id.hex}-{run.event.attempt}"
 
 

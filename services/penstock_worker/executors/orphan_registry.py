@@ -25,7 +25,7 @@ class OrphanRegistry:
         self._killer: subprocess.Popen[bytes] | None = None
 
     def mark(self) -> dict[str, str]:
-        """What to put into the environment of a process before it is started."""
+        """Return the variables for the environment of a process that is about to start."""
         if self._owner != os.getpid():  # the first time; or a fork of a worker, whose children are its own
             self._owner, self._token = os.getpid(), secrets.token_hex(16)
             self._groups, self._killer = set(), None

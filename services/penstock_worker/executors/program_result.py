@@ -1,4 +1,4 @@
-"""What a program's exit status and output mean. The same for commands and for containers.
+"""The meaning of a program's exit status and output. The same for commands and for containers.
 
 | exit status | meaning |
 |---|---|

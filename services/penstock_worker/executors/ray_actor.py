@@ -1,4 +1,4 @@
-"""What runs on a Ray cluster: an actor of one attempt. Pickled by name, so Penstock is installed there too."""
+"""The program on a Ray cluster: an actor of one attempt. It is pickled by name, so Penstock is installed there too."""
 
 from __future__ import annotations
 

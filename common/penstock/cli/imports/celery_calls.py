@@ -1,4 +1,4 @@
-"""What a module of Celery's says in its source: decorated functions, calls and literals. Nothing of it is run."""
+"""The content of a Celery module, read from its source: decorated functions, calls and literals. None of it is run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def literal(node: ast.expr) -> Any:
 
 
 def task_options(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.keyword] | None:
-    """What the decorator of a task says; None for a function that is none."""
+    """Return the options of a task's decorator; None for a function that is not a task."""
     for decorator in function.decorator_list:
         call = decorator if isinstance(decorator, ast.Call) else None
         named = call.func if call else decorator
@@ -30,7 +30,7 @@ def task_options(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.k
 
 
 def seconds(node: ast.expr) -> float:
-    """Of a number, or of a timedelta. Raises NotLiteral."""
+    """Return the seconds of a number or of a timedelta. Raises NotLiteral."""
     if isinstance(node, ast.Call) and _called(node) == "timedelta":
         units = {
             "weeks": 604800,

@@ -14,7 +14,7 @@ _BY_CODE = "Write it as a schedule."
 
 
 class CelerySettings:
-    """Those of all files. `tell` is called with whatever is not mapped."""
+    """The settings of all files. `tell` is called with each setting that is not mapped."""
 
     def __init__(self, trees: Mapping[str, ast.Module], tell: Tell) -> None:
         self._trees = trees
@@ -105,7 +105,7 @@ def _timezones(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
-    """What is given to which name, and whether that is all of it: not an item of it."""
+    """Yield each assigned name, its value, and whether the value is the whole of it and not an item of it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             yield _named(node.targets[0]), node.value, not isinstance(node.targets[0], ast.Subscript)

@@ -97,7 +97,7 @@ def name_left(report: Report, file: str, source: Marked, keys: Keys, what: str) 
 
 
 def name_left_of_rule(report: Report, file: str, source: Marked) -> None:
-    """The same of a rule, its trigger and its action."""
+    """Report the unmapped keys of a rule, its trigger and its action."""
     name = source.get("name")
     name_left(report, file, source, RULE, f"rule {name}")
     name_left(report, file, source.get("action") or Marked(), RULE_ACTION, f"the action of rule {name}")

@@ -200,7 +200,7 @@ class Orquesta:
         return stepped
 
     def _edges(self, tasks: Marked) -> dict[str, set[str]]:
-        """Which tasks come after which, without those that would make a circle, or that are not there."""
+        """Return the successors of each task, without those that would close a cycle, or that do not exist."""
         after: dict[str, set[str]] = {}
         for name, task in tasks.items():
             for step in steps_of(task):

@@ -1,4 +1,4 @@
-"""How parts of a workflow of Orquesta may be written."""
+"""The forms in which parts of an Orquesta workflow can be written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ NOTHING = object()
 
 
 def pairs(source: Marked, key: str) -> Iterator[tuple[str, Any, int]]:
-    """What is written as a list of names and small mappings, as a mapping, or as `a=1 b=2`: name, value, line."""
+    """Yield name, value and line of pairs that are written as a list of names and small mappings, as a mapping, or as
+    `a=1 b=2`."""
     given = source.get(key) or []
     if isinstance(given, str):
         given = [{name: value.strip("\"'")} for name, value in INLINE.findall(given)]

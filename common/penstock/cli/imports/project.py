@@ -38,7 +38,7 @@ class Project:
         return f"{self.name}_actions"
 
     def function(self, name: str, source: str) -> dict[str, Any]:
-        """What an action says that runs this function."""
+        """Return the keys of an action that runs this function."""
         self.functions[name] = source
         return {"function": f"{self.module}:{_python_name(name, source)}"}
 

@@ -1,4 +1,4 @@
-"""What an import came to: how much of each kind was there and was mapped, and each gap with what to do by hand."""
+"""The outcome of an import: how much of each kind was there and was mapped, and each gap with what to do by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Report:
         self.gaps.append(Gap(file, line, what, by_hand))
 
     def page(self, source: str) -> str:
-        """As Markdown."""
+        """Return the report as Markdown."""
         lines = [f"# What was imported from {source}", "", "| | found | mapped |", "|---|---|---|"]
         lines += [f"| {kind} | {number} | {self.mapped[kind]} |" for kind, number in self.found.items()]
         lines += ["", f"{len(self.gaps)} gaps are left to close by hand.", ""]

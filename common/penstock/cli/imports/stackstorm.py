@@ -67,7 +67,7 @@ class StackStormPack:
         return self.project
 
     def _take(self, ref: str, given: dict[str, Any]) -> None:
-        """What its runner takes beside what an action says that it takes."""
+        """Take over the parameters of the runner beside those that the action declares."""
         for name in self._of_runners.get(ref, frozenset()) & given.keys():
             self.project.actions[ref.rpartition(".")[2]]["parameters"].setdefault(name, {})
 
@@ -97,7 +97,7 @@ class StackStormPack:
         self._of_runners[f"{self.project.name}.{name}"] = runner_parameters(str(runner))
 
     def _run(self, file: str, source: Marked, name: str) -> dict[str, Any]:
-        """What it runs."""
+        """Return the keys that say what the action runs."""
         runner, entry = source.get("runner_type"), source.get("entry_point") or ""
         fixed = (source.get("parameters") or {}).get("cmd")
         fixed = fixed.get("default") if isinstance(fixed, dict) else None

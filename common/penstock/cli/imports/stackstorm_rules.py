@@ -79,7 +79,7 @@ def parameters(value: Any) -> Any:
 
 
 def timer(kind: str, given: Marked) -> dict[str, Any]:
-    """When a schedule fires, for a trigger of StackStorm's timers. Raises NotMapped."""
+    """Return the times of a schedule, for a trigger of StackStorm's timers. Raises NotMapped."""
     if kind == "core.st2.IntervalTimer" and given.get("unit") in _UNITS:
         return {"every": given["delta"] * _UNITS[given["unit"]]}
     if kind == "core.st2.DateTimer" and isinstance(given.get("date"), str):

@@ -1,4 +1,5 @@
-"""What every installation of StackStorm has: actions of its own, and what runners take beside the parameters of an action."""
+"""The contents of every StackStorm installation: built-in actions, and the parameters that runners take beside those
+of an action."""
 
 from __future__ import annotations
 

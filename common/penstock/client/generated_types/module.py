@@ -72,7 +72,8 @@ def module_of(definitions: Sequence[Mapping[str, Any]]) -> str:
 
 
 def digest_of(module: str) -> str | None:
-    """What a module says of the definitions that it was made of, however it was formatted since; None where it says nothing."""
+    """Return the digest of the definitions from which a module was generated, whatever its formatting is now; None
+    where it has none."""
     found = DIGEST.search(module)
     return found[1] if found else None
 

@@ -1,4 +1,4 @@
-"""How users declare things, in Python or (see `penstock.language.packs`) in YAML."""
+"""The declarations of users, in Python or (see `penstock.language.packs`) in YAML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all declarations share: a ref, the place where they were written, and a stored form."""
+"""The common parts of all declarations: a ref, the place where they were written, and a stored form."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Declaration(Options):
         return self._source
 
     def body(self) -> dict[str, Any]:
-        """What is stored. Defaults are left out."""
+        """Return the stored form. Defaults are omitted."""
         return {"ref": self.ref, **self.written()}
 
     def document(self) -> Document:

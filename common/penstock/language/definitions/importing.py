@@ -87,7 +87,7 @@ def _apart(path: Path, name: str) -> ModuleType:
 
 
 def explained(what: str, error: BaseException) -> PenstockError:
-    """What went wrong while a module was imported, in words and with a place."""
+    """Return the error of a failed import, in words and with a place."""
     if isinstance(error, PenstockError):
         return error
     if isinstance(error, SyntaxError) and error.filename:
@@ -114,6 +114,6 @@ def explained(what: str, error: BaseException) -> PenstockError:
 
 
 def _is_theirs(file: str) -> bool:
-    """Whether a frame is of the user's own code: neither Penstock's, nor Python's, nor a library's."""
+    """Return true if a frame is of the user's own code: neither Penstock's, nor Python's, nor a library's."""
     ours = (str(Path(__file__).parents[2]), str(Path(importlib.__file__).parent.parent), "<frozen")
     return not file.startswith(ours) and "site-packages" not in file

@@ -72,7 +72,7 @@ def _cron(given: object) -> str:
 
 
 def _context(given: object) -> object:
-    """What a schedule tells its runs: JSON, small, and without the names that every run finds there anyway."""
+    """Check the context of a schedule: JSON, small, and without the reserved names that every run has."""
     if not isinstance(given, dict):
         return given
     if taken := [name for name in given if name in RESERVED]:
@@ -90,7 +90,8 @@ Instant = Annotated[str, BeforeValidator(_aware_instant)]
 
 
 class MissedFires(Options):
-    """What becomes of fires that were due while nothing ran, or the schedule was late by more than `grace`."""
+    """The policy for missed fires, which were due while nothing ran, or while the schedule was late by more than
+    `grace`."""
 
     policy: Literal["execute", "skip", "delay"] = "execute"
     """execute: at once; skip: not at all; delay: after `delay` seconds, so as not to overload what comes back."""
@@ -108,7 +109,7 @@ class MissedFires(Options):
 
     @model_validator(mode="after")
     def _used(self) -> Self:
-        """What would do nothing is refused: it was meant to do something."""
+        """Refuse options without effect: each was meant to have one."""
         without = {
             "delay": None if self.policy == "delay" else "policy: delay",
             "at_most": None if self.catch_up == "all" else "catch_up: all",
@@ -192,7 +193,7 @@ class Schedule(Declaration):
 
     @property
     def expression(self) -> str:
-        """When it fires, as `penstock.language.schedules.Spec.parse` reads it."""
+        """Return the times of the schedule, in the form that `penstock.language.schedules.Spec.parse` reads."""
         if self.every is not None:
             return f"@every {as_text(self.every)}"
         return self.cron or self.rrule or f"at {self.at}"

@@ -40,8 +40,8 @@ class Signature:
 def signature_of(
     function: Callable[..., Any], ref: str, source: Source, names: Mapping[str, Any] | None = None
 ) -> Signature:
-    """What the annotations of a function say. `names` are those of the place where it was defined, for annotations
-    that name something local. Raises DefinitionError."""
+    """Return the signature that the annotations of a function declare. `names` are those of the place where it was
+    defined, for annotations that name something local. Raises DefinitionError."""
     hints = _hints(function, ref, source, names)
     fields: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
@@ -117,7 +117,7 @@ def _typed(fields: dict[str, Any], open_ended: bool) -> tuple[TypeAdapter[Any], 
 
 
 def _returned(hint: Any) -> Any:
-    """What is returned as a result: without `Defer`, `AskInquiry` and their kind, which steer instead."""
+    """Return the type of the result: the annotation without `Defer`, `AskInquiry` and the other steering types."""
     if isinstance(hint, type) and issubclass(hint, Steering):
         return Any
     if get_origin(hint) in (Union, UnionType):

@@ -19,7 +19,7 @@ from penstock.language.sources import Source, caller, of_code
 
 
 class Poll(Options):
-    """How often the function of a poll trigger is called, in seconds, and how long a call may take."""
+    """The interval of a poll trigger's calls, in seconds, and the timeout of a call."""
 
     every: PositiveDuration
     timeout: PositiveDuration = 300
@@ -48,7 +48,7 @@ class Trigger(Declaration):
 
     @property
     def function(self) -> Callable[..., Any] | None:
-        """Of a poll trigger: what looks for events. See `trigger`."""
+        """Return the function of a poll trigger, which looks for events. See `trigger`."""
         return self._function
 
     @property

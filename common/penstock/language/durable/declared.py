@@ -1,4 +1,4 @@
-"""Which functions are durable, and the digest of their code."""
+"""The durable functions, and the digest of their code."""
 
 from __future__ import annotations
 

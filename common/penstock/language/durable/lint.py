@@ -1,4 +1,4 @@
-"""What is not deterministic in the code of a durable function: time, chance and the world outside, which belong into steps."""
+"""The nondeterminism in the code of a durable function: time, chance and the outside world, which belong into steps."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Nondeterminism:
 
 
 def nondeterminism(function: Callable[..., Any]) -> list[Nondeterminism]:
-    """What stands in the function itself; what it hands to ctx.step is called there and may do anything. Functions that it calls
-    are not looked into. Empty for a function without a text."""
+    """Return the nondeterminism in the function itself. The functions that it passes to ctx.step may do anything, and
+    the functions that it calls are not examined. Empty for a function without source text."""
     plain = inspect.unwrap(function)
     try:
         lines, first = inspect.getsourcelines(plain)

@@ -22,7 +22,8 @@ def step_name(name: object) -> str:
 
 
 def child_name(name: object) -> str:
-    """The same of a step that is an execution of its own: its name is part of a namespace. Raises DefinitionError."""
+    """Check the name of a step that is an execution of its own: the name is part of a namespace. Raises
+    DefinitionError."""
     if not isinstance(name, str) or not _CHILD.fullmatch(name):
         raise DefinitionError(
             f"what runs as an execution of its own has a name of letters, digits and '_', not {name!r}",

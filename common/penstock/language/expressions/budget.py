@@ -1,4 +1,4 @@
-"""What an expression may cost. Steps are counted, not seconds: the answer is the same on every machine.
+"""The cost limits of an expression. Steps are counted, not seconds: the answer is the same on every machine.
 
 A step is at most about a microsecond of work. Whatever walks through a value (comparing, sorting, turning it
 into text) pays for its size first; so does a loop, for its length times its body. A small value that refers

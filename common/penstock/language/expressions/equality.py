@@ -1,4 +1,4 @@
-"""What a condition says must be equal, so that what fits can be looked up instead of tried one by one."""
+"""The equalities that a condition requires, so that matching rows can be looked up instead of tried one by one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def equality(source: str, root: str) -> Equality | None:
 
 
 def value_at(path: Sequence[str | int], value: Any) -> Any:
-    """What is at a path. Raises LookupError if there is nothing."""
+    """Return the value at a path. Raises LookupError if there is none."""
     for step in path:
         if isinstance(value, Mapping) or (isinstance(value, list) and isinstance(step, int)):
             value = value[step]  # type: ignore[index]
@@ -59,7 +59,7 @@ def value_at(path: Sequence[str | int], value: Any) -> Any:
 
 
 def key_of(value: Any) -> str | None:
-    """The same for equal texts and for equal numbers; None for whatever else there is."""
+    """Return a key that is the same for equal texts and for equal numbers; None for any other value."""
     if isinstance(value, str):
         return f"s{value}" if len(value) <= 100 else f"h{sha256(value.encode()).hexdigest()}"
     if isinstance(value, bool | int):

@@ -1,4 +1,4 @@
-"""What may stand in an expression. The rest of Jinja is refused when a template is parsed, not when it runs.
+"""The permitted syntax of an expression. The rest of Jinja is refused when a template is parsed, not when it runs.
 
 Then the operators for which the sandbox has no hook are replaced by calls of the guarded ones in `operators`.
 """
@@ -118,7 +118,7 @@ class Guards(NodeTransformer):
 
 
 def _is_cheap(node: nodes.Compare) -> bool:
-    """Whether Python's own comparison is certain to be quick, as it is with a value that is written out."""
+    """Return true if Python's own comparison is certain to be quick, as it is with a literal value."""
     if len(node.ops) > 1:
         return False
     (operand,) = node.ops

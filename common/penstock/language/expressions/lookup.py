@@ -1,4 +1,4 @@
-"""What `a.b` and `a[b]` may reach: keys and items of data first, then a short list of harmless methods.
+"""The reach of `a.b` and `a[b]`: keys and items of data first, then a short list of harmless methods.
 
 Nothing else of a Python object can be reached: what is not listed here does not exist for an expression. So
 there is no way from a value to its class, and none of `str.format` or what changes a value in place.

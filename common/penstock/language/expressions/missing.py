@@ -27,7 +27,8 @@ class MissingName(UndefinedError):
     def explain(
         self, source: str, namespace: Mapping[str, Any], functions: Iterable[str]
     ) -> tuple[str, str | None]:
-        """What is missing, and a hint. Of names and keys only those in the text: values may be secret."""
+        """Return the missing name, and a hint. The hint has only names and keys that are in the text, since values
+        may be secret."""
         name, inside = self.undefined._undefined_name, self.undefined._undefined_obj
         if name is None:
             return str(self.message), None

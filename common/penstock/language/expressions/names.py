@@ -1,4 +1,4 @@
-"""Which names a template uses, so that what it depends on is known before it runs."""
+"""The names that a template uses, so that its dependencies are known before it runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class NamesUsed:
-    """What templates read from their namespace.
+    """The names that templates read from their namespace.
 
     `paths` are as long as can be told from the text. `computed` are those after which comes a subscript that
     only the run can tell: `tasks[vars.which].result` gives the paths `("tasks",)`, which is computed, and
@@ -34,7 +34,8 @@ class NamesUsed:
         return frozenset(path[n] for path in self.paths if len(path) > n and path[:n] == prefix)
 
     def whole(self, *prefix: str | int) -> bool:
-        """Whether `prefix` itself is used, as in `tasks | length` or `tasks[x]`: any name below may be."""
+        """Return true if `prefix` itself is used, as in `tasks | length` or `tasks[x]`: any name below it may be
+        read."""
         return prefix in self.paths
 
     def __or__(self, other: NamesUsed) -> NamesUsed:

@@ -116,7 +116,7 @@ def text(*parts: Any) -> str:
 
 
 def each(values: Any, weight: int) -> Sequence[Any]:
-    """What a `for` loops over, paid for: `weight` steps a turn."""
+    """Return the items of a `for` loop and charge them to the budget: `weight` steps a turn."""
     if isinstance(values, (Mapping, Set)):
         values = list(values)
     elif not isinstance(values, (list, tuple, str)):

@@ -1,7 +1,8 @@
-"""What `{{ secrets.x }}` gives: a text that names secrets and holds none. The worker alone puts in what they are.
+"""The value of `{{ secrets.x }}`: a text that names secrets and holds none. The worker alone puts in what they are.
 
 It reads as it was written, `{{ secrets.x }}`; whatever is computed of it is that text, and no reference any more. What came
-from outside and only looks like a reference is none."""
+from outside and only looks like a reference is none.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def render(template: Any, namespace: Mapping[str, Any]) -> Any:
 
 
 def names_used(template: Any) -> NamesUsed:
-    """What all the expressions of `template` read. Raises ExpressionError if one is malformed."""
+    """Return the names that all expressions of `template` read. Raises ExpressionError if one is malformed."""
     if isinstance(template, str):
         return expression(template).names if _has_expression(template) else NamesUsed()
     used = NamesUsed()
@@ -52,7 +52,7 @@ def names_used(template: Any) -> NamesUsed:
 
 
 def _compile(template: Any, path: tuple[str, ...]) -> Render | None:
-    """How to render it, or None if there is nothing to render."""
+    """Compile the template, or return None if there is nothing to render."""
     if isinstance(template, str):
         return _text(template, path) if _has_expression(template) else None
     if isinstance(template, Mapping):

@@ -31,7 +31,7 @@ Templates = Annotated[dict[str, Any], _parses(compile_template)]
 
 
 def is_template(value: Any) -> bool:
-    """Whether a value is only known when it is rendered."""
+    """Return true if a value is only known when it is rendered."""
     if isinstance(value, str):
         return "{{" in value or "{%" in value
     if isinstance(value, dict):

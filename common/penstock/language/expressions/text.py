@@ -12,7 +12,7 @@ from penstock.language.expressions.secret_text import SecretText
 
 
 def as_text(value: Any) -> str:
-    """What a value looks like inside a text: as Python's `str`, so `None` and `True`."""
+    """Return the form of a value inside a text: that of Python's `str`, so `None` and `True`."""
     if isinstance(value, str):
         return value
     if isinstance(value, (Undefined, list, tuple, Mapping, Set)):

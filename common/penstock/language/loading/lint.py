@@ -39,7 +39,7 @@ class Fault:
 
 
 def lint(source: str) -> tuple[Definitions, list[Fault]]:
-    """What a file, folder, module or pack defines, without what is wrong with it, and that."""
+    """Return the faultless definitions of a file, folder, module or pack, and the faults of the others."""
     path = Path(source)
     if path.is_dir() and not any((path / name).exists() for name in ("pack.yaml", "pack.yml", "__init__.py")):
         return _folder(path)
@@ -52,8 +52,8 @@ def lint(source: str) -> tuple[Definitions, list[Fault]]:
 
 
 def check(definitions: Definitions, executors: Collection[str]) -> list[Fault]:
-    """What these refer to and is not among them, or among the task executors; and expressions with names that will not be
-    there. `executors`: those that the settings name."""
+    """Return the references that lead neither to these definitions nor to the task executors, and the expressions
+    with names that will not exist. `executors`: those that the settings name."""
     faults = []
     for look in (
         definitions.check,

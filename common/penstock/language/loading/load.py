@@ -89,7 +89,7 @@ def _of_path(path: Path) -> Found:
 
 
 def may_define(inside: Path) -> bool:
-    """Whether this, in a folder, is looked at for definitions."""
+    """Return true if this path in a folder is searched for definitions."""
     is_left_out = inside.name.startswith(".") or inside.name in SKIPPED
     return not is_left_out and (inside.is_dir() or inside.suffix in (".py", *YAML))
 
@@ -128,7 +128,8 @@ def _order(modules: list[ModuleType]) -> Any:
 
 
 def _declared(names: Mapping[str, Any]) -> Iterator[Any]:
-    """What a module declares at its top level: bound to a variable, in a list, a tuple or a dict, or not at all."""
+    """Yield the declarations at the top level of a module: bound to a variable, in a list, a tuple or a dict, or not
+    bound at all."""
     for name, value in list(names.items()):
         if name == UNBOUND or not name.startswith("__"):
             several = value.values() if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""Whether what refers to something refers to something that exists, and gives it what it takes."""
+"""The checks that references lead to existing definitions, and pass what these take."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMED = 4
 
 
 class _ReferenceTargets:
-    """What may be referred to, by ref."""
+    """The possible targets of references, by ref."""
 
     def __init__(self, definitions: Sequence[Any], known: KnownRefs) -> None:
         from penstock.language.workflows.known_definition import KnownDefinition  # it imports definitions

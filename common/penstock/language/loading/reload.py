@@ -13,7 +13,7 @@ from penstock.language.loading.load import load_all
 
 
 def folders_of(sources: Sequence[str]) -> list[Path]:
-    """Where the files of these sources are, once they have been loaded: modules, files, and folders of packs."""
+    """Return the folders of these sources, once they have been loaded: those of modules, of files and of packs."""
     folders = []
     for source in sources:
         path = Path(source)
@@ -49,7 +49,7 @@ def _imported_from(folders: Sequence[Path]) -> dict[str, ModuleType]:
 
 
 def _is_inside(file: str | None, folders: Sequence[Path]) -> bool:
-    """Whether a module is the user's own: libraries below the folder (.venv) are not."""
+    """Return true if a module is the user's own. Libraries below the folder (.venv) are not."""
     if file is None:
         return False
     path = Path(file)

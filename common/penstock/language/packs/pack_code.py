@@ -1,4 +1,4 @@
-"""What a pack runs: a function or a program, always from inside its own folder."""
+"""The code of a pack: a function or a program, always from inside its own folder."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def read_text(path: Path, folder: Path) -> str:
 
 
 def read_yaml(path: Path, folder: Path) -> tuple[Any, Source]:
-    """What the file says, and its source, which knows the lines. Raises DefinitionError."""
+    """Return the content of a YAML file, and its source with the lines. Raises DefinitionError."""
     value, marks = yaml_text.read(read_text(path, folder), shown(path))
     return value, Source(str(path), 1, {place: line for place, (line, _) in marks.items()})
 

@@ -1,4 +1,4 @@
-"""Which files make up a pack, and what each of them holds."""
+"""The files of a pack, and the content of each."""
 
 from __future__ import annotations
 

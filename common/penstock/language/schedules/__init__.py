@@ -1,4 +1,4 @@
-"""When a schedule fires: the pure part. No clock, no database: the instant "now" is always given.
+"""The times of schedules, the pure part. No clock, no database: the instant "now" is always given.
 
     Spec.parse("30 2 * * *", "Europe/Berlin").after(now)
 

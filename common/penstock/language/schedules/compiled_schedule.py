@@ -40,8 +40,8 @@ class CompiledSchedule:
         return _first_after(self.spec, self.policy.starts_at, self.policy.ends_at, instant)
 
     def plan(self, since: datetime, now: datetime) -> FirePlan:
-        """What is due after `since` until `now`. The ordinary case, one fire and in time, is planned from
-        remembered instants: many schedules fire at the same ones."""
+        """Plan the fires that are due after `since` until `now`. The ordinary case, one fire and in time, is planned
+        from remembered instants: many schedules fire at the same ones."""
         policy = self.policy
         due, after = _next_two(self.spec, policy.starts_at, policy.ends_at, since)
         if due is None or due > now:
@@ -57,7 +57,7 @@ class CompiledSchedule:
 
 
 def compile_schedule(body: Mapping[str, Any]) -> CompiledSchedule:
-    """Of a stored body. Raises DefinitionError."""
+    """Compile a stored body. Raises DefinitionError."""
     missed = dict(body.get("missed") or {})
     starts_at, ends_at = (_instant(body.get(name)) for name in ("starts_at", "ends_at"))
     params = body.get("params") or {}
@@ -85,14 +85,14 @@ def compile_schedule(body: Mapping[str, Any]) -> CompiledSchedule:
 
 
 def expression_of(body: Mapping[str, Any]) -> str:
-    """When it fires, as `Spec.parse` reads it."""
+    """Return the times of a stored schedule, in the form that `Spec.parse` reads."""
     if body.get("every") is not None:
         return f"@every {as_text(body['every'])}"
     return str(body.get("cron") or body.get("rrule") or f"at {body['at']}")
 
 
 def same_times(one: CompiledSchedule, other: CompiledSchedule) -> bool:
-    """Whether both are due at the same instants."""
+    """Return true if both are due at the same instants."""
     return (one.spec, one.policy.starts_at, one.policy.ends_at) == (
         other.spec,
         other.policy.starts_at,

@@ -27,7 +27,8 @@ _SECOND = timedelta(seconds=1)
 
 
 def parse_cron(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
-    """What is due after an instant, in order. Raises DefinitionError that names field, position and reason."""
+    """Return a function that yields the due instants after an instant, in order. Raises DefinitionError that names
+    field, position and reason."""
     fields = parse_fields(WORDS.get(text.lower(), text))
     expression = " ".join(values_written_out(fields))
     if next(_times(expression, _LONG_AGO), None) is None:

@@ -62,8 +62,8 @@ def parse_fields(text: str) -> list[str]:
 
 
 def values_written_out(parts: Sequence[str]) -> list[str]:
-    """The same fields, as `parse_fields` gives them, with the values of ranges and steps one by one: `9,11,13` for `9-13/2`.
-    What counts from `*`, or depends on the month, stays as it is."""
+    """Return the fields, as `parse_fields` returns them, with the values of ranges and steps one by one: `9,11,13`
+    for `9-13/2`. What counts from `*`, or depends on the month, stays as it is."""
 
     def written_out(field: Field, term: str) -> str:
         if term.startswith("*") or _is_special(field, term, 0):
@@ -112,7 +112,8 @@ def _in_two(field: Field, low: int, start: str, end: str) -> str:
 
 
 def _is_special(field: Field, base: str, offset: int) -> bool:
-    """Whether it is `L`, `LW` (last day, last weekday of the month), `5L` or `FRI#2` (last, second Friday)."""
+    """Return true if the field is `L`, `LW` (last day, last weekday of the month), `5L` or `FRI#2` (last, second
+    Friday)."""
     if field is DAY and base in ("L", "LW"):
         return True
     if field is WEEKDAY and "#" in base:
@@ -144,7 +145,7 @@ def _number(field: Field, text: str, offset: int) -> int:
 
 
 def _meant(field: Field, text: str) -> str:
-    """What to write in place of what is no number."""
+    """Return a suggestion for text that is not a number."""
     if text == "?":
         return "Write `*` for any."
     if field.names and text.isalpha():
@@ -165,7 +166,8 @@ def _step(field: Field, text: str, offset: int) -> int:
 
 
 def _impossible(values: dict[str, set[int]], day: str, weekday: str) -> str | None:
-    """Why no date can fit, or None. If neither day field starts with a star, either may fit (as cron has it)."""
+    """Return the reason for which no date can fit, or None. If neither day field starts with a star, either may fit
+    (as cron has it)."""
     if not (day.startswith("*") or weekday.startswith("*")) or "L" in day:
         return None
     months = sorted(values[MONTH.name])

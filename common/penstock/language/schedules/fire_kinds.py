@@ -1,4 +1,4 @@
-"""Why a fire is there."""
+"""The kinds of fires: the reasons for which they exist."""
 
 from __future__ import annotations
 

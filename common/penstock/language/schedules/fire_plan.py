@@ -1,4 +1,4 @@
-"""What becomes of fires that are due, in time or not: which to create, when each runs, and which is next.
+"""The plan for due fires, in time or missed: which to create, when each runs, and which is next.
 
 Pure: the caller gives the instant of the last fire and of now (the database's clock), and writes down the plan
 in the transaction that creates the executions.
@@ -24,7 +24,7 @@ _TICK = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class FirePolicy:
-    """How late is too late, and what happens then. Lengths of time in seconds.
+    """The policy for late fires. Lengths of time are in seconds. Lengths of time in seconds.
 
     A fire that is at most `grace` late is in time. Of those that were **missed**:
     `execute` runs them at once, `delay` runs them `delay` later, `skip` drops them. With `catch_up` `one` the
@@ -78,7 +78,8 @@ class FirePlan:
 
 
 def plan(spec: Spec, policy: FirePolicy, *, schedule_id: object, since: datetime, now: datetime) -> FirePlan:
-    """What is due after `since`, the last instant that was dealt with (or the schedule's making), until `now`."""
+    """Plan the fires that are due after `since`, the last processed instant (or the creation of the schedule), until
+    `now`."""
     begin = max(since, policy.starts_at - _TICK) if policy.starts_at else since
     end = min(now, policy.ends_at) if policy.ends_at else now
     too_late = min(end, now - timedelta(seconds=policy.grace) - _TICK)
@@ -106,7 +107,7 @@ def plan(spec: Spec, policy: FirePolicy, *, schedule_id: object, since: datetime
 def _backlog(
     policy: FirePolicy, schedule_id: object, made_up: Sequence[datetime], now: datetime
 ) -> list[tuple[datetime, datetime, bool]]:
-    """When each missed fire starts: from now, or from `delay` after it, evenly over `spread`."""
+    """Return the start of each missed fire: from now, or from `delay` after it, evenly over `spread`."""
     first = now.astimezone(UTC) + timedelta(seconds=policy.delay if policy.missed == "delay" else 0)
     apart = timedelta(seconds=policy.spread) / max(1, len(made_up))
     own = _share(schedule_id) if policy.spread else 0.0
@@ -114,12 +115,12 @@ def _backlog(
 
 
 def jitter_of(policy: FirePolicy, schedule_id: object, due: datetime) -> timedelta:
-    """The same on every replica and at every attempt to plan this fire."""
+    """Return the jitter of a fire, which is the same on every replica and in every plan of this fire."""
     if not policy.jitter:
         return timedelta()
     return timedelta(seconds=policy.jitter * _share(f"{schedule_id} {due.astimezone(UTC).isoformat()}"))
 
 
 def _share(of: object) -> float:
-    """As good as random, from 0 to 1, and always the same for the same."""
+    """Return a pseudo-random share from 0 to 1, which is always the same for the same input."""
     return int.from_bytes(blake2b(str(of).encode(), digest_size=8).digest()) / 2**64

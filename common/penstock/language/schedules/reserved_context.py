@@ -1,4 +1,4 @@
-"""What every run of a schedule finds in its context."""
+"""The keys that every run of a schedule has in its context."""
 
 from __future__ import annotations
 

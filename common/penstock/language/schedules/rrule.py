@@ -38,7 +38,8 @@ _MOST_A_DAY = 96
 
 
 def parse_rrule(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
-    """What is due after an instant, in order. Raises DefinitionError that names the part and the reason."""
+    """Return a function that yields the due instants after an instant, in order. Raises DefinitionError that names
+    the part and the reason."""
     found = _FORM.fullmatch(text.strip())
     if found is None:
         hint = "Write DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;BYDAY=MO."

@@ -1,4 +1,4 @@
-"""When a schedule fires, whatever it is written in."""
+"""The times of a schedule, in any of its notations."""
 
 from __future__ import annotations
 

@@ -40,12 +40,12 @@ def find_zone(name: str) -> ZoneInfo:
 
 
 def wall(instant: datetime, zone: ZoneInfo) -> datetime:
-    """What the clock on the wall shows at `instant`: a datetime without a zone."""
+    """Return the local time that clocks show at `instant`: a datetime without a zone."""
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
 def offset_at(instant: datetime, zone: ZoneInfo) -> timedelta:
-    """How far the zone is ahead of UTC at `instant`."""
+    """Return the offset of the zone from UTC at `instant`."""
     offset = instant.astimezone(zone).utcoffset()
     assert offset is not None
     return offset
@@ -78,7 +78,7 @@ def _change_within(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
 
 
 def first_instant(shown: datetime, zone: ZoneInfo) -> datetime:
-    """When the clock on the wall shows `shown` for the first time; or, where it skips it, when the gap ends."""
+    """Return the first instant at which clocks show `shown`; where clocks skip it, the instant at which the gap ends."""
     instant = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if wall(instant, zone) == shown:
         return instant
@@ -87,7 +87,8 @@ def first_instant(shown: datetime, zone: ZoneInfo) -> datetime:
 
 
 def note_on(instant: datetime, zone: ZoneInfo, meant: datetime | None) -> str | None:
-    """What is odd about the local time of a fire, or None. `meant` is what a fixed-time schedule asked for."""
+    """Return a note on an unusual local time of a fire, or None. `meant` is the time that a fixed-time schedule asked
+    for."""
     shown = wall(instant, zone)
     if meant is not None and meant != shown:
         return f"{meant:%H:%M} is skipped as the clocks go forward; fires when the gap ends"

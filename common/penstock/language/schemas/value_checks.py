@@ -1,4 +1,4 @@
-"""What can be stored as a payload or as parameters: JSON that PostgreSQL takes and gives back unchanged."""
+"""The values that can be stored as a payload or as parameters: JSON that PostgreSQL takes and gives back unchanged."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _strictly = json.JSONEncoder(allow_nan=False, check_circular=False).encode
 
 
 def _may_hide_nan(value: object) -> bool:
-    """Whether a walk is needed to tell. Python's own encoder refuses NaN, and is ten times faster than a walk."""
+    """Return true if only a walk can tell. Python's own encoder refuses NaN, and is ten times faster than a walk."""
     try:
         _strictly(value)
     except (TypeError, ValueError):
@@ -99,7 +99,7 @@ def _not_json(leaf: object) -> bool:
 
 
 def _find(value: object, test: Callable[[object], bool]) -> Location | None:
-    """Where the first scalar (or key) is that passes the test."""
+    """Return the location of the first scalar (or key) that passes the test."""
     return next((place for place, leaf in _leaves(value) if test(leaf)), None)
 
 

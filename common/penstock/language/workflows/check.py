@@ -1,4 +1,4 @@
-"""What is wrong with a workflow, all of it at once: each problem with its place and what to do about it."""
+"""The check of a whole workflow: each problem with its place and its remedy, all at once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from penstock.language.workflows.task import Step
 
 
 def check(workflow: Workflow) -> list[Problem]:
-    """What is wrong with a workflow by itself; nothing, if it can run. `unknown_refs` looks at what it refers
-    to."""
+    """Return the problems of a workflow by itself; an empty list if it can run. `unknown_refs` checks its references."""
     names = [task.name for task in workflow.tasks]
     found = [*_names(names)] or [*_edges(workflow, names)] or [*_circle(workflow)]
     if not found:

@@ -78,8 +78,8 @@ def _runs(node: Node, outcomes: SourceOutcomes) -> bool:
 
 
 def _possible(graph: Graph, node: Node) -> Iterator[SourceOutcomes]:
-    """What can come out of the sources: everything, or for many of them everything of those that the rule
-    names."""
+    """Yield the possible outcomes of the sources: all combinations, or for many sources those of the sources that the
+    rule names."""
     tried = [source for source in node.sources if source in node.named]
     rest = [source for source in node.sources if source not in node.named]
     if len(node.sources) <= _MOST_SOURCES:
@@ -101,7 +101,7 @@ def _possible(graph: Graph, node: Node) -> Iterator[SourceOutcomes]:
 
 
 def _ends(graph: Graph, node: Node, source: int) -> tuple[str, ...]:
-    """How a source can come out for this task. A transition is taken or not; an operator may skip any
+    """Return the possible ends of a source for this task. A transition is taken or not; an operator may skip any
     task."""
     before = graph[source]
     if before.routes and node.index in before.routes:

@@ -43,7 +43,7 @@ class _Reader:
         )
 
     def slot(self, path: Location, slot: Slot, node: Node | None) -> Iterator[Problem]:
-        """What is wrong with one slot of a task, or (None) of what comes before or after all tasks."""
+        """Yield the problems of one slot of a task, or (None) of the slots before or after all tasks."""
         path = (*path, *slot.path)
         try:
             names = slot.names

@@ -41,7 +41,7 @@ _PARAMETERS = {
 
 
 class Context(MutableMapping[str, Any]):
-    """What tasks hand on to each other: JSON values by name. A name stays; set it to None to empty it."""
+    """The context that tasks pass on to each other: JSON values by name. A name stays; set it to None to empty it."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._before = dict(values)
@@ -72,7 +72,7 @@ class Context(MutableMapping[str, Any]):
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What is new or another than before."""
+        """Return the new values and the changed ones."""
         unset = object()
         return {
             name: value

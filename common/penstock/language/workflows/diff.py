@@ -1,4 +1,4 @@
-"""What changed between two versions of a workflow."""
+"""The differences between two versions of a workflow."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ class Difference:
 
 
 def diff(old: Workflow, new: Workflow) -> list[Difference]:
-    """What is in `new` and not in `old` and the other way round, in the order of the document. Empty: same
-    digest."""
+    """Return the differences between `old` and `new`, in the order of the document. Empty: same digest."""
     found = list(_differences((), _by_name(old), _by_name(new)))
     before, after = ([task.name for task in workflow.tasks] for workflow in (old, new))
     both = set(before) & set(after)

@@ -64,12 +64,13 @@ def each(
     tolerate: int | str = 0,
     then: Literal["finish", "stop", "cancel"] = "finish",
 ) -> Any:
-    """For each item of a list (a reference, or a list of values and references):
+    """Run a task once for each item of a list (a reference, or a list of values and references):
     `resize(image=each(images))`.
 
     At most `concurrency` run at a time. With `batch_size` an item is a list of so many. Up to `tolerate`
     items (3, or "10%") may fail; beyond, the task fails after all items, or as soon as those that run have
-    ended (`then="stop"`) or are cancelled (`"cancel"`)."""
+    ended (`then="stop"`) or are cancelled (`"cancel"`).
+    """
     options: dict[str, Any] = {"with_items": template(items)}
     given = {"concurrency": concurrency, "batch_size": batch_size}
     options |= {name: template(value) for name, value in given.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What a workflow may refer to."""
+"""The definitions that a workflow may refer to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a run is: each task of its graph with its status and its times, those that have not begun too."""
+"""The progress of a run: each task of its graph with its status and its times, including tasks that have not begun."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PAUSED = "paused"
 
 @dataclass(slots=True)
 class StoredTask:
-    """What is stored of a task of a run. `status` is None while it is pending. `given`: its result is not an
-    execution's, the executor itself gave it. `items` is how many it has, if it is a fan-out."""
+    """The stored state of a task of a run. `status` is None while it is pending. `given`: the executor itself set its
+    result. `items` is the number of items of a fan-out."""
 
     status: str | None
     given: bool
@@ -41,7 +41,7 @@ class TaskExecutions:
 
 @dataclass(slots=True)
 class SentCommand:
-    """What somebody told a run. `obeyed_at` is None until it was followed, or refused with this `error`."""
+    """A command that was sent to a run. `obeyed_at` is None until it was followed, or refused with this `error`."""
 
     kind: str
     task: str | None

@@ -1,4 +1,4 @@
-"""What a task runs: its ref, and what is current of it."""
+"""The target of a task: its ref, and its current version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a workflow has expressions, when each is evaluated, and what each may use."""
+"""The expressions of a workflow: their places, the time of their evaluation, and the names that each may use."""
 
 from __future__ import annotations
 
@@ -80,8 +80,7 @@ def _located(rule: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """What templates need: results of tasks, statuses of tasks, variables (None: all there are),
-    parameters."""
+    """The needs of templates: results of tasks, statuses of tasks, variables (None: all of them), parameters."""
 
     results: frozenset[str] = frozenset()
     tasks: frozenset[str] = frozenset()
@@ -106,8 +105,7 @@ NOTHING = Uses()
 
 
 def uses(names: NamesUsed) -> Uses:
-    """What has to be loaded for expressions that read `names`. `tasks` are named one by one: `check` sees to
-    it."""
+    """Return the values to load for expressions that read `names`. `tasks` are named one by one: `check` requires it."""
     tasks = {str(name) for name in names.under("tasks")}
     results = {
         str(path[1])
@@ -129,7 +127,7 @@ def uses(names: NamesUsed) -> Uses:
 
 
 def context_rules(rule: Any) -> Uses:
-    """What the comparisons `{context: ...}` of a rule need."""
+    """Return the needs of the comparisons `{context: ...}` of a rule."""
     found = {
         part.context
         for _, part in task_trigger_rules.walk(rule)

@@ -49,7 +49,7 @@ def too_large(file: str) -> DefinitionError:
 
 
 def _how_to_mend(error: yaml.MarkedYAMLError) -> str:
-    """What is usually behind what the parser stumbled over, which may be lines further up."""
+    """Return the usual cause of a parser's error, which may be lines further up."""
     began = f"opened on line {error.context_mark.line + 1}" if error.context_mark else "opened above"
     said = f"{error.context} {error.problem}"
     for words, hint in (

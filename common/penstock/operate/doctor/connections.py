@@ -1,4 +1,4 @@
-"""Whether PostgreSQL has connections for one executor or worker more."""
+"""The check that PostgreSQL has connections for one more executor or worker."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from penstock.store.database import FEWEST, Session
 
 
 async def finding(session: Session, settings: Settings) -> Finding:
-    """Whether one executor or worker more would have the fewest connections that it needs, once each of the others has given
-    back what it has above that. A pooler has the others wait for its own."""
+    """Check that one more executor or worker would have its minimum of connections, once each process has given back
+    the connections above its own minimum. Behind a pooler a process waits for a connection."""
     room = await connection_room.read(session)
     says = f"{room.used} of {room.room} are in use"
     free = room.free_at_the_fewest

@@ -10,7 +10,7 @@ State = Literal["ok", "warning", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, how it is, and, unless it is ok, what to do."""
+    """The subject of a check, its state, and, unless it is ok, what to do."""
 
     what: str
     state: State

@@ -1,4 +1,5 @@
-"""Why is it waiting? One sentence that a person understands, and the facts behind it.
+"""The answer to "why is it waiting?": one sentence that a person understands, and the facts behind it. One sentence
+that a person understands, and the facts behind it.
 
 Everything is read when it is asked for, from PostgreSQL alone: the answer is there while the broker is away, too.
 """
@@ -31,7 +32,7 @@ READERS: dict[str, Reader] = {
 
 
 async def why(session: Session, id: UUID, settings: Settings, task: str | None = None) -> Why:
-    """What an execution, or a task of a workflow that runs, waits for; or what came of it. Raises NotFound."""
+    """Explain what an execution, or a task of a running workflow, waits for, or how it ended. Raises NotFound."""
     row = await _found(session, id)
     if task is not None:
         child = await workflow.child(session, row, task)

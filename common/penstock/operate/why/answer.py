@@ -29,7 +29,7 @@ class Why:
     facts: Mapping[str, Any]
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the answer as JSON."""
         return {
             "id": self.id,
             "status": self.status,
@@ -39,7 +39,7 @@ class Why:
         }
 
     def of_one_tenant(self) -> Why:
-        """The same without what it says of other executions, which may be another tenant's."""
+        """Return the answer without its facts about other executions, which may belong to another tenant."""
         if not self.facts.get("holders"):
             return self
         facts = {name: value for name, value in self.facts.items() if name != "holders"}

@@ -1,4 +1,5 @@
-"""What nobody could handle of what an execution waits for: it goes on once that is mended, and until then it says so."""
+"""The messages of an execution that no handler could handle. The execution goes on once the fault is mended; until
+then the answer names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of an execution that has ended."""
+"""The outcome of an ended execution."""
 
 from __future__ import annotations
 

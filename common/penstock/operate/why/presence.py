@@ -17,7 +17,7 @@ NO_EXECUTOR = (
 
 
 async def executors(session: Session, settings: Settings) -> int:
-    """How many live."""
+    """Return the number of living executors."""
     return await presence.executors(session, settings.stale_threshold)
 
 

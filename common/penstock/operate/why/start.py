@@ -115,7 +115,7 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
 
 
 def _refused(row: Execution, parked: Parked) -> str:
-    """Which worker was offered it, and why that one did not take it."""
+    """Return the worker that was offered the execution, and the reason for which it was refused."""
     if not parked.offered:
         return f"Some workers of its route lack {row.action}: it is offered to the others alone."
     worker = f"the worker {parked.worker}" if parked.worker else "a worker that has left"
@@ -129,7 +129,7 @@ def _document(found: WaitingMessage | Parked | None) -> dict[str, Any] | None:
 
 
 def _trouble(message: WaitingMessage, settings: Settings) -> str | None:
-    """Why a staged message does not get on, if it does not."""
+    """Return the reason for which a staged message does not move on; None if there is none."""
     if settings.broker_url is None or (not message.tries and message.age < LATE):
         return None
     tried = f", tried {count(message.tries, 'time')}" if message.tries else ""

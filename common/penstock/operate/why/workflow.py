@@ -117,7 +117,7 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
 
 
 async def _statuses(session: Session, row: Execution, index: Mapping[str, int]) -> dict[str, str]:
-    """How the tasks are that have begun or of which something before them has ended."""
+    """Return the statuses of the tasks that have begun, or of which a predecessor has ended."""
     names = {number: name for name, number in index.items()}
     known = await open_tasks.statuses(session, row.id)
     found = {names[task]: status or NOT_BEGUN for task, status in known.items() if task in names}

@@ -45,14 +45,14 @@ class Account:
                 os.chown(os.path.join(folder, name), self.uid, self.gid, follow_symlinks=False)
 
     def reaches(self, folder: Path) -> bool:
-        """Whether this account can enter `folder`; asked of the system, which also knows ACLs and mounts."""
+        """Return true if this account can enter `folder`. The system is asked, which also knows ACLs and mounts."""
         entered = subprocess.run(
             ["/bin/sh", "-c", 'cd -- "$1"', "sh", folder], capture_output=True, **self.spawn
         )
         return entered.returncode == 0
 
     def executes(self, program: Path) -> bool:
-        """Whether this account can run `program` (and load its libraries)."""
+        """Return true if this account can run `program` (and load its libraries)."""
         try:
             return subprocess.run([program, "-V"], capture_output=True, **self.spawn).returncode == 0
         except OSError:

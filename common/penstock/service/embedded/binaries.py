@@ -1,4 +1,4 @@
-"""Where PostgreSQL's programs are: in the wheel that the extra `embedded` brings, else on this machine."""
+"""The place of PostgreSQL's programs: the wheel that the extra `embedded` brings, else this machine."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ SETTINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Address:
-    """Where the server listens: a socket folder that only its owner can enter, else a port of 127.0.0.1."""
+    """The address of the server: a socket folder that only its owner can enter, else a port of 127.0.0.1."""
 
     socket_folder: Path | None
     port: int

@@ -1,4 +1,4 @@
-"""Where a server keeps its files: in the folder that was asked for, or where its account can get at them."""
+"""The place of a server's files: the folder that was asked for, or one that the server's account can enter."""
 
 from __future__ import annotations
 

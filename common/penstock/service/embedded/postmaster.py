@@ -25,7 +25,7 @@ class Postmaster:
 
 
 def read(data: Path) -> Postmaster | None:
-    """What `postmaster.pid` says, whether or not that process still lives. None while it is incomplete.
+    """Parse `postmaster.pid`, whether or not that process still lives. None while it is incomplete.
 
     Its lines: pid, data folder, start time, port, socket folder, listen address, shared memory, status.
     """
@@ -53,13 +53,13 @@ def pid_of(data: Path) -> int | None:
 
 
 def is_postmaster(pid: int, data: Path) -> bool:
-    """Whether `pid` is a live server of `data`."""
+    """Return true if `pid` is a live server of `data`."""
     command = _command_of(pid)
     return command is not None and _serves(command, data)
 
 
 def lives(pid: int, data: Path) -> bool:
-    """Whether `pid`, which has just been started as the server of `data`, has not ended.
+    """Return true if `pid`, which has just been started as the server of `data`, has not ended.
 
     Whoever started it may hear of it before its exec is through: until then its command line is empty.
     """
@@ -115,7 +115,7 @@ def tail(log: Path) -> str:
 
 
 def _serves(command: list[str], data: Path) -> bool:
-    """Whether this is the command line of a postmaster of `data`: `postgres -D data ...`."""
+    """Return true if this is the command line of a postmaster of `data`: `postgres -D data ...`."""
     return len(command) > 2 and command[1:3] == ["-D", str(data)]
 
 

@@ -78,7 +78,7 @@ def stop(folder: Path) -> bool:
 
 
 def runs(folder: Path) -> bool:
-    """Whether the server of this folder, which is there, runs or is being started."""
+    """Return true if the existing server of this folder runs or is being started."""
     return postmaster.pid_of(place.find(folder).data) is not None
 
 
@@ -140,7 +140,7 @@ def _ready(at: Place, pid: int) -> Postmaster:
 
 
 def _listens(address: Address) -> bool:
-    """Whether something accepts connections there: a socket file may have been cleaned away."""
+    """Return true if a server accepts connections at the address. A socket file can have been cleaned away."""
     family = socket.AF_UNIX if address.socket_folder else socket.AF_INET
     with socket.socket(family) as probe:
         try:

@@ -90,7 +90,7 @@ def leave(user: int) -> None:
 
 
 def nobody(path: Path) -> bool:
-    """Whether no living process uses the server."""
+    """Return true if no living process uses the server."""
     probe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         return os.read(probe, 1) == b""  # the end of the file: no writer is left

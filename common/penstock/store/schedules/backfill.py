@@ -35,8 +35,8 @@ class BackfillFire:
 
 
 async def range_of(session: Session, ref: str, first: datetime, last: datetime) -> list[BackfillFire]:
-    """What a backfill from `first` to `last`, both included, would do. Fires that are still to come are left to the
-    schedule. Raises NotFound, and InvalidInput if there are more than MOST."""
+    """Return the fires of a backfill from `first` to `last`, both included. Fires that are still to come are left to
+    the schedule. Raises NotFound, and InvalidInput if there are more than MOST."""
     row = next(iter(await reading.listed(session, ref)), None)
     if row is None:
         raise await missing(session, ref)

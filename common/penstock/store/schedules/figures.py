@@ -1,4 +1,4 @@
-"""How schedules do, in figures and in names: what metrics and the health check read."""
+"""The figures and names of schedules that metrics and the health check read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class FireCount:
-    """How many fires of a schedule are so, and the `first` (of missed ones the last) of them."""
+    """The number of fires of a schedule in one state, and the `first` (for missed ones the last) of them."""
 
     schedule: str
     count: int

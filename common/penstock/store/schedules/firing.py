@@ -41,7 +41,7 @@ Schedule: TypeAlias = DueSchedule | LockedSchedule | LostFire
 
 @dataclass(slots=True)
 class Fired:
-    """What firing a batch came to: fires by status, and by how many seconds the latest of those in time was late."""
+    """The outcome of firing a batch: fires by status, and the seconds of delay of the latest fire in time."""
 
     counts: dict[str, int] = field(default_factory=dict)
     schedules: int = 0
@@ -108,7 +108,7 @@ class FireBuilder:
 
     @classmethod
     async def load(cls, tx: Transaction, rows: Sequence[Schedule]) -> FireBuilder:
-        """For rows with a `definition_id`, read at the database's instant `now`."""
+        """Load the builder of fires for rows with a `definition_id`, read at the database's instant `now`."""
         await _look_up(tx, {row.definition_id for row in rows})
         found = [tx.cache["schedule", row.definition_id] for row in rows]
         actions = await statements.actions(tx, {c.action for c in found if isinstance(c, CompiledSchedule)})
@@ -189,8 +189,8 @@ class FireBuilder:
 
 
 def context_of(compiled: CompiledSchedule, due: datetime, kind: str, *, recovery: bool) -> dict[str, Any]:
-    """What templates of the parameters see, and what a run is told: the schedule's own context and, before that, the
-    reserved keys. `scheduled_time` is ISO 8601 with the offset of the schedule's zone."""
+    """Return the values that templates of the parameters and the run see: the schedule's own context and, with
+    precedence, the reserved keys. `scheduled_time` is ISO 8601 with the offset of the schedule's zone."""
     return {
         **compiled.context,
         "schedule": compiled.ref,

@@ -1,4 +1,4 @@
-"""Whether schedules do what they should, and which of them do not, and why."""
+"""The health of schedules: which of them do not do what they should, and why."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Trouble:
 
 
 async def troubles(session: Session) -> list[Trouble]:
-    """What is wrong with schedules now; nothing if all is well."""
+    """Return the troubles of schedules now; an empty list if there is none."""
     found: list[Trouble] = []
     if (await figures.figures(session, LATE, 60.0)).active and not await presence.executors(session, STALE):
         found.append(

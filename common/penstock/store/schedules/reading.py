@@ -126,7 +126,7 @@ from fire where schedule = $1 and due_at > statement_timestamp() - make_interval
 
 
 async def stats(session: Session, ref: str, seconds: float) -> FireStats:
-    """Of the fires of a schedule that were due in the last `seconds`."""
+    """Count the fires of a schedule that were due in the last `seconds`."""
     return rows_as(FireStats, await session.fetch(STATS, ref, seconds))[0]
 
 

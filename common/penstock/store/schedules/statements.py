@@ -13,7 +13,7 @@ from penstock.store.rows import columns_as, rows_as
 
 
 class FiredUpTo(NamedTuple):
-    """How far a schedule was fired. Without `since` its times stay as they are."""
+    """The instant up to which a schedule was fired. Without `since` its times stay unchanged."""
 
     ref: str
     since: datetime | None
@@ -58,7 +58,7 @@ select extract(epoch from (select min(next_due) from schedule where next_due is 
 
 
 async def look(session: Session) -> ToDo:
-    """What there is to do. An index scan and two empty tables: this is all that idle schedules cost."""
+    """Return the due work. It is an index scan and two empty tables, and all that idle schedules cost."""
     return rows_as(ToDo, await session.fetch(LOOK))[0]
 
 

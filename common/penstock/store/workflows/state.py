@@ -63,7 +63,7 @@ async def open_parents(
 
 
 def ended_and_stored(rows: Sequence[Row]) -> tuple[list[EndedExecution], list[StoredWorkflow]]:
-    """Of rows of the database's function `open_parents`."""
+    """Parse rows of the database function `open_parents`."""
     ended: list[EndedExecution] = []
     workflows: list[StoredWorkflow] = []
     for row in rows:
@@ -88,7 +88,8 @@ OPEN_WORKFLOWS = "select * from open_workflows($1::uuid[], true)"
 
 
 async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[StoredWorkflow]:
-    """Those of these workflows that run, locked until the transaction ends. Those that just start get their row."""
+    """Lock the running workflows among these until the transaction ends, and return them. A workflow that just starts
+    gets its row."""
     return [_stored(row) for row in await tx.fetch(OPEN_WORKFLOWS, ids)]
 
 
@@ -98,7 +99,7 @@ select execution_id, (origin -> 'trace')::text as trace from payload where execu
 
 
 async def read_traces(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Trace | None]:
-    """What those of these workflows belong to that are traced."""
+    """Return the trace of each of these workflows that is traced."""
     rows = await tx.fetch(TRACES, ids)
     return {row["execution_id"]: trace_of(orjson.loads(row["trace"])) for row in rows}
 
@@ -123,8 +124,8 @@ def _stored(row: Row) -> StoredWorkflow:
 
 @dataclass(slots=True)
 class NewState:
-    """What is written of workflows, by their ids: their states, those of tasks (by task), and the values of variables
-    (by writer and name)."""
+    """The new values of workflows, by their ids: their states, the states of tasks (by task), and the values of
+    variables (by writer and name)."""
 
     workflows: Mapping[UUID, WorkflowState]
     tasks: Mapping[tuple[UUID, int], TaskState]
@@ -159,7 +160,7 @@ async def write(tx: Transaction, new: NewState) -> None:
 
 @dataclass(slots=True)
 class EndedWorkflow:
-    """How a workflow ends. `error` is None only if `status` is completed."""
+    """The end of a workflow. `error` is None only if `status` is completed."""
 
     id: UUID
     status: str
@@ -177,7 +178,7 @@ async def finish(tx: Transaction, ends: Sequence[EndedWorkflow]) -> None:
 
 
 def finish_arguments(ends: Sequence[EndedWorkflow]) -> list[list[Any]]:
-    """Of `finish_workflows`."""
+    """Return the arguments of `finish_workflows`."""
     return [
         [end.id for end in ends],
         [end.status for end in ends],

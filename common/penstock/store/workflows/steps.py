@@ -83,8 +83,8 @@ def _tasks(row: Row) -> dict[int, TaskState]:
 
 @dataclass(slots=True)
 class Step:
-    """What follows the ends of tasks: of which `versions` of their workflows, and numbers of `stops`, that was decided; the
-    workflows' new state, what starts, and which of them end."""
+    """The step that follows the ends of tasks: the `versions` of their workflows and the numbers of `stops` on which
+    it was decided, the new states of the workflows, their starts, and their ends."""
 
     versions: dict[UUID, tuple[int, int]]
     new: NewState

@@ -1,1 +1,1 @@
-"""Where the lines and boxes of drawings go. Pure: templates make SVG of it."""
+"""The geometry of drawings. It is pure: templates make SVG of it."""

@@ -1,4 +1,5 @@
-"""Where the boxes and arrows of a workflow's graph go: left to right, a column for each step away from the beginning."""
+"""The positions of the boxes and arrows of a workflow's graph: left to right, a column for each step from the
+beginning."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ class Layout:
 
 
 def layout(graph: Graph) -> Layout:
-    """Of the same graph the same one: it is remembered by what it shows."""
+    """Lay out a graph. The layout is cached by the content of the graph."""
     nodes = [*graph.nodes, *([graph.exit] if graph.exit is not None else [])]
     tasks = tuple((node.name, node.does, node.sources) for node in nodes)
     labels = tuple((edge.source, edge.target, edge.label) for edge in edges(graph) if edge.label)

@@ -16,7 +16,7 @@ INSTANTS = (VALUE, VERSION)
 
 
 def step_timeline(steps: Sequence[Step], begun: datetime, ended: datetime) -> Timeline | None:
-    """Of a run that began and ended (or is looked at) then; None where nothing of it takes time."""
+    """Draw the steps of a run with this begin and end (or this moment); None where no step takes time."""
     shown = [step for step in steps if step.kind not in INSTANTS]
     if not shown:
         return None
@@ -31,8 +31,8 @@ def step_timeline(steps: Sequence[Step], begun: datetime, ended: datetime) -> Ti
 
 
 def _rows(steps: Sequence[Step], scale: Scale) -> Iterator[Row]:
-    """Of a branch. One step begins when the one before it is over; of a step that is an execution of its own only its beginning
-    is recorded, so that it is over when the next one begins."""
+    """Yield the rows of a branch. A step begins when the step before it is over. Of a step that is an execution of
+    its own only the beginning is recorded, so it counts as over when the next step begins."""
     before = scale.begun
     for step, after in pairwise([*steps, None]):
         assert step is not None

@@ -61,19 +61,19 @@ def timeline(
     begun: datetime,
     ended: datetime,
 ) -> Timeline:
-    """Of the tasks of `run`; `stays` of the executions of tasks, by the run that they belong to."""
+    """Draw the tasks of `run`. `stays` are those of the executions of tasks, by their run."""
     scale = Scale.of(begun, ended)
     return drawn(list(_rows(tasks, stays, run, scale, 0)), scale)
 
 
 def drawn(rows: Sequence[Row], scale: Scale) -> Timeline:
-    """As many of these rows as can be read, below their axis."""
+    """Return a timeline with as many of these rows as are legible, below their axis."""
     return Timeline(rows[:ROWS], max(0, len(rows) - ROWS), _ticks(scale.seconds), scale.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Where on the axis an instant is."""
+    """The scale of an axis, from an instant to its position."""
 
     begun: datetime
     ended: datetime
@@ -120,7 +120,8 @@ def _rows(
 
 
 def parts(stays: Iterable[TaskStay], now: datetime) -> list[tuple[str, Interval]]:
-    """What the executions of a task did, one after another: something ran, else one waited for a human, else for its turn."""
+    """Return the parts of a task's time, one after another: an execution ran, or waited for a human, or waited for
+    its turn."""
     during: dict[str, list[Interval]] = {RAN: [], HELD: [], QUEUED: []}
     for stay in stays:
         until = max(stay.until or now, stay.since)
@@ -143,7 +144,7 @@ def _joined(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def _without(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
-    """What is left of these where none of the others is; both are joined and in order."""
+    """Return the parts of these intervals that none of the others covers. Both are joined and in order."""
     found, first = [], 0
     for since, until in intervals:
         while first < len(others) and others[first][1] <= since:

@@ -270,7 +270,7 @@ class PostgresTransport:
 
 
 def _texts(names: Collection[str]) -> dict[str, str]:
-    """What is said on each channel of queues in which there is something."""
+    """Return the texts for the channels of queues that have messages."""
     work = {name for name in names if queues.is_work(name)}
     return {
         channel: ",".join(sorted(of))

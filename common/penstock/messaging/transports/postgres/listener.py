@@ -1,4 +1,4 @@
-"""What is broadcast: NOTIFY, heard by the connections that listen at that moment."""
+"""Broadcasts by NOTIFY, received by the connections that listen at that moment."""
 
 from __future__ import annotations
 

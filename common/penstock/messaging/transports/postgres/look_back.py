@@ -1,4 +1,4 @@
-"""How far back a consumer looks in its queue.
+"""The range of a consumer's scan in its queue.
 
 Rows that were taken stay in PostgreSQL's indexes while any transaction has an older snapshot, and a scan from the beginning
 goes over all of them each time. So a look begins a little before the instant up to which the last one saw everything. A

@@ -157,11 +157,11 @@ class RabbitMQTransport:
         return await self._count(queue) or 0
 
     async def missing(self, queues: Sequence[str]) -> list[str]:
-        """Those of these queues that are not on the broker, by their names there."""
+        """Filter `queues` to those that are not on the broker, by their names there."""
         return [self._names.queue(queue) for queue in queues if await self._count(queue) is None]
 
     async def _count(self, queue: str) -> int | None:
-        """How many messages wait there. None: there is no such queue."""
+        """Return the number of messages in a queue. None: the queue does not exist."""
         connection = await self._consuming.connection(wait=RECONNECT_WAIT)
         async with answered():
             channel = await connection.channel(publisher_confirms=False)
@@ -221,7 +221,7 @@ class RabbitMQTransport:
             await asyncio.sleep(min(1.0, self._looking_after))  # however much comes back
 
     async def _bound_again(self, connection: Connection) -> bool:
-        """Whether every queue is there, and bound by now."""
+        """Return true if every queue exists and is bound by now."""
         if not self._topology.declares:
             return False
         async with answered():

@@ -1,4 +1,4 @@
-"""Where RabbitMQ is: one address or several, checked before anything connects, shown without credentials."""
+"""The address of RabbitMQ: one address or several, checked before a connection is opened, shown without credentials."""
 
 from __future__ import annotations
 

@@ -75,8 +75,9 @@ class Consumer:
 
     @property
     def _prefetch(self) -> int:
-        """How many it may hold now. What was granted while messages were small is not taken back when they grow, as a cancel
-        loses what the queue is just sending: the window holds these back, and the next channel begins with fewer."""
+        """Return the number of messages that the consumer may hold now. What was granted while messages were small is
+        not taken back when they grow, as a cancel loses what the queue is just sending: the window holds these back,
+        and the next channel begins with fewer."""
         return min(self._asked, max(self._window.messages, sum(self._grants.values())))
 
     async def receive(self, limit: int) -> list[Delivery]:
@@ -137,7 +138,7 @@ class Consumer:
         self._wake.set()
 
     async def waiting(self) -> int:
-        """How many messages wait in the queue, asked on the channel that should bring them."""
+        """Return the number of messages in the queue, asked on the channel that should deliver them."""
         channel = self._channel
         if channel is None:
             raise ConnectionFailed("the channel is down")

@@ -1,4 +1,4 @@
-"""How long the broker may take to answer, and how often it is tried again."""
+"""The time that the broker may take to answer, and the retries of calls to it."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ async def persistently(
     also: type[BaseException] | None = None,
     quiet: bool = False,
 ) -> T:
-    """What `work` gives, tried until it works, or for `deadline` seconds; ConnectionFailed (and `also`) mean try again.
-    Whatever else it raises is raised: no error is ever taken for success."""
+    """Retry `work` until it succeeds, for at most `deadline` seconds, and return its result; ConnectionFailed (and
+    `also`) are retried. Whatever else it raises is raised: no error is ever taken for success."""
 
     def tell(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None

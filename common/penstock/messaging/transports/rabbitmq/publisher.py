@@ -61,8 +61,8 @@ class Publisher:
         await self._kept.close()
 
     async def publish(self, batch: Sequence[Outgoing]) -> list[bool]:
-        """For each message, in order: did the broker take it? False at once while there is no connection;
-        False for what is not confirmed in time, which may yet arrive."""
+        """Publish the messages, and return for each, in order, whether the broker confirmed it. False at once while
+        there is no connection; False for what is not confirmed in time, which may yet arrive."""
         channel = self._channel
         confirmations: list[Confirmation | None] = []
         if channel is not None and batch:
@@ -93,7 +93,7 @@ class Publisher:
     async def _learn(
         self, channel: Channel, batch: Sequence[Outgoing], confirmations: Sequence[Confirmation | None]
     ) -> None:
-        """What the answers of the broker say of its topology, of the queues, and of this channel."""
+        """Learn from the broker's answers about its topology, the queues and this channel."""
         answers = [(m.routing_key, c) for m, c in zip(batch, confirmations, strict=False) if c is not None]
         if back := {queue for queue, c in answers if _came_back(c)}:
             self._doubted(back)
@@ -243,7 +243,7 @@ def _error(confirmation: Confirmation) -> BaseException | None:
 
 
 async def _is_blocked(channel: Channel) -> bool:
-    """Whether the broker, short of memory or disk, reads nothing from those who publish."""
+    """Return true if the broker, short of memory or disk, reads nothing from publishers."""
     try:
         async with asyncio.timeout(0):
             await channel.connection.ready()

@@ -1,4 +1,4 @@
-"""When refusals are held against the channel on which they came, and not against the queue.
+"""The rule by which refusals count against the channel on which they came, and not against the queue.
 
 A channel that was opened between the death of a queue's leader and the election of the next one refuses every message for that
 queue as long as it lives, though the queue is well (seen with 3.10.8, of 40 channels opened around a kill: three). Other

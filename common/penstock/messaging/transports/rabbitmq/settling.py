@@ -1,4 +1,4 @@
-"""Which deliveries of a channel are open, and the fewest acks that settle exactly some of them."""
+"""The open deliveries of a channel, and the fewest acks that settle exactly some of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Penstock needs on the broker, declared or checked. docs/transports.md draws it."""
+"""The objects that Penstock needs on the broker, declared or checked. docs/transports.md draws them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ fails. RabbitMQ 4 would put 20 where no limit is given, and 3.x knows no word fo
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What things are called on the broker. All of it begins with the prefix."""
+    """The names of objects on the broker. All of them begin with the prefix."""
 
     prefix: str
 

@@ -75,7 +75,7 @@ class SparingReader:
 
 
 def spare(kind: int, payload: bytes) -> bytes:
-    """The same frame, of the same length, with what cannot be decoded blanked."""
+    """Return the same frame, of the same length, with the undecodable parts blanked."""
     if kind == HEADER:
         # class, weight and body size stay (12 bytes); of the properties only a content type is left
         blank = b"\x80\x00" + bytes([len(UNDECODABLE)]) + UNDECODABLE.encode()

@@ -1,4 +1,4 @@
-"""How many messages a consumer asks for, so that the bytes of those it holds stay within a bound.
+"""The number of messages that a consumer asks for, so that the bytes that it holds stay within a bound.
 
 AMQP bounds the number of unsettled messages only, and RabbitMQ sends as many as that at once. So a consumer begins with a few
 and asks for more while what it gets is small; and where messages grow large all of a sudden, what is on its way already stays
@@ -77,5 +77,5 @@ class Window:
         self._room.set()
 
     def _fitting(self, size: int) -> int:
-        """How many of that size there is room for."""
+        """Return the number of messages of that size that there is room for."""
         return max(1, self._most // max(1, size))
