@@ -16,6 +16,7 @@ from penstock.errors import ClaimLost
 from penstock.language.definitions.action import Action
 from penstock.language.durable.records import (
     ASK,
+    CANCELLED,
     COMPLETED,
     FAILED,
     MAP,
@@ -23,6 +24,7 @@ from penstock.language.durable.records import (
     SIGNAL,
     STARTED,
     STATE,
+    SUPERSEDED,
     TOLD,
     Child,
     ChildStart,
@@ -91,9 +93,9 @@ class Memory:
         if record.unless is not None and (other := self.records.get(record.unless)) is not None:
             return other
         there = self.records.get(record.key)
-        if record.status == TOLD or there is None or there.kind == STATE:
+        if record.status in (TOLD, SUPERSEDED) or there is None or there.kind == STATE:
             return None
-        again = there.status == FAILED and there.attempt < self._attempt
+        again = there.status in (FAILED, CANCELLED) and there.attempt < self._attempt
         return there if there.final and not again else None
 
     def _put(self, record: Record) -> None:

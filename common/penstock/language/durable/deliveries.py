@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from penstock.errors import PenstockError, ReplayMismatch
 from penstock.language.durable.attempt_over import AttemptOver, Stopped
 from penstock.language.durable.calls import Answer, Call
 from penstock.language.durable.journal import CHANGED
-from penstock.language.durable.records import CANCELLED, COMPLETED, END, STEP, TOLD, History, Key, Record
+from penstock.language.durable.records import CANCELLED, COMPLETED, END, FAILED, STEP, TOLD, History, Key, Record
 from penstock.language.durable.signal_lines import SignalLines
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class Deliveries:
         """What the run is to end as, until its function is told."""
         end = history.records.get(END_KEY)
         self._end_at = None if end is None else end.told
+        self._failed: dict[Key, int] = {}
+        self._dropped: dict[Key, int] = {}
         self._root: asyncio.Task[Any] | None = None
         self._until: Callable[[], bool] = bool
         self._finished: asyncio.Future[None] | None = None
@@ -347,11 +349,25 @@ class Deliveries:
             self._serve(call, number)
             return
         record = call.record
+        if record is not None:
+            self._note_failure(record, number, dropped=call.cancelling)
         if record is not None and record.told != number:
             record.told = number
             cancelled = record.status == CANCELLED
             self._core.unwritten[record.key] = record if cancelled else _mark(record, number)
         self._told(call, number)
+
+    def _note_failure(self, record: Record, number: int, *, dropped: bool) -> None:
+        if record.status == FAILED:
+            (self._dropped if dropped else self._failed)[record.key] = number
+
+    def causes(self, steps: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Return these steps that have failed, and those whose failure came after the first of these to a branch that was being
+        cancelled: the function has not seen it."""
+        keys = [Key(*step) for step in steps]
+        first = min((self._failed[key] for key in keys if key in self._failed), default=None)
+        unseen = [key for key, number in self._dropped.items() if first is not None and number > first]
+        return list(dict.fromkeys((key.name, key.ordinal) for key in [*keys, *unseen]))
 
     def _serve(self, call: Call, number: int) -> None:
         assert call.signal is not None, "a call that waits for a signal"

@@ -110,7 +110,8 @@ class Attempt:
         if outcome.error is not None and self._retried(outcome):
             core.waiting.staying = True
             await deliveries.finish_running()
-            return Outcome(outcome.kind, error=replace(outcome.error, told=core.journal.told))
+            steps = tuple(deliveries.causes(outcome.error.steps))
+            return Outcome(outcome.kind, error=replace(outcome.error, steps=steps, told=core.journal.told))
         if tasks := core.loop.open_tasks():
             for task in tasks:
                 task.cancel()
