@@ -65,7 +65,9 @@ class TaskError:
             retryable=retryable if said is None else said,
             retry_after=after,
             kinds=kinds_of(error),
-            members=tuple(kinds_of(leaf) for leaf in leaves(error)) if isinstance(error, BaseExceptionGroup) else (),
+            members=tuple(kinds_of(leaf) for leaf in leaves(error))
+            if isinstance(error, BaseExceptionGroup)
+            else (),
             steps=failed_steps(error),
         )
 

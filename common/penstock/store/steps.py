@@ -201,14 +201,27 @@ async def ended_children(session: Session, ids: Sequence[UUID]) -> list[StoredCh
 
 
 OWN = "select lock_attempts($1, $2::uuid[])"
-OWNED = "select id from unnest($2::uuid[], $3::integer[]) as x (id, attempt) where owns_attempt($1, x.id, x.attempt)"
+OWNED = """
+select x.id, (
+    with recursive above as (
+        select e.parent, 1 as depth from execution e where e.id = x.id
+        union all
+        select e.parent, a.depth + 1 from above a join execution e on e.id = a.parent where a.depth < $4
+    )
+    select max(depth) from above
+) as depth
+from unnest($2::uuid[], $3::integer[]) as x (id, attempt) where owns_attempt($1, x.id, x.attempt)
+"""
 
 
-async def lock_own(tx: Transaction, worker: UUID, ids: Sequence[UUID], attempts: Sequence[int]) -> set[UUID]:
-    """Those of these attempts that are this worker's; nobody takes them away before the transaction ends."""
+async def lock_own(
+    tx: Transaction, worker: UUID, ids: Sequence[UUID], attempts: Sequence[int], depth: int
+) -> dict[UUID, int]:
+    """Return those of these attempts that are this worker's, with how many executions are inside one another there, as far as
+    `depth`. They stay the worker's until the transaction ends."""
     await tx.fetch(OWN, worker, list(ids))
-    rows: list[Row] = await tx.fetch(OWNED, worker, list(ids), list(attempts))
-    return {row["id"] for row in rows}
+    rows: list[Row] = await tx.fetch(OWNED, worker, list(ids), list(attempts), depth)
+    return {row["id"]: row["depth"] for row in rows}
 
 
 WAKE = "select wake_functions($1::uuid[], $2) as messages"

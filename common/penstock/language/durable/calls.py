@@ -29,7 +29,9 @@ class Call:
         "starting", "task", "told", "work",
     )  # fmt: skip
 
-    def __init__(self, record: Record | None, work: Work, *, signal: str | None = None, order: int = 0) -> None:
+    def __init__(
+        self, record: Record | None, work: Work, *, signal: str | None = None, order: int = 0
+    ) -> None:
         self.record = record
         self.work = work
         self.signal = signal

@@ -119,7 +119,9 @@ class DurableContext:
         child, which fans out. Raises StepFailed when one of them fails."""
         ref = target_of(action)
         given = [dict(item) for item in items]
-        if concurrency is not None and (isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1):
+        if concurrency is not None and (
+            isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1
+        ):
             raise DefinitionError(
                 f"concurrency is a number of children at a time, at least 1, not {concurrency!r}",
                 hint="Leave it out to run all of them at once.",
@@ -183,7 +185,10 @@ class DurableContext:
         Each arm is a coroutine or a task; a coroutine becomes a branch."""
         self._core.refuse_inside_step("first")
         if not arms:
-            raise DefinitionError("ctx.first waits for nothing", hint='Name what it waits for: ctx.first(paid=ctx.signal("paid")).')
+            raise DefinitionError(
+                "ctx.first waits for nothing",
+                hint='Name what it waits for: ctx.first(paid=ctx.signal("paid")).',
+            )
         return first_of(self._core.loop, arms)
 
     def timeout(self, duration: Span) -> TimeLimit:

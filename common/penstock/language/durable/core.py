@@ -12,7 +12,14 @@ from uuid import UUID
 import orjson
 
 from penstock import errors
-from penstock.errors import ClaimLost, DefinitionError, PenstockError, ReplayMismatch, StepFailed, StepTimedOut
+from penstock.errors import (
+    ClaimLost,
+    DefinitionError,
+    PenstockError,
+    ReplayMismatch,
+    StepFailed,
+    StepTimedOut,
+)
 from penstock.language.durable.attempt_over import AttemptOver, Stopped
 from penstock.language.durable.backend import Backend
 from penstock.language.durable.calls import Answer, Call, Work

@@ -142,7 +142,10 @@ class RunLoop(asyncio.AbstractEventLoop):
         return None
 
     def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, **_: Any) -> NoReturn:
-        _refuse("a timer of asyncio (sleep, wait_for, timeout)", "ctx.sleep(...), ctx.timeout(...) or ctx.first(...)")
+        _refuse(
+            "a timer of asyncio (sleep, wait_for, timeout)",
+            "ctx.sleep(...), ctx.timeout(...) or ctx.first(...)",
+        )
 
     def call_at(self, when: float, callback: Callable[..., Any], *args: Any, **_: Any) -> NoReturn:
         self.call_later(when, callback)
