@@ -72,8 +72,8 @@ class TaskError:
         )
 
     def is_retried(self, allows: Callable[[Sequence[str]], bool]) -> bool:
-        """Whether this is tried again as long as attempts are left: as it says itself, else as a policy `allows` it. A group is, if
-        each error in it would be."""
+        """Whether this is tried again as long as attempts are left: as it says itself, else as a policy `allows` it. A group is,
+        if each error in it would be."""
         if self.retryable is not None:
             return self.retryable
         return all(allows(kinds) for kinds in self.members or (self.kinds,))

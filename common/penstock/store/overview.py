@@ -49,8 +49,8 @@ async def slices(session: Session, first: int, last: int, seconds: int) -> list[
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How many executions that are open stand where, for the same `cause`: running, stopping, worker (ready on a route),
-    route (no worker that lives can run them), timer (a retry, a delay), executor (to be scheduled), limit, human (open inquiries), event,
-    asleep (durable functions that wait), workflow (runs of them, whose tasks stand elsewhere)."""
+    route (no worker that lives can run them), timer (a retry, a delay), executor (to be scheduled), limit, human (open
+    inquiries), event, asleep (durable functions that wait), workflow (runs of them, whose tasks stand elsewhere)."""
 
     cause: str
     count: int

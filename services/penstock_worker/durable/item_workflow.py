@@ -13,8 +13,8 @@ from penstock.store.database import Session
 
 
 def item_workflow_ref(action: str) -> str:
-    """Return the ref of the workflow that runs this action for each of its items. It has a form that no other ref can have, so that
-    it is never a workflow that a person has made."""
+    """Return the ref of the workflow that runs this action for each of its items. It has a form that no other ref can have, so
+    that it is never a workflow that a person has made."""
     return f"{action}{GENERATED}"
 
 

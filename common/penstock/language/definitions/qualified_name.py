@@ -44,8 +44,8 @@ def is_ref(text: object) -> TypeGuard[str]:
 
 
 GENERATED = "-items"
-"""The end of a ref that Penstock makes: of the workflow that runs an action for each of its items. No ref that a person chooses can
-end so."""
+"""The end of a ref that Penstock makes: of the workflow that runs an action for each of its items. No ref that a person chooses
+can end so."""
 
 
 def is_generated(text: object) -> bool:

@@ -9,17 +9,14 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import PenstockError, ReplayMismatch
 from penstock.language.durable.attempt_over import Stopped
 from penstock.language.durable.calls import Call
 from penstock.language.durable.journal import CHANGED
-from penstock.language.durable.open_calls import OpenCalls
+from penstock.language.durable.open_calls import OpenCalls, Writer
 from penstock.language.durable.records import CANCELLED, COMPLETED, END, TOLD, History, Key, Record
-
-if TYPE_CHECKING:
-    from penstock.language.durable.core import Core
 
 BATCH = 100
 """Results that are told before the worker's loop has its turn."""
@@ -29,7 +26,7 @@ END_KEY = Key(END, 1)
 class Deliveries(OpenCalls):
     """Runs the function of an attempt, and tells it the results of its calls."""
 
-    def __init__(self, core: Core, history: History) -> None:
+    def __init__(self, core: Writer, history: History) -> None:
         super().__init__(core, history)
         self.ends_as = history.ends_as
         """What the run is to end as, until its function is told."""
@@ -119,7 +116,9 @@ class Deliveries(OpenCalls):
         """Tell the next result. Return whether there was one."""
         call = self._first_numbered()
         recorded = self.signals.recorded()
-        numbers = [n for n in (call and call.number, recorded and recorded[0], self._end_at) if n is not None]
+        of_call = None if call is None else call.number
+        of_signal = None if recorded is None else recorded[0]
+        numbers = [number for number in (of_call, of_signal, self._end_at) if number is not None]
         if not numbers:
             return self._go_live()
         number = min(numbers)

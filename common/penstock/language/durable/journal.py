@@ -26,8 +26,8 @@ CHANGED = (
 
 
 class Journal:
-    """What is recorded of one run, and how much of it was asked for. `told` is the number of what the run was told last. `changed`
-    are the records that this attempt sets aside or takes back after a failure, until they are written."""
+    """What is recorded of one run, and how much of it was asked for. `told` is the number of what the run was told last.
+    `changed` are the records that this attempt sets aside or takes back after a failure, until they are written."""
 
     def __init__(self, history: History) -> None:
         self._history = history

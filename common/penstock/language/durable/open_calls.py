@@ -4,26 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import copy_context
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from penstock.language.durable.attempt_over import AttemptOver, Stopped
+from penstock.language.durable.backend import Backend
 from penstock.language.durable.calls import Answer, Call
-from penstock.language.durable.records import CANCELLED, FAILED, STEP, TOLD, History, Key, Record
+from penstock.language.durable.journal import Journal
+from penstock.language.durable.records import CANCELLED, FAILED, STEP, TOLD, Child, History, Key, Record
+from penstock.language.durable.run_loop import RunLoop
 from penstock.language.durable.signal_lines import SignalLines
+from penstock.language.durable.waiting import Waiting
 
-if TYPE_CHECKING:
-    from penstock.language.durable.core import Core
+T = TypeVar("T")
+
+
+class Writer(Protocol):
+    """What the calls of an attempt ask of it."""
+
+    backend: Backend
+    journal: Journal
+    loop: RunLoop
+    waiting: Waiting
+    children: dict[Key, Child]
+    open_children: set[UUID]
+    unwritten: dict[Key, Record]
+    clock: Callable[[], datetime]
+
+    def answer_of(self, record: Record) -> Answer: ...
+
+    async def write_values(self) -> None: ...
+
+    async def ours(self, write: Awaitable[T]) -> T: ...
 
 
 class OpenCalls:
-    """`signals` are those that were sent, and the calls that wait for them. What is told has a number (`_numbered`), or is known and
-    gets its number when it is told (`_ready`); what is `_new` has not begun."""
+    """`signals` are those that were sent, and the calls that wait for them. What is told has a number (`_numbered`), or is known
+    and gets its number when it is told (`_ready`); what is `_new` has not begun."""
 
-    def __init__(self, core: Core, history: History) -> None:
+    def __init__(self, core: Writer, history: History) -> None:
         self._core = core
         self._outside = asyncio.get_running_loop()
         self._recorded = max((record.told or 0 for record in history.records.values()), default=0)
@@ -226,8 +248,8 @@ class OpenCalls:
             await asyncio.wait(running)
 
     async def finish(self) -> None:
-        """The run has ended for good: record what is not recorded yet, and cancel the children that nobody waits for. When something
-        was told matters to no later attempt."""
+        """The run has ended for good: record what is not recorded yet, and cancel the children that nobody waits for. When
+        something was told matters to no later attempt."""
         await self.carry_out_cancels()
         unwritten = self._core.unwritten
         if any(record.status != TOLD for record in unwritten.values()):

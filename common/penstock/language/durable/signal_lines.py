@@ -1,4 +1,4 @@
-"""Signals that were sent to a run, and the calls that wait for them: the nth signal of a name goes to the nth call that gets one."""
+"""The signals of a run, and the calls that wait for them: the nth signal of a name goes to the nth call that gets one."""
 
 from __future__ import annotations
 

@@ -52,7 +52,9 @@ class TimeLimit:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         task, call, record = self._task, self._call, self._record
-        assert task is not None and call is not None and record is not None, "a block that was entered"
+        assert task is not None, "a block that was entered"
+        assert call is not None, "a block that was entered"
+        assert record is not None, "a block that was entered"
         self._task = None
         if not self._passed:
             self._core.deliveries.cancel(call)

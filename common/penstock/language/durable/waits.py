@@ -54,7 +54,8 @@ async def _until_deadline(core: Core, deadline: Record, name: str, span: timedel
     key = core.deliveries.signals.key_for(name, call)
     number = core.deliveries.reserve(call)
     passed = Record(
-        deadline.key, deadline.position, SLEEP, FAILED, deadline.result, NOT_SENT, asked_after=deadline.asked_after, told=number, unless=key
+        deadline.key, deadline.position, SLEEP, FAILED, deadline.result, NOT_SENT, asked_after=deadline.asked_after, told=number,
+        unless=key
     )  # fmt: skip
     kept = await core.written(passed)
     if kept.key == passed.key:

@@ -164,7 +164,7 @@ async def test_waits_with_another_clock_are_refused(wait: Any) -> None:
         await wait(ctx)
 
     with pytest.raises(
-        ExecutionFailed, match="DefinitionError: .*cannot be used in a durable function.*Use "
+        ExecutionFailed, match=r"DefinitionError: .*cannot be used in a durable function.*Use "
     ):
         await DurableRun()(waits)
 
