@@ -95,8 +95,11 @@ def _limit(entry: Entry, pack: Pack, folder: Path) -> Any:
 def _route(entry: Entry, pack: Pack, folder: Path) -> Any:
     value = entry.value
     if isinstance(value, str):  # pattern: route
-        value = {"pattern": entry.name, "route": value}
-    return declare(Route, mapping(value, "a route", entry.source), entry.source)
+        value = {"route": value}
+    given = dict(mapping(value, "a route", entry.source))
+    if entry.name:  # in a mapping its key is the pattern
+        given = {"pattern": entry.name, **given}
+    return declare(Route, given, entry.source)
 
 
 def _schedule(entry: Entry, pack: Pack, folder: Path) -> Any:
