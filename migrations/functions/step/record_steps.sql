@@ -5,9 +5,9 @@
 -- planner: lookups_planned_once
 create or replace function record_steps(
     p_worker uuid, p_executions uuid[], p_attempts integer[], p_names text[], p_ordinals integer[], p_places integer[],
-    p_kinds text[], p_statuses text[], p_tries smallint[], p_took real[], p_results text[], p_errors text[]
+    p_kinds text[], p_statuses text[], p_tries integer[], p_took real[], p_results text[], p_errors text[]
 ) returns table (
-    nth integer, name text, ordinal integer, place integer, lost boolean, kind text, status text, tries smallint, result text, error text
+    nth integer, name text, ordinal integer, place integer, lost boolean, kind text, status text, tries integer, result text, error text
 )
 language plpgsql
 as $$
