@@ -149,8 +149,8 @@ class GuardedRoute(APIRoute):
 def only_known(route: APIRoute, handle: Handler) -> Handler:
     """Refuse query parameters, and a key, that the route does not take: they would be ignored without a word."""
     parts = list(_parts(route.dependant))
-    names = sorted(one.alias for part in parts for one in part.query_params)
-    keyed = any(one.alias == KEY_HEADER for part in parts for one in part.header_params)
+    names = sorted(field.alias for part in parts for field in part.query_params)
+    keyed = any(field.alias == KEY_HEADER for part in parts for field in part.header_params)
 
     async def checked(request: Request) -> Response:
         for name in request.query_params:

@@ -176,11 +176,11 @@ def options() -> tuple[Option, ...]:
     """Return every option of the sections of a pack, each schema once a path of descent."""
     listed: dict[Path, Option] = {}
 
-    def walk(schema: dict[str, Any], path: Path, seen: tuple[str, ...]) -> None:
+    def walk(schema: dict[str, Any], path: Path, ancestors: tuple[str, ...]) -> None:
         for branch in branches(schema):
-            if (key := json.dumps(branch, sort_keys=True)) in seen:
+            if (key := json.dumps(branch, sort_keys=True)) in ancestors:
                 continue
-            inside = (*seen, key)
+            inside = (*ancestors, key)
             if path[-1:] == ("[]",) and (path[-2] in ("tasks", "all", "any", "none")):
                 continue  # another spelling of what is walked by name; rules of rules
             for name, option in branch.get("properties", {}).items():

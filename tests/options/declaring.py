@@ -71,8 +71,10 @@ def _trigger(options: dict[str, Any]) -> Trigger:
     poll = options.get("poll")
     if not isinstance(poll, dict) or "every" not in poll:
         return Trigger(**options)
-    rest = {name: value for name, value in options.items() if name != "poll"}
-    return trigger(**{name: value for name, value in poll.items() if name != "function"}, **rest)(list)
+    step_options = {name: value for name, value in options.items() if name != "poll"}
+    return trigger(**{name: value for name, value in poll.items() if name != "function"}, **step_options)(
+        list
+    )
 
 
 def _action(options: dict[str, Any]) -> Action[..., Any]:
@@ -105,14 +107,14 @@ def _workflow(options: dict[str, Any]) -> Any:
 
 
 def _task(name: str, step: dict[str, Any]) -> Any:
-    rest = {"name": name, **step}
+    step_options = {"name": name, **step}
     for word, make in (("wait_for_event", "trigger"), ("inquiry", "prompt")):
-        if isinstance(inside := rest.get(word), dict):
-            del rest[word]
+        if isinstance(inside := step_options.get(word), dict):
+            del step_options[word]
             rest_of_it = {name: value for name, value in inside.items() if name != make}
-            return getattr(task_builders, word)(inside.get(make), **rest_of_it, **rest)
-    called, options = rest.pop("action", None), rest.pop("input", None)
-    if called is None and rest.get("workflow") == FLOW.ref:
+            return getattr(task_builders, word)(inside.get(make), **rest_of_it, **step_options)
+    called, options = step_options.pop("action", None), step_options.pop("input", None)
+    if called is None and step_options.get("workflow") == FLOW.ref:
         called = FLOW
-        del rest["workflow"]
-    return task_builders.task(called, options, **rest)
+        del step_options["workflow"]
+    return task_builders.task(called, options, **step_options)

@@ -26,15 +26,15 @@ Case = tuple[Option, Any, str]
 def cases() -> tuple[Case, ...]:
     """Return each option with a legal value and each bound, and once an option of a model with all odd values."""
     listed: list[Case] = []
-    seen = set()
+    models = set()
     for option in options():
         values = [option.legal()] if option.has_legal_value else []
         for branch in branches(option.schema):
             values += bounds(branch)
         model = (*option.path[-2:], str(option.schema))
-        if model not in seen:
+        if model not in models:
             values += ODD
-        seen.add(model)
+        models.add(model)
         listed += [(option, value, "") for value in distinct(tuple(values))]
     return tuple((option, value, f"n{n}") for n, (option, value, _) in enumerate(listed))
 

@@ -117,7 +117,7 @@ async def test_priorities_beyond_their_column_are_refused(house: Installation) -
         assert refused.value.hint
 
 
-async def test_newest_ends_what_sleeps(house: Installation) -> None:
+async def test_newest_ends_a_sleeping_execution(house: Installation) -> None:
     await house.start(newest)
     older = await house.client.start(newest, {"how": "sleep"})
     await house.until("select from execution where id = $1 and status = 'requested' and attempt = 1", older)
@@ -151,16 +151,16 @@ async def test_lost_attempt_stands_before_younger_ones(house: Installation) -> N
     await house.rows(
         "update namespace set away_since = null"
     )  # as if a worker lived that runs nothing meanwhile
-    lost = await house.client.start(rest)
+    oldest = await house.client.start(rest)
     younger = await house.client.start(rest)
     worker = new_id()
     await house.rows(
-        "update execution set status = 'running', attempt = 1, claim = $2 where id = $1", lost, worker
+        "update execution set status = 'running', attempt = 1, claim = $2 where id = $1", oldest, worker
     )
-    await house.rows("select * from recover_executions($1, array[$2::uuid], 'gone')", worker, lost)
+    await house.rows("select * from recover_executions($1, array[$2::uuid], 'gone')", worker, oldest)
     rows = await house.rows("select id, status from execution where finished_at is null")
-    assert {row["id"]: row["status"] for row in rows} == {lost: "scheduled", younger: "queued"}
-    assert [row["execution_id"] for row in await house.rows("select execution_id from slot")] == [lost]
+    assert {row["id"]: row["status"] for row in rows} == {oldest: "scheduled", younger: "queued"}
+    assert [row["execution_id"] for row in await house.rows("select execution_id from slot")] == [oldest]
     await house.sound()
 
 

@@ -73,16 +73,16 @@ async def _read_results(tx: Transaction, requests: Requests) -> None:
 
 
 async def _read_item_errors(tx: Transaction, requests: Requests) -> None:
-    wanted = [
+    fan_outs = [
         (id, task, request.plan.graph[task].name)
         for id, request in requests.items()
         for task in request.needed.item_errors
     ]
-    if not wanted:
+    if not fan_outs:
         return
-    for id, task, _ in wanted:
+    for id, task, _ in fan_outs:
         requests[id].facts.item_errors[task] = {}
-    for row in await stored.read_item_errors(tx, wanted, SHOWN_ITEMS):
+    for row in await stored.read_item_errors(tx, fan_outs, SHOWN_ITEMS):
         if row.item is not None:
             requests[row.workflow].facts.item_errors[row.task][row.item] = row.result.error
 

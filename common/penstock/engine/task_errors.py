@@ -21,15 +21,15 @@ def describe_error(error: PenstockError) -> dict[str, Any]:
 def describe_failed_items(
     failed: int, total: int, skipped: int, first: Any, errors: Mapping[int, Any]
 ) -> dict[str, Any]:
-    """Return the error of a fan-out. `first` is the error of the first item that failed for a reason of the
-    executor's, `errors` are those of the first items whose execution failed."""
+    """Return the error of a fan-out. `first` is the first error that the executor itself found. `errors` are those of
+    the first items whose execution failed."""
     message = f"{failed} of {total} items failed" + (f", {skipped} were not started" if skipped else "")
     if errors:
         named = [
             f"item {item}: {_message(error)}"[:SHOWN_CHARACTERS] for item, error in sorted(errors.items())
         ]
-        left = failed - len(named)
-        message += ": " + "; ".join(named) + (f"; and {left} more" if left > 0 else "")
+        unnamed = failed - len(named)
+        message += ": " + "; ".join(named) + (f"; and {unnamed} more" if unnamed > 0 else "")
     return {"type": "ItemsFailed", "message": message} | ({"first": first} if first else {})
 
 

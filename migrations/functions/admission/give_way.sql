@@ -1,6 +1,6 @@
--- The oldest give way: so many of those that hold a key, wait for it, or have held it and wait for something else (their next try,
--- an instant, an answer, a child) that the rest fits. It is done by the timers' loop,
--- in a transaction that locks what they hold in order.
+-- Make the oldest executions give way, so many that the rest fits: those that hold a key, wait for it, or have held it and wait for
+-- something else (their next try, an instant, an answer, a child). The timers' loop ends them, in a transaction that locks what they
+-- hold in order.
 create or replace function give_way(p_key limit_key, p_max integer) returns void
 language plpgsql
 as $$

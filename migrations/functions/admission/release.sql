@@ -1,6 +1,6 @@
--- Release: frees these slots, takes those out of line that wait for them, lets those of p_line (null or '{}': none) join theirs,
--- and promotes who comes next. The caller has moved the rows of these executions in this transaction (rows before keys), so nobody
--- admits one of them meanwhile.
+-- Release: free these slots, take the executions without one out of their lanes, let those of p_line (null: none) join their lanes,
+-- and promote the next waiters. The caller has moved the rows of these executions in this transaction (rows before keys), so no
+-- other transaction admits one of them meanwhile.
 -- planner: lookups
 create or replace function release(p_held held[], p_line candidate[]) returns message[]
 language plpgsql

@@ -96,10 +96,10 @@ def _route(entry: Entry, pack: Pack, folder: Path) -> Any:
     value = entry.value
     if isinstance(value, str):  # pattern: route
         value = {"route": value}
-    given = dict(mapping(value, "a route", entry.source))
+    options = dict(mapping(value, "a route", entry.source))
     if entry.name:  # in a mapping its key is the pattern
-        given = {"pattern": entry.name, **given}
-    return declare(Route, given, entry.source)
+        options = {"pattern": entry.name, **options}
+    return declare(Route, options, entry.source)
 
 
 def _schedule(entry: Entry, pack: Pack, folder: Path) -> Any:

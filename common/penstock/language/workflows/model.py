@@ -40,10 +40,10 @@ def _at_exit(step: Step) -> Step:
     return step
 
 
-def _whole(given: object) -> object:
-    if isinstance(given, bool):  # true equals 1
+def _whole(version: object) -> object:
+    if isinstance(version, bool):  # true equals 1
         raise Wrong("is not a version of the format", f"Write {FORMAT}, or leave it out.")
-    return given
+    return version
 
 
 class Workflow(Options):

@@ -68,15 +68,15 @@ cross join lateral (
 
 
 async def read_item_errors(
-    tx: Transaction, wanted: Sequence[tuple[UUID, int, str]], most: int
+    tx: Transaction, fan_outs: Sequence[tuple[UUID, int, str]], limit: int
 ) -> list[StoredResult]:
     """Return the errors of the first items that failed, of tasks (workflow, task, its name)."""
     rows = await tx.fetch(
         ITEM_ERRORS,
-        [id for id, _, _ in wanted],
-        [task for _, task, _ in wanted],
-        [name for _, _, name in wanted],
-        most,
+        [id for id, _, _ in fan_outs],
+        [task for _, task, _ in fan_outs],
+        [name for _, _, name in fan_outs],
+        limit,
     )
     return [_result(row) for row in rows]
 
