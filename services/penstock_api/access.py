@@ -6,22 +6,27 @@ the caller's own (see `ExecutionId` and `Asked`). `*_ALL` is for what belongs to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 from uuid import UUID
 
 import orjson
 from fastapi import Depends, Path, Query, Request, Response, Security
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer, SecurityScopes
 
-from penstock.errors import NotAllowed, NotAuthenticated, NotFound
+from penstock.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from penstock.language.options import did_you_mean
 from penstock.operate import access
 from penstock.operate.access import ANYBODY, Caller
 from penstock.store import audit, executions
 from penstock_api import session_cookie
 from penstock_api.backend import Backend, backend_of
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+KEY_HEADER = "idempotency-key"
 
 
 class Guard(HTTPBearer):
@@ -122,8 +127,10 @@ class GuardedRoute(APIRoute):
         self._changes = guards[0] not in (READ, READ_ALL, SUBMIT)
         super().__init__(path, endpoint, **options)
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
+        if self.include_in_schema:
+            handle = only_known(self, handle)
         if not self._changes or self.methods == {"GET"}:
             return handle
 
@@ -137,6 +144,29 @@ class GuardedRoute(APIRoute):
             return response
 
         return noted
+
+
+def only_known(route: APIRoute, handle: Handler) -> Handler:
+    """Refuse query parameters, and a key, that the route does not take: they would be ignored without a word."""
+    parts = list(_parts(route.dependant))
+    names = sorted(field.alias for part in parts for field in part.query_params)
+    keyed = any(field.alias == KEY_HEADER for part in parts for field in part.header_params)
+
+    async def checked(request: Request) -> Response:
+        for name in request.query_params:
+            if name not in names:
+                raise InvalidInput(f"there is no query parameter {name!r}", hint=did_you_mean(name, names))
+        if KEY_HEADER in request.headers and not keyed:
+            raise InvalidInput("no idempotency-key is taken here", hint="Leave the header out.")
+        return await handle(request)
+
+    return checked
+
+
+def _parts(dependant: Dependant) -> Iterator[Dependant]:
+    yield dependant
+    for part in dependant.dependencies:
+        yield from _parts(part)
 
 
 async def _reason(request: Request) -> str | None:

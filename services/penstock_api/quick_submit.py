@@ -69,6 +69,7 @@ async def answer(
     length, key = headers.get("content-length", ""), headers.get("idempotency-key")
     if (
         headers.get("content-type") != JSON
+        or scope.get("query_string")  # it takes none: FastAPI's way refuses them
         or not (length.isdecimal() and int(length) <= submit.largest)
         or (key is not None and len(key) > LONGEST_KEY)
         or len(headers) < len(scope["headers"])  # one of them came twice

@@ -9,6 +9,7 @@ from uuid import UUID
 import orjson
 
 from penstock.engine import Facts, Needed, Plan, TaskResult, VariablesRequest
+from penstock.engine.facts import SHOWN_ITEMS
 from penstock.store.database import Transaction
 from penstock.store.workflows import facts as stored
 from penstock.store.workflows.facts import StoredVariable
@@ -29,6 +30,7 @@ async def read_facts(tx: Transaction, requests: Requests) -> None:
     """Fill in what each of these workflows asks for."""
     await _read_tasks(tx, requests)
     await _read_results(tx, requests)
+    await _read_item_errors(tx, requests)
     await _read_variables(tx, requests)
     await _read_items(tx, requests)
     await _read_parameters(tx, requests)
@@ -68,6 +70,21 @@ async def _read_results(tx: Transaction, requests: Requests) -> None:
         else:
             result = TaskResult([items[n].result if n in items else None for n in range(total)])
         requests[id].facts.results[task] = result
+
+
+async def _read_item_errors(tx: Transaction, requests: Requests) -> None:
+    fan_outs = [
+        (id, task, request.plan.graph[task].name)
+        for id, request in requests.items()
+        for task in request.needed.item_errors
+    ]
+    if not fan_outs:
+        return
+    for id, task, _ in fan_outs:
+        requests[id].facts.item_errors[task] = {}
+    for row in await stored.read_item_errors(tx, fan_outs, SHOWN_ITEMS):
+        if row.item is not None:
+            requests[row.workflow].facts.item_errors[row.task][row.item] = row.result.error
 
 
 async def _read_totals(

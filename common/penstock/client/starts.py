@@ -12,13 +12,19 @@ import orjson
 
 from penstock import tracing
 from penstock.errors import InvalidInput, NotFound
+from penstock.language.column_ranges import HIGHEST_PRIORITY
+from penstock.language.durations import seconds as duration
 from penstock.language.ids import new_id
+from penstock.language.options import Wrong
 from penstock.language.outside_names import check_name, check_tenant
 from penstock.language.schemas import Schema
 from penstock.language.secret_references import checked_parameters, referring
 from penstock.store import catalog, clock, namespaces
 from penstock.store.database import Session, retried
 from penstock.store.executions import Submission
+
+FIRST_YEAR, LAST_YEAR = 1970, 9000
+"""Instants lie between these years; beyond the last one lies what is held until it is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ class Starts:
         check_tenant(request.tenant)
         if request.key is not None:
             check_name(request.key, "the key")
+        _check_options(request)
         target = self._targets.get(ref) or await self._look_up(ref)
         cap = session.settings.payload_cap
         try:
@@ -78,7 +85,7 @@ class Starts:
             namespace = (await retried(lambda: namespaces.places(session, [where]), deadline=30))[where]
         at, delay = request.at, request.delay
         if delay is not None:
-            seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
+            seconds = duration(delay)
             at = await retried(lambda: clock.in_seconds(session, seconds), deadline=30)
         keyed = request.key is not None
         options = orjson.dumps(request.options).decode() if request.options else None
@@ -115,6 +122,32 @@ class Starts:
         target = Target(current.definition_id, Schema(parameters))
         self._targets[ref] = target
         return target
+
+
+def _check_options(request: Request) -> None:
+    """Raise InvalidInput for what no column could hold."""
+    priority = request.priority
+    if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > HIGHEST_PRIORITY:
+        raise InvalidInput(
+            f"the priority is not a whole number from -{HIGHEST_PRIORITY} to {HIGHEST_PRIORITY}",
+            hint="Give 0 for what is ordinary, and more for what goes first.",
+        )
+    if request.delay is not None:
+        if request.at is not None:
+            raise InvalidInput("delay and at are both given", hint="Give one of them.")
+        try:
+            duration(request.delay)
+        except Wrong as wrong:
+            raise InvalidInput(f"the delay {wrong}", hint=wrong.hint) from None
+    for name, instant in (("at", request.at), ("expires_at", request.expires_at)):
+        if instant is not None and (not isinstance(instant, datetime) or instant.tzinfo is None):
+            raise InvalidInput(
+                f"{name} is not an instant with an offset", hint="Give datetime(2030, 1, 31, 9, tzinfo=UTC)."
+            )
+        if instant is not None and not FIRST_YEAR <= instant.year < LAST_YEAR:
+            raise InvalidInput(f"{name} is out of the calendar", hint="Give a year from 1970 to 8999.")
+    if not isinstance(request.by, str | None):
+        raise InvalidInput("by is not text", hint="Name the caller that starts it.")
 
 
 def _origin(request: Request) -> str | None:

@@ -37,7 +37,7 @@ class VariablesRequest:
 class Needed:
     """Everything that is missing for a decision. `tasks` asks for states of tasks, `results` for results of tasks,
     `variables` for variables by reader, `items` for ranges (first, end) of the stored items of tasks; `failures` for
-    up to ten tasks that are `failing`, in order."""
+    up to ten tasks that are `failing`, in order; `item_errors` for the first items that failed, of tasks."""
 
     tasks: set[int] = field(default_factory=set)
     results: set[int] = field(default_factory=set)
@@ -45,13 +45,22 @@ class Needed:
     items: dict[int, tuple[int, int]] = field(default_factory=dict)
     parameters: bool = False
     failures: bool = False
+    item_errors: set[int] = field(default_factory=set)
 
     def __bool__(self) -> bool:
         return bool(
-            self.tasks or self.results or self.variables or self.items or self.parameters or self.failures
+            self.tasks
+            or self.results
+            or self.variables
+            or self.items
+            or self.parameters
+            or self.failures
+            or self.item_errors
         )
 
 
+SHOWN_ITEMS = 3
+"""Of a fan-out that failed, so many items are named with their errors."""
 T = TypeVar("T")
 Asking = Generator[Needed, None, T]
 """A computation that yields what it needs to know and returns a T. When it goes on, `Facts` hold all of that."""
@@ -81,6 +90,7 @@ class Facts:
     parameters: dict[str, Any] | None = None
     context: dict[str, Any] = field(default_factory=dict)
     failures: dict[int, TaskState] | None = None
+    item_errors: dict[int, dict[int, Any]] = field(default_factory=dict)
     rerun: bool = False
 
     def missing(self, needed: Needed) -> Needed:
@@ -93,6 +103,7 @@ class Facts:
             if any(item not in self.items.get(task, ()) for item in range(first, end)):
                 missing.items[task] = (first, end)
         missing.parameters = needed.parameters and self.parameters is None
+        missing.item_errors = needed.item_errors - self.item_errors.keys()
         missing.failures = needed.failures and self.failures is None
         return missing
 

@@ -119,14 +119,17 @@ def _end_if_idle(draft: Draft, compiled: CompiledTask, task_state: TaskState) ->
     assert fan is not None
     if fan.running or (fan.room > 0 and draft.state.phase == "running"):
         return
-    if fan.failed > compiled.node.step.item_failures.tolerated(fan.total):
-        error = describe_failed_items(fan.failed, fan.total, fan.total - fan.begun, fan.first_error)
-        yield from end_task(draft, compiled.node.index, FAILED, error)
-    elif fan.begun < fan.total:
-        error = describe_failed_items(fan.failed, fan.total, fan.total - fan.begun, fan.first_error)
-        yield from end_task(draft, compiled.node.index, CANCELLED, error)
-    else:
-        yield from end_task(draft, compiled.node.index, COMPLETED)
+    task = compiled.node.index
+    fails = fan.failed > compiled.node.step.item_failures.tolerated(fan.total)
+    if not fails and fan.begun == fan.total:
+        yield from end_task(draft, task, COMPLETED)
+        return
+    errors = {}
+    if fan.failed:
+        yield from draft.scope.load(Needed(item_errors={task}))
+        errors = draft.facts.item_errors[task]
+    error = describe_failed_items(fan.failed, fan.total, fan.total - fan.begun, fan.first_error, errors)
+    yield from end_task(draft, task, FAILED if fails else CANCELLED, error)
 
 
 def end_idle_fan_out(draft: Draft, task: int, task_state: TaskState) -> Asking[None]:

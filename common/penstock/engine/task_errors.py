@@ -8,6 +8,9 @@ from typing import Any
 from penstock.engine.facts import TaskResult
 from penstock.errors import PenstockError
 
+SHOWN_CHARACTERS = 300
+"""Of the error of an item."""
+
 
 def describe_error(error: PenstockError) -> dict[str, Any]:
     """An error that the executor itself found."""
@@ -15,10 +18,18 @@ def describe_error(error: PenstockError) -> dict[str, Any]:
     return found | ({"hint": error.hint} if error.hint else {})
 
 
-def describe_failed_items(failed: int, total: int, skipped: int, first: Any) -> dict[str, Any]:
-    """The error of a fan-out. `first` is the error of the first item that failed for a reason of the
-    executor's."""
+def describe_failed_items(
+    failed: int, total: int, skipped: int, first: Any, errors: Mapping[int, Any]
+) -> dict[str, Any]:
+    """Return the error of a fan-out. `first` is the first error that the executor itself found. `errors` are those of
+    the first items whose execution failed."""
     message = f"{failed} of {total} items failed" + (f", {skipped} were not started" if skipped else "")
+    if errors:
+        named = [
+            f"item {item}: {_message(error)}"[:SHOWN_CHARACTERS] for item, error in sorted(errors.items())
+        ]
+        unnamed = failed - len(named)
+        message += ": " + "; ".join(named) + (f"; and {unnamed} more" if unnamed > 0 else "")
     return {"type": "ItemsFailed", "message": message} | ({"first": first} if first else {})
 
 

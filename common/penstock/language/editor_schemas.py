@@ -35,6 +35,13 @@ ANY: JsonSchemaValue = {}
 TEXT: JsonSchemaValue = {"type": "string"}
 OBJECT: JsonSchemaValue = {"type": ["object", "null"]}
 DURATION: JsonSchemaValue = {"type": ["number", "string"], "description": "Seconds, or 10s, 5m, 1h30m."}
+SHORT_FORMS: Mapping[str, JsonSchemaValue] = {
+    "timeout": {**DURATION, "type": ["number", "string", "null"]},
+    "on_worker_loss": {"enum": ["rerun", "fail"]},
+    "max_recoveries": {"type": "integer", "minimum": 0},
+    "burst": {"type": ["integer", "null"], "minimum": 1},
+}
+"""Options that are no fields: `fold` writes them out."""
 _BY_VALIDATOR: Mapping[str, JsonSchemaValue] = {
     "seconds": DURATION,
     "positive_seconds": DURATION,
@@ -64,7 +71,7 @@ class _Written(GenerateJsonSchema):
         if issubclass(kind, Options):
             properties = made.setdefault("properties", {})
             for name in kind.names():
-                properties.setdefault(name, DURATION if name == "timeout" else {})
+                properties.setdefault(name, dict(SHORT_FORMS.get(name, ANY)))
             for name, text in _docstrings(kind).items():
                 field = kind.model_fields[name]
                 properties[field.alias or name].setdefault("description", text)
@@ -153,7 +160,7 @@ def pack_schema() -> dict[str, Any]:
             "command": {"type": "array", "items": TEXT, "description": "A program and its arguments."},
             "url": {"type": "string", "format": "uri"},
             "image": TEXT,
-            "description": TEXT,
+            "description": {"type": ["string", "null"]},
             "parameters": OBJECT,
             "result": ANY,
         },
@@ -189,8 +196,7 @@ def _poll() -> dict[str, Any]:
     found = _entry(
         Poll, {"function": {"type": "string", "description": "module:name, of a file of the pack."}}
     )
-    schema: dict[str, Any] = found["schema"]
-    return schema
+    return {"anyOf": [found["schema"], {"type": "null"}]}
 
 
 def _named(entry: dict[str, Any]) -> dict[str, Any]:

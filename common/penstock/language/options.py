@@ -8,10 +8,11 @@ from difflib import get_close_matches
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from penstock.errors import DefinitionError
+from penstock.language.column_ranges import INTEGER
 from penstock.language.sources import Location, Source, caller, of_frame
 
 if TYPE_CHECKING:
@@ -19,16 +20,24 @@ if TYPE_CHECKING:
 else:
     ModelMetaclass = type(BaseModel)
 
-Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+T = TypeVar("T")
+Items = Annotated[tuple[T, ...], Strict(False)]
+"""Values in their order, from a list or a tuple."""
+Count = Annotated[int, Field(ge=1, le=INTEGER)]
 """A whole number from 1 on, which PostgreSQL's integer can hold; not `true`, not `"3"`."""
+
+
+def printable(text: str) -> str:
+    """Return `text` with lone surrogates, which no encoding takes, written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class Wrong(ValueError):
     """Raised by validators of options: what is wrong with the value, and what to write instead."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
+        super().__init__(printable(message))
+        self.hint = hint and printable(hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,8 @@ class Problem:
     at: Location
     message: str
     hint: str | None = None
+    general: bool = False
+    """The hint is one for all options of this type: another problem at the same place says more."""
 
     def __str__(self) -> str:
         return f"{dotted(self.at)}: {self.message}" if self.at else self.message
@@ -64,7 +75,10 @@ class _Explains(ModelMetaclass):
 class Options(BaseModel, metaclass=_Explains):
     """A frozen model in which an unknown option is an error. Subclasses may fold short forms into long ones."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, populate_by_name=True, protected_namespaces=()
+    )
+    # strict: pydantic would otherwise take "no" for false, "3" for 3 and true for 1.
 
     nouns: ClassVar[str] = "option"
     """What one of its fields is called in an error."""
@@ -81,7 +95,9 @@ class Options(BaseModel, metaclass=_Explains):
     def _only_known(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        given = cls.fold(dict(given))
+        given = cls.fold(
+            {name: dict(value) if isinstance(value, Mapping) else value for name, value in given.items()}
+        )
         names = cls.names()
         unknown = [
             InitErrorDetails(type=_unknown(cls.nouns, str(name), names), loc=(str(name),), input=None)
@@ -150,13 +166,17 @@ def _problem(error: ErrorDetails) -> Problem:
     context: Mapping[str, Any] = error.get("ctx", {})
     cause = context.get("error")
     hint = getattr(cause, "hint", None) or context.get("hint") or _example(error)
+    general = hint is None
+    if general:
+        name = str(error["loc"][-1]) if error["loc"] else "it"
+        hint = _EXAMPLES.get(error["type"], f"Change {name}, or leave it out.")
     message = str(cause) if isinstance(cause, Wrong) else error["msg"]
     message = message.removeprefix("Input ").removeprefix("Value error, ")
     if error["type"] == "missing":
         message = "is missing"
     if error["type"] == "model_type":
         message = "should be a mapping of options"
-    return Problem(_plain(error["loc"]), message[:1].lower() + message[1:], hint)
+    return Problem(_plain(error["loc"]), message[:1].lower() + message[1:], hint, general)
 
 
 def _example(error: ErrorDetails) -> str | None:
@@ -176,6 +196,24 @@ def _example(error: ErrorDetails) -> str | None:
         case "model_type" | "dict_type":
             return f"Write {name}={{'option': value}}; in YAML {name}: {{option: value}}."
     return None
+
+
+_EXAMPLES: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("bool_type", "bool_parsing"), "Write true or false, without quotes; in Python True or False."
+    ),
+    **dict.fromkeys(
+        ("int_type", "int_from_float", "int_parsing"), "Write a whole number, such as 3, without quotes."
+    ),
+    **dict.fromkeys(("float_type", "float_parsing"), "Write a number, such as 1.5, without quotes."),
+    **dict.fromkeys(("list_type", "tuple_type"), "Write a list: [first, second]."),
+    **dict.fromkeys(("literal_error", "enum"), "Write one of these words."),
+    **dict.fromkeys(
+        ("greater_than", "greater_than_equal", "less_than", "less_than_equal"),
+        "Write a number within these bounds.",
+    ),
+}
+"""What to write instead, by the type of the error."""
 
 
 def _plain(location: Location) -> Location:

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_serializer, model_validator
 
+from penstock.language.column_ranges import INTEGER
 from penstock.language.durations import Duration, PositiveDuration
-from penstock.language.options import Count, Options, Wrong
+from penstock.language.options import Count, Items, Options, Wrong
 from penstock.run.outcomes import name_of
 
 _TYPE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -31,7 +32,7 @@ def _name(one: object) -> str:
     raise Wrong("must name types of errors", hint)
 
 
-ErrorTypes = Annotated[tuple[str, ...], BeforeValidator(_names)]
+ErrorTypes = Annotated[Items[str], BeforeValidator(_names)]
 
 
 class RetryPolicy(Options):
@@ -81,14 +82,14 @@ class RetryPolicy(Options):
         retry = attempt - 1
         if retry < 1:
             return 0.0
-        try:
-            grown = {
-                "fixed": 1.0,
-                "linear": float(retry),
-                "exponential": self.factor ** (retry - 1),
-            }[self.backoff]
-        except OverflowError:
-            grown = float("inf")
+        grown = 1.0
+        if self.backoff == "linear":
+            grown = float(retry)
+        elif self.backoff == "exponential":
+            try:
+                grown = self.factor ** (retry - 1)
+            except OverflowError:
+                grown = float("inf")
         longest = min(self.initial_delay * grown, self.max_delay) if self.initial_delay else 0.0
         return longest * (1 - self.jitter * random)
 
@@ -136,7 +137,7 @@ class Recovery(Options):
 
     on_worker_loss: Literal["rerun", "fail"] = "rerun"
     """fail: for work that must run at most once, whatever its effects were when the worker died."""
-    max_recoveries: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] = 3
+    max_recoveries: Annotated[int, Field(ge=0, le=INTEGER)] = 3
     """Losses after which the execution is abandoned."""
 
 

@@ -57,7 +57,7 @@ class Unwritten:
 RECORD = """
 select nth, name, ordinal, place, lost, kind, status, tries, result, error, at
 from record_steps($1, $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::integer[], $7::text[], $8::text[],
-    $9::smallint[], $10::real[], $11::text[], $12::text[], $13::integer[], $14::integer[], $15::text[], $16::integer[])
+    $9::integer[], $10::real[], $11::text[], $12::text[], $13::integer[], $14::integer[], $15::text[], $16::integer[])
 """
 
 

@@ -34,6 +34,7 @@ from penstock.engine import (
     stop,
     take_turn,
 )
+from penstock.engine.facts import SHOWN_ITEMS
 from penstock.engine.serialization import (
     dump_task_state,
     dump_workflow_state,
@@ -41,7 +42,7 @@ from penstock.engine.serialization import (
     load_workflow_state,
 )
 from penstock.engine.state import OPEN
-from penstock.language.moves import COMPLETED
+from penstock.language.moves import COMPLETED, SKIPPED
 from penstock.language.workflows.model import Workflow
 
 T = TypeVar("T")
@@ -212,6 +213,14 @@ class MemoryWorkflow:
             facts.tasks[task] = copy.deepcopy(self.tasks.get(task))
         for task in needed.results:
             facts.results[task] = self.result_of(task, facts.tasks.get(task) or self.tasks.get(task))
+        for task in needed.item_errors:
+            name = self.plan.graph[task].name
+            failed = sorted(
+                (item, error)
+                for (other, item), (status, _, error) in self.ended.items()
+                if other == name and item is not None and status not in (COMPLETED, SKIPPED)
+            )
+            facts.item_errors[task] = dict(failed[:SHOWN_ITEMS])
         for reader, wanted in needed.variables.items():
             found: dict[str, tuple[int, Any]] = {}
             for writer, name, value in self.variables:

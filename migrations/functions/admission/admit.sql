@@ -55,5 +55,6 @@ begin
         end if;
         v_messages := v_messages || send_on(r.kind, r.queue, r.ids, r.envelope);
     end loop;
+    perform give_way_to(p_candidates);
     return v_messages;
 end $$;

@@ -1,5 +1,6 @@
--- The oldest give way: so many of those that hold a key or wait for it that the rest fits. It is done by the timers' loop,
--- in a transaction that locks what they hold in order.
+-- Make the oldest executions give way, so many that the rest fits: those that hold a key, wait for it, or have held it and wait for
+-- something else (their next try, an instant, an answer, a child). The timers' loop ends them, in a transaction that locks what they
+-- hold in order.
 create or replace function give_way(p_key limit_key, p_max integer) returns void
 language plpgsql
 as $$
@@ -11,7 +12,15 @@ begin
         from (
             select false as waits, s.admitted_at as at, s.execution_id from slot s
             where s.limit_id = p_key.limit_id and s.group_value = p_key.group_value
-            union all
+            union
+            select false, e.created_at, e.id
+            from (select execution_id from timer where kind = 'ready'
+                  union select execution_id from suspended
+                  union select execution_id from inquiry where status = 'created') a
+            join execution e on e.id = a.execution_id
+            where p_key = any (e.keys) and e.attempt > 0 and e.status in ('requested', 'waiting')
+                and not exists (select from slot s where s.execution_id = e.id and s.limit_id = p_key.limit_id)
+            union
             select true, w.ready_at, w.execution_id from lane l join waiter w on w.lane = l.id
             where l.gate_limit = p_key.limit_id and l.gate_group = p_key.group_value
         ) o

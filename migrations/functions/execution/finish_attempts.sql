@@ -21,7 +21,7 @@ begin
     with changed as (
         update execution e
         set status = ended_status(e.status, e.ends_as, d.status),
-            failures = e.failures + (d.error is not null)::integer,
+            failures = least(e.failures::bigint + (d.error is not null)::integer, 2147483647),
             claim = case when d.status in ('requested', 'waiting') then null else e.claim end,
             ready_at = case when d.status = 'requested' and d.delay is not null
                        then greatest(d.until, clock_timestamp() + make_interval(secs => d.delay)) else e.ready_at end,

@@ -15,7 +15,7 @@ declare
 begin
     with changed as (
         update execution e
-        set status = after_loss(d.ends_as, e.recoveries, d.recovery), recoveries = e.recoveries + 1, claim = null,
+        set status = after_loss(d.ends_as, e.recoveries, d.recovery), recoveries = least(e.recoveries::bigint + 1, 2147483647), claim = null,
             since = clock_timestamp(), reason = p_reason,
             finished_at = case when after_loss(d.ends_as, e.recoveries, d.recovery) <> 'requested' then clock_timestamp() end
         from (

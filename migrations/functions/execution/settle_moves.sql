@@ -1,20 +1,32 @@
 -- Settle executions that were moved, whatever moved them. Ended ones are closed. Ones that are requested again are made ready. Those
--- under limits (p_held) release their slots, or leave their lanes, to the next waiters (I5). Limits come last, all in one call: rows are
+-- under limits (p_held) release their slots, or leave their lanes, to the next waiters (I5). Ones that are due again under limits join
+-- their lanes before the promotion, so that no younger execution overtakes them (I4). Limits come last, all in one call: rows are
 -- locked before keys, and keys in one order.
+-- planner: lookups
 create or replace function settle_moves(p_ended ended[], p_again uuid[], p_held held[]) returns message[]
 language plpgsql
 as $$
 declare
     v_messages message[] := '{}';
+    v_line candidate[];
 begin
     if p_ended is not null then
         v_messages := close_executions(p_ended);
     end if;
     if p_again is not null then
-        v_messages := v_messages || request_again(p_again);
+        if p_held is not null then
+            perform lock_placement();
+            v_line := array(
+                select c from find_candidates(p_again) c join execution e on e.id = c.id
+                where c.keys is not null and e.status = 'requested'
+                    and (e.not_before is null or e.not_before <= clock_timestamp())
+                    and not exists (select from paused_workflow p where p.execution_id = e.parent));
+        end if;
+        v_messages := v_messages || request_again(array(
+            select unnest(p_again) except select c.id from unnest(v_line) c));
     end if;
     if p_held is not null then
-        v_messages := v_messages || release(p_held);
+        v_messages := v_messages || release(p_held, v_line);
     end if;
     return v_messages;
 end $$;

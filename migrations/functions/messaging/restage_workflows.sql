@@ -15,7 +15,7 @@ begin
     left join workflow w on w.execution_id = e.id
     where e.id = any (v_ids) and e.status = 'running' and n.kind = 'workflow'
         and coalesce(e.since, e.ready_at) < clock_timestamp() - p_age
-        and (w.head is null or w.stops > (w.head ->> 'stops')::smallint
+        and (w.head is null or w.stops > (w.head ->> 'stops')::integer
             or exists (select from workflow_command c where c.execution_id = e.id and c.obeyed_at is null
                        and c.created_at < clock_timestamp() - p_age)
             or not (w.head ->> 'paused')::boolean and (

@@ -14,5 +14,5 @@ begin
     if v_held is null then
         return '{}';
     end if;
-    return release(v_held);
+    return release(v_held, null);
 end $$;

@@ -7,10 +7,10 @@
 -- planner: lookups_planned_once
 create or replace function record_steps(
     p_worker uuid, p_executions uuid[], p_attempts integer[], p_names text[], p_ordinals integer[], p_places integer[],
-    p_kinds text[], p_statuses text[], p_tries smallint[], p_took real[], p_results text[], p_errors text[],
+    p_kinds text[], p_statuses text[], p_tries integer[], p_took real[], p_results text[], p_errors text[],
     p_asked_after integer[], p_told integer[], p_unless_names text[], p_unless_ordinals integer[]
 ) returns table (
-    nth integer, name text, ordinal integer, place integer, lost boolean, kind text, status text, tries smallint, result text,
+    nth integer, name text, ordinal integer, place integer, lost boolean, kind text, status text, tries integer, result text,
     error text, at timestamptz
 )
 language plpgsql

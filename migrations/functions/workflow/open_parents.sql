@@ -4,7 +4,7 @@
 -- planner: lookups_planned_once
 create or replace function open_parents(p_ids uuid[]) returns table (
     id uuid, status text, parent uuid, task text, item integer, followed boolean,
-    execution_id uuid, definition_id integer, depth smallint, tenant text, head text, rerun text, stops smallint,
+    execution_id uuid, definition_id integer, depth smallint, tenant text, head text, rerun text, stops integer,
     stop_status text, stop_reason text, created_at timestamptz, params text, context text
 )
 language plpgsql
@@ -20,7 +20,7 @@ begin
     return query
         select e.id, e.status, e.parent, e.task, e.item,
             d.body ?| array['on_success', 'on_failure'] and e.id = any (v_told),
-            null::uuid, null::integer, null::smallint, null::text, null::text, null::text, null::smallint,
+            null::uuid, null::integer, null::smallint, null::text, null::text, null::text, null::integer,
             null::text, null::text, null::timestamptz, null::text, null::text
         from execution e cross join lateral (select d.body from definition d where d.id = e.definition_id offset 0) d
         where e.id = any (p_ids) and e.finished_at is not null

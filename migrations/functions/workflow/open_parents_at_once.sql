@@ -5,7 +5,7 @@
 -- planner: lookups_planned_once
 create or replace function open_parents_at_once(p_ids uuid[], p_told bigint[]) returns table (
     id uuid, status text, parent uuid, task text, item integer, followed boolean,
-    execution_id uuid, definition_id integer, depth smallint, tenant text, head text, rerun text, stops smallint,
+    execution_id uuid, definition_id integer, depth smallint, tenant text, head text, rerun text, stops integer,
     stop_status text, stop_reason text, created_at timestamptz, params text, context text
 )
 language plpgsql

@@ -3,7 +3,7 @@
 -- read them.
 -- planner: lookups_planned_once
 create or replace function open_workflows(p_ids uuid[], p_create boolean) returns table (
-    execution_id uuid, definition_id integer, depth smallint, tenant text, head text, rerun text, stops smallint,
+    execution_id uuid, definition_id integer, depth smallint, tenant text, head text, rerun text, stops integer,
     stop_status text, stop_reason text, created_at timestamptz, params text, context text
 )
 language plpgsql

@@ -12,7 +12,7 @@ begin
             stops = w.stops + 1
         from execution e
         where w.execution_id = any (p_ids) and (w.stop_status is null or w.head ->> 'phase' = 'exiting')
-            and w.stops <= coalesce((w.head ->> 'stops')::smallint, 0)
+            and w.stops <= coalesce((w.head ->> 'stops')::integer, 0)
             and e.id = w.execution_id and e.status = 'running'
         returning w.execution_id
     )

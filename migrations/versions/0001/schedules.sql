@@ -23,7 +23,7 @@ create table fire (
     kind text not null,
     definition_id integer not null,
     execution_id uuid,
-    recoveries smallint not null default 0,
+    recoveries integer not null default 0,
     made_at timestamptz not null default clock_timestamp(),
     made_by text,
     outcome text,

@@ -12,7 +12,7 @@ create table step (
     place integer not null,
     kind text not null,
     status text not null,
-    tries smallint not null default 1,
+    tries integer not null default 1,
     attempt integer not null,
     took real not null default 0,
     at timestamptz not null default clock_timestamp(),

@@ -11,7 +11,7 @@ create type replaced_id as (given uuid, kept uuid);
 -- last deferral carried over. Of a task: its `workflow` (the execution), the outermost one around it (`root`), its name.
 -- `trace`: the W3C trace context that it carries, if it is traced.
 create type claimed_attempt as (
-    execution_id uuid, attempt integer, failures smallint, namespace text, definition_id integer,
+    execution_id uuid, attempt integer, failures integer, namespace text, definition_id integer,
     waited double precision, params text, options text, carry text, workflow uuid, root uuid, task text, trace text
 );
 
@@ -32,7 +32,7 @@ create type ended_fire as (
 -- A fire whose execution was lost. `now` is the database's clock.
 create type lost_fire as (
     ref text, due_at timestamptz, execution_id uuid, kind text, definition_id integer, namespace_id integer,
-    recoveries smallint, now timestamptz
+    recoveries integer, now timestamptz
 );
 
 -- What has slots: a limit and, where it is grouped, the values of its parameters (else '').

@@ -9,7 +9,7 @@ create table workflow (
     tenant text not null,
     head jsonb,
     rerun jsonb,
-    stops smallint not null default 0,
+    stops integer not null default 0,
     stop_status text,
     stop_reason text,
     version integer not null default 0

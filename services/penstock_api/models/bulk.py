@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from penstock.client.bulk import Tally
-from penstock_api.models.model import Answer, Given, Instant, Tenant, Text
+from penstock_api.models.model import Answer, Given, Id, Instant, Tenant, Text
 
 
 class ChosenExecutions(Given):
@@ -19,8 +19,8 @@ class ChosenExecutions(Given):
     tenant: Tenant | None = None
     since: Instant | None = Field(default=None, description="Made at this instant or later.")
     until: Instant | None = Field(default=None, description="Made before this instant.")
-    event: UUID | None = Field(default=None, description="Started by this event.")
-    parent: UUID | None = Field(default=None, description="The tasks of this workflow's run.")
+    event: Id | None = Field(default=None, description="Started by this event.")
+    parent: Id | None = Field(default=None, description="The tasks of this workflow's run.")
     children: bool = Field(default=False, description="With the tasks of workflows.")
 
 
@@ -30,7 +30,7 @@ class Bulk(Given):
     chosen: ChosenExecutions = Field(default_factory=ChosenExecutions)
     all: bool = Field(default=False, description="Said where nothing else says which.")
     dry_run: bool = Field(default=False, description="Only count.")
-    before: UUID | None = Field(default=None, description="`next` of the answer before.")
+    before: Id | None = Field(default=None, description="`next` of the answer before.")
     reason: Text | None = Field(default=None, description="Kept with each.")
 
     @model_validator(mode="after")

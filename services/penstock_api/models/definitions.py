@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from penstock_api.models.model import Answer, Given, Tenant
+from penstock_api.models.model import Answer, Given, Id, Tenant
 
 
 class Definition(Answer):
@@ -91,7 +91,7 @@ class RerunRules(Given):
     """Which of them: those of a rule, those on an event, both, or with `all` every one."""
 
     rule: str | None = None
-    event: UUID | None = None
+    event: Id | None = None
     all: bool = False
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
+from penstock.language.column_ranges import HIGHEST_PRIORITY
 from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant, Text
 
 
@@ -31,7 +32,7 @@ class Start(Given):
         description="Parameters that are secrets of the store, each with the secret's name. Needs the scope define.",
     )
     tenant: Tenant = "public"
-    priority: int = Field(default=0, ge=-32768, le=32767)
+    priority: int = Field(default=0, ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)
     delay: float | None = Field(default=None, ge=0, le=3e8, description="Seconds to put the start off.")
     at: Instant | None = Field(default=None, description="The instant to start at.")
     expires_at: Instant | None = Field(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Generic, TypeVar
+from uuid import UUID
 
 import orjson
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from penstock.language.outside_names import TENANT
 
@@ -20,9 +21,9 @@ class Answer(BaseModel):
 
 
 class Given(BaseModel):
-    """What a request holds: nothing that is not declared, no NaN."""
+    """What a request holds: nothing that is not declared, no NaN, and nothing of another type ("no" is not false)."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Page(BaseModel, Generic[T]):
@@ -45,8 +46,11 @@ JsonText = Annotated[Any, BeforeValidator(loaded)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 Instant = Annotated[
     AwareDatetime,
+    Strict(False),
     Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(9000, 1, 1, tzinfo=UTC)),
 ]
 """With an offset, such as 2030-01-31T09:00:00Z."""
+Id = Annotated[UUID, Strict(False)]
+"""An id in a request, which is text there."""
 Tenant = Annotated[str, Field(pattern=TENANT)]
 Text = Annotated[str, Field(max_length=10_000)]

@@ -88,7 +88,7 @@ def test_by_default_one_failed_item_fails_the_task_after_all_have_ended() -> Non
         world.finish((("f", n), "failed" if n == 1 else "completed", n))
     assert world.final is not None
     assert world.final.error is not None
-    assert world.final.error["message"] == "f: ItemsFailed: 1 of 5 items failed"
+    assert world.final.error["message"] == "f: ItemsFailed: 1 of 5 items failed: item 1: 1"
 
 
 def test_as_many_failures_as_are_tolerated_leave_nulls_in_the_result() -> None:
@@ -107,7 +107,7 @@ def test_stop_starts_no_more_items_and_cancel_ends_those_that_run() -> None:
     assert not world.decision.cancel
     world.finish((("f", 1), 1))
     assert world.final is not None
-    assert "1 of 5 items failed, 3 were not started" in str(world.final.error)
+    assert "1 of 5 items failed, 3 were not started: item 0: failed" in str(world.final.error)
 
     world = fan("concurrency: 2\n      item_failures: {then: cancel}").finish((("f", 0), "failed", None))
     assert world.decision.cancel == {world.plan.index("f")}

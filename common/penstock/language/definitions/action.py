@@ -18,7 +18,7 @@ from penstock.language.definitions.qualified_name import Ref, checked_ref
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.signature import Bind
 from penstock.language.durable.declared import code_digest
-from penstock.language.options import Wrong, read_options
+from penstock.language.options import Items, Wrong, read_options
 from penstock.language.policies import Policies
 from penstock.language.routing import RoutingRule
 from penstock.language.schemas import parameters_schema, payload_schema
@@ -34,7 +34,7 @@ def _several(given: object) -> object:
     return given if isinstance(given, list | tuple) else [given]
 
 
-Refs = Annotated[tuple[Ref, ...], BeforeValidator(_several)]
+Refs = Annotated[Items[Ref], BeforeValidator(_several)]
 
 
 class ActionOptions(Policies):
@@ -47,7 +47,7 @@ class ActionOptions(Policies):
     """The queue it goes to, whatever the routes say."""
     labels: dict[str, str] = Field(default_factory=dict)
     """What a worker must carry to run it: {"gpu": "a100"}."""
-    limits: Annotated[tuple[Limit, ...], BeforeValidator(_several)] = ()
+    limits: Annotated[Items[Limit], BeforeValidator(_several)] = ()
     on_success: Refs = ()
     """Actions to run after it, with what came of it."""
     on_failure: Refs = ()

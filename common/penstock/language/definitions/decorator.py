@@ -136,6 +136,10 @@ def of_function(
     except ValidationError as error:
         found_wrong = [Problem(("options", *p.at), p.message, p.hint) for p in problems(error)]
         raise refusal(f"action {whole}", found_wrong, source) from None
+    if not isinstance(description, str | None):
+        raise source.at(("description",)).wrong(
+            f"action {whole}: description is not text", "Put it in quotes."
+        )
     signature = signature_of(function, whole, source, names)
     if signature.durable and choices.executor not in (None, "async"):
         raise source.wrong(f"action {whole} is durable, and runs on the event loop", "Leave out executor=.")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from penstock.language.column_ranges import INTEGER
 from penstock.language.definitions.declaration import Declaration
 from penstock.language.definitions.qualified_name import is_name, is_ref, ref_of
-from penstock.language.options import Count, Options, Wrong
+from penstock.language.options import Count, Items, Options, Wrong
 from penstock.language.sources import Source
 
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
@@ -31,7 +32,7 @@ def _paths(given: object) -> object:
     return tuple(several)
 
 
-Paths = Annotated[tuple[str, ...], BeforeValidator(_paths)]
+Paths = Annotated[Items[str], BeforeValidator(_paths)]
 
 
 class Rate(Options):
@@ -87,7 +88,7 @@ class Limit(Declaration):
     when_full: Literal["enqueue", "cancel_new", "cancel_running"] = "enqueue"
     """enqueue: wait, first come first served; cancel_new: refuse it; cancel_running: the oldest, running or waiting,
     give way. What was refused is cancelled, with the reason. A retry is never refused."""
-    max_waiting: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = None
+    max_waiting: Annotated[int, Field(ge=0, le=INTEGER)] | None = None
     """How many may wait (of each combination of `by`) before the next is refused. None: no bound."""
     fair: Paths = ()
     """Paths of parameters between whose values waiting work takes turns. Of several limits the first that is fair

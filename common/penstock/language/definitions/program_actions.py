@@ -132,13 +132,18 @@ def program_action(
     schemas: dict[str, Any] = {}
     for name, make in (("parameters", parameters_schema), ("result", payload_schema)):
         schemas[name] = _schema(make, given.pop(name, None), name, what, source)
-    description = given.pop("description", None) or ""
+    description = "" if given.get("description") is None else given["description"]
+    given.pop("description", None)
     if not isinstance(description, str):
-        raise refusal(what, [Problem(("description",), "should be text")], source)
+        raise refusal(what, [Problem(("description",), "should be text", "Put it in quotes.")], source)
 
-    options = given.pop("options", None) or {}
+    options = given.pop("options", {})
     if not isinstance(options, Mapping):
-        raise refusal(what, [Problem(("options",), "should be a mapping")], source)
+        raise refusal(
+            what,
+            [Problem(("options",), "should be a mapping", "Write options={'env': {'LANG': 'C'}}.")],
+            source,
+        )
     entry = ENTRY.get(executor)
     if entry in given:
         options = {entry: given.pop(entry), **options}
@@ -183,7 +188,7 @@ def command_action(
     output. `parameters` and `result` are types, JSON Schemas or the short form; the other options are those of
     `@action`, and for the executor (`env`, `output`, ...) in `options`. Raises DefinitionError."""
     return _declared(
-        ref, "command", {"command": command if isinstance(command, str) else list(command), **options}, pack
+        ref, "command", {"command": list(command) if isinstance(command, tuple) else command, **options}, pack
     )
 
 

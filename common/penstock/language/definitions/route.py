@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from penstock.errors import DefinitionError
+from penstock.language.column_ranges import INTEGER
 from penstock.language.definitions.declaration import Declaration
 from penstock.language.options import Wrong
 from penstock.language.routing import RoutingRule
@@ -25,7 +26,7 @@ class Route(Declaration):
     """The pattern: there is one route for each."""
     pattern: str = Field(strict=True)
     route: str = Field(strict=True)
-    position: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = None
+    position: Annotated[int, Field(ge=0, le=INTEGER)] | None = None
     """Lower comes first. None: as it was written, after those of its module or pack that were written before."""
 
     if TYPE_CHECKING:

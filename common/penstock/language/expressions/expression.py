@@ -21,6 +21,7 @@ from penstock.language.expressions.names import NamesUsed, names_in
 from penstock.language.expressions.secret_text import check_secrets
 from penstock.language.expressions.text import concatenate
 
+_EXAMPLE = "An expression looks like `payload.amount > 100`; in a text it stands in {{ }}."
 _SHOWN = 200
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _HABITS = {
@@ -141,7 +142,7 @@ def _parse(source: str, parse: Callable[[str], nodes.Template]) -> nodes.Templat
         check_secrets(tree)
     except TemplateSyntaxError as error:
         line, column = int(error.lineno or 1), getattr(error.lineno, "column", 1)
-        hint = getattr(error, "hint", None) or _habit(source, line, column)
+        hint = getattr(error, "hint", None) or _habit(source, line, column) or _EXAMPLE
         where = f"line {line}, column {column}"
         what = str(error.message).rstrip(".")
         raise ExpressionError(f"{_shown(source)}, {where}: {what}.", hint=hint) from None

@@ -36,7 +36,8 @@ class Definitions:
     def _add(self, item: Any) -> None:
         key = (kind_of(item), item.ref)
         before = self._items.get(key)
-        if before is item:
+        # An action or workflow makes the limits that it is written with each time it is asked for its parts.
+        if before is item or (isinstance(item, Limit) and item == before):
             return
         if (
             isinstance(item, Limit)

@@ -29,8 +29,14 @@ def action_of(ref: str, given: dict[str, Any], pack: Pack, folder: Path, source:
             )
     given = qualified_callbacks(given, pack.name)
     entries = [name for name in _EXECUTORS if name in given]
-    executor = given.pop("executor", None) or (_EXECUTORS[entries[0]] if entries else None)
-    if not isinstance(executor, str):
+    executor = given.pop("executor", None)
+    if executor is None and entries:
+        executor = _EXECUTORS[entries[0]]
+    if executor is not None and not isinstance(executor, str):
+        raise source.at(("executor",)).wrong(
+            f"action {ref}: executor is not text", "Write executor: thread, or leave it out."
+        )
+    if executor is None:
         raise source.wrong(
             f"action {ref} does not say what to run", "Give it a function, a command, a url or an image."
         )

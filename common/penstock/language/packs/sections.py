@@ -95,8 +95,11 @@ def _limit(entry: Entry, pack: Pack, folder: Path) -> Any:
 def _route(entry: Entry, pack: Pack, folder: Path) -> Any:
     value = entry.value
     if isinstance(value, str):  # pattern: route
-        value = {"pattern": entry.name, "route": value}
-    return declare(Route, mapping(value, "a route", entry.source), entry.source)
+        value = {"route": value}
+    options = dict(mapping(value, "a route", entry.source))
+    if entry.name:  # in a mapping its key is the pattern
+        options = {"pattern": entry.name, **options}
+    return declare(Route, options, entry.source)
 
 
 def _schedule(entry: Entry, pack: Pack, folder: Path) -> Any:

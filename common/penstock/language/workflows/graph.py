@@ -108,7 +108,7 @@ class Graph:
             wanted, early_failure = 0, 1
         if rule is None or not task_trigger_rules.about_outcomes(rule):
             # What says nothing of how the needs ended also asks that they ended well.
-            terms = [part for part in (rule, None if wanted else "all_success") if part is not None]
+            terms = [part for part in (None if wanted else "all_success", rule) if part is not None]
             rule = task_trigger_rules.All(all=tuple(terms)) if len(terms) > 1 else terms[0] if terms else None
         handles_any_failure, handled = task_trigger_rules.handled_failures(rule)
         return Node(

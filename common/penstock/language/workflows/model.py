@@ -22,7 +22,7 @@ from penstock.language.action_ref import connected
 from penstock.language.definitions.document import Document
 from penstock.language.definitions.qualified_name import Ref
 from penstock.language.durations import PositiveDuration
-from penstock.language.options import Options, Wrong
+from penstock.language.options import Items, Options, Wrong
 from penstock.language.schemas import check_value, parameters_schema
 from penstock.language.sources import Source, caller, of_frame
 from penstock.language.workflows.task import Limits, Name, Step, Task
@@ -40,6 +40,12 @@ def _at_exit(step: Step) -> Step:
     return step
 
 
+def _whole(version: object) -> object:
+    if isinstance(version, bool):  # true equals 1
+        raise Wrong("is not a version of the format", f"Write {FORMAT}, or leave it out.")
+    return version
+
+
 class Workflow(Options):
     """A graph of tasks. `vars` are variables to begin with; `output` is the result.
 
@@ -47,13 +53,13 @@ class Workflow(Options):
 
     kind: ClassVar[str] = "workflow"
 
-    format: Literal[1] = FORMAT
+    format: Annotated[Literal[1], BeforeValidator(_whole)] = FORMAT
     ref: Ref
     description: str = ""
     parameters: Annotated[dict[str, Any], BeforeValidator(parameters_schema)] = Field(default_factory=dict)
     """A JSON Schema, or the short form of it; nothing: any parameters are taken."""
     vars: dict[Name, Any] = Field(default_factory=dict)
-    tasks: tuple[Task, ...] = Field(max_length=MAX_TASKS)
+    tasks: Items[Task] = Field(max_length=MAX_TASKS)
     output: Any = None
     timeout: PositiveDuration | None = None
     limits: Limits = ()

@@ -7,6 +7,7 @@ the ref of the workflow stands under `workflow`. Everything else is the stored d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -112,8 +113,8 @@ def shape_problems(error: ValidationError, body: Any) -> list[Problem]:
         place = _existing(problem.at, body)
         if problem.message == "is missing":
             place = (*place, *problem.at[-1:])
-        if place not in found or (problem.hint and not found[place].hint):
-            found[place] = Problem(place, problem.message, problem.hint)
+        if place not in found or (found[place].general and not problem.general):
+            found[place] = replace(problem, at=place)
     return list(found.values())
 
 

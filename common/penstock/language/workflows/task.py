@@ -14,7 +14,7 @@ from penstock.errors import DefinitionError
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.qualified_name import Ref
 from penstock.language.durations import PositiveDuration
-from penstock.language.options import Options, Wrong
+from penstock.language.options import Items, Options, Wrong
 from penstock.language.policies import Recovery, RetryPolicy, Timeouts
 from penstock.language.routing import RoutingRule
 from penstock.language.schemas import payload_schema
@@ -54,10 +54,10 @@ def _route(given: str) -> str:
 
 
 Name = Annotated[str, BeforeValidator(_name)]
-Names = Annotated[tuple[Name, ...], BeforeValidator(_several)]
+Names = Annotated[Items[Name], BeforeValidator(_several)]
 Template = Annotated[str, AfterValidator(_expression)]
 """A text that is one expression, as `{{ parameters.files }}`."""
-Limits = Annotated[tuple[Limit, ...], BeforeValidator(_several)]
+Limits = Annotated[Items[Limit], BeforeValidator(_several)]
 
 
 class Transition(Options):
@@ -219,7 +219,7 @@ class Task(Step):
         None
     )
     join: Literal["all", "any"] | Annotated[int, Field(strict=True, ge=1)] | None = None
-    next: tuple[Transition, ...] = ()
+    next: Items[Transition] = ()
 
     @model_validator(mode="after")
     def _once(self) -> Task:

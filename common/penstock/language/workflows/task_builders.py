@@ -45,7 +45,10 @@ def task(called: Any = None, input: Any = None, /, **options: Any) -> Any:
         )
     ref = ref_of(called)
     if not isinstance(ref, str):
-        raise of_frame(caller()).wrong(f"{called!r} is neither an action nor a workflow")
+        raise of_frame(caller()).wrong(
+            f"{called!r} is neither an action nor a workflow",
+            "Put @action on the function, or give a ref as text.",
+        )
     kind = "workflow" if isinstance(called, Workflow) else "action"
     return recorder.add({kind: ref, "input": {} if input is None else input, **options}, of_frame(caller()))
 

@@ -60,7 +60,12 @@ class TaskHandle(ValueReference):
     def set(self, **options: Any) -> TaskHandle:
         """Its name, or any other option of a task: retry, timeout, delay, route, limits, join, allow_failure,
         ..."""
-        self._draft.name = options.pop("name", self._draft.name)
+        name = options.pop("name", self._draft.name)
+        if not isinstance(name, str):
+            raise of_frame(caller()).wrong(
+                f"{name!r} is not the name of a task", "Write .set(name='charge_again')."
+            )
+        self._draft.name = name
         self._draft.options.update(options)
         return self
 
@@ -108,7 +113,7 @@ def none_of(*parts: Any) -> dict[str, Any]:
 
 
 def name_of(task: TaskHandle | str) -> str:
-    return task if isinstance(task, str) else draft_of(task).name
+    return draft_of(task).name if isinstance(task, TaskHandle) else task  # the model refuses what is no name
 
 
 def rule_of(rule: Any) -> Any:
@@ -136,4 +141,5 @@ def tasks_in_rule(rule: Any) -> set[str]:
     if not isinstance(rule, Mapping):
         return set()
     found = {str(rule[end]) for end in (SUCCESS, FAILURE, SKIP) if end in rule}
-    return found.union(*(tasks_in_rule(part) for key in ("all", "any", "none") for part in rule.get(key, ())))
+    parts = [part for key in ("all", "any", "none") if isinstance(rule.get(key), list) for part in rule[key]]
+    return found.union(*map(tasks_in_rule, parts))

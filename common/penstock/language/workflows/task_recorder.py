@@ -38,7 +38,11 @@ class TaskRecorder:
 
     def add(self, options: dict[str, Any], source: Source) -> TaskHandle:
         ref = options.get("action") or options.get("workflow") or ""
-        name = options.pop("name", None) or self._free(_word(ref) or next(iter(options)))
+        name = options.pop("name", None)
+        if name is None:
+            name = self._free(_word(str(ref)) or next(iter(options)))
+        if not isinstance(name, str):
+            raise source.wrong(f"{name!r} is not the name of a task", "Write name='charge_again'.")
         draft = TaskDraft(name, {}, source)
         for task in _several(options.pop("after", ())):
             draft.come_after(task)
@@ -141,7 +145,7 @@ def _word(ref: str) -> str:
 
 
 def _several(tasks: Any) -> list[Any]:
-    return [tasks] if isinstance(tasks, str | TaskHandle) else list(tasks)
+    return list(tasks) if isinstance(tasks, list | tuple | set) else [tasks]
 
 
 def _stored(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,14 +154,7 @@ def _stored(options: Mapping[str, Any]) -> dict[str, Any]:
     if "when" in stored:
         stored["when"] = rule_of(stored["when"])
     if "next" in stored:
-        stored["next"] = [
-            {
-                **template({key: value for key, value in way.items() if key == "publish"}),
-                "when": condition_of(way["when"]),
-                "do": [name_of(task) for task in way["do"]],
-            }
-            for way in stored["next"]
-        ]
+        stored["next"] = [_way(way) for way in _several(stored["next"])]
     wait = stored.get("wait_for_event")
     if isinstance(wait, Mapping) and isinstance(wait.get("filter"), ValueReference):
         stored["wait_for_event"] = {**wait, "filter": condition_of(wait["filter"])}
@@ -165,7 +162,20 @@ def _stored(options: Mapping[str, Any]) -> dict[str, Any]:
         if field in stored:
             stored[field] = template(stored[field])
     if "needs" in stored:
-        stored["needs"] = list(dict.fromkeys(name_of(task) for task in _several(stored["needs"])))
+        names = [name_of(task) for task in _several(stored["needs"])]
+        stored["needs"] = [name for n, name in enumerate(names) if name not in names[:n]]
+    return stored
+
+
+def _way(way: Any) -> Any:
+    """A transition as it is stored. The model refuses what is none."""
+    if not isinstance(way, Mapping):
+        return way
+    stored = {**way, **template({key: value for key, value in way.items() if key == "publish"})}
+    if "when" in way:
+        stored["when"] = condition_of(way["when"])
+    if "do" in way:
+        stored["do"] = [name_of(task) for task in _several(way["do"])]
     return stored
 
 
@@ -175,19 +185,24 @@ def _used(options: Mapping[str, Any]) -> set[str]:
     try:
         for field in ("input", "with_items", "concurrency", "delay", "route", "inquiry", "when", "publish"):
             used |= names_used(options.get(field))
-        conditions = [(options.get("wait_for_event") or {}).get("filter")]
-        for way in options.get("next", ()):
+        wait = options.get("wait_for_event")
+        conditions = [wait.get("filter") if isinstance(wait, Mapping) else None]
+        for way in _ways(options):
             used |= names_used(way.get("publish"))
-            conditions.append(way["when"])
+            conditions.append(way.get("when"))
         for text in conditions:
-            used |= NamesUsed() if text is None else condition(text).names
+            used |= condition(text).names if isinstance(text, str) else NamesUsed()
     except (ExpressionError, DefinitionError):
         return set()  # it is refused with its place when the workflow is checked
     return {str(name) for name in used.under("tasks")}
 
 
 def _targets(draft: TaskDraft) -> set[str]:
-    return {name_of(task) for way in draft.options.get("next", ()) for task in way["do"]}
+    return {str(name_of(task)) for way in _ways(draft.options) for task in _several(way.get("do", ()))}
+
+
+def _ways(options: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [way for way in _several(options.get("next", ())) if isinstance(way, Mapping)]
 
 
 def _fan_out_items(value: Any) -> list[FanOutItem]:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag, model_serializer, model_validator
 
-from penstock.language.options import Options, Wrong
+from penstock.language.options import Items, Options, Wrong
 
 Named = Literal["all_success", "all_done", "one_success", "one_failed", "none_failed", "always"]
 NAMED: tuple[str, ...] = get_args(Named)
@@ -38,15 +38,15 @@ class Form(Options):
 
 
 class All(Form):
-    all: tuple[TriggerRule, ...] = Field(min_length=1)
+    all: Items[TriggerRule] = Field(min_length=1)
 
 
 class AnyOf(Form):
-    any: tuple[TriggerRule, ...] = Field(min_length=1)
+    any: Items[TriggerRule] = Field(min_length=1)
 
 
 class NoneOf(Form):
-    none: tuple[TriggerRule, ...] = Field(min_length=1)
+    none: Items[TriggerRule] = Field(min_length=1)
 
 
 class Success(Form):
@@ -207,7 +207,7 @@ Leaf = Callable[[Any], bool | None]
 
 
 def holds(rule: Any, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
-    """Whether a rule holds. Parts are looked at in order, and no further than the answer needs.
+    """Whether a rule holds. Parts are looked at in order, and no further than the answer needs, those about outcomes first.
 
     None only if `leaf` says None and it matters."""
     if isinstance(rule, All):
@@ -227,13 +227,21 @@ def holds(rule: Any, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
 
 def _all(parts: tuple[Any, ...], wanted: bool, outcomes: SourceOutcomes, leaf: Leaf) -> bool | None:
     unsure = False
-    for part in parts:
+    # Outcomes come first: a condition over values must not see the missing result of a source that failed.
+    for part in sorted(parts, key=_reads_values):
         found = holds(part, outcomes, leaf)
         if found is None:
             unsure = True
         elif found != wanted:
             return False
     return None if unsure else True
+
+
+def _reads_values(rule: Any) -> bool:
+    return any(
+        part not in NAMED if isinstance(part, str) else isinstance(part, ContextComparison)
+        for _, part in walk(rule)
+    )
 
 
 def _named(rule: str, outcomes: SourceOutcomes) -> bool:

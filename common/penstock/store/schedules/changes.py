@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from penstock.errors import DefinitionError, NotFound
+from penstock.errors import Conflict, DefinitionError, NotFound
 from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule, same_times
 from penstock.store import catalog, clock, namespaces
 from penstock.store.database import Session, Transaction
@@ -36,6 +36,11 @@ async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]
         enabled = body.get("enabled", True) if row is None else row.enabled
         since = row.since if row is not None and _goes_on(row, compiled[ref]) else now
         due = compiled[ref].first_after(since) if enabled else None
+        if due is None and since is now and enabled and body.get("at"):
+            raise DefinitionError(
+                f"schedule {ref} would never fire: {body['at']} is past",
+                hint="Give it an instant that is to come, or remove it; `enabled: false` keeps it.",
+            )
         made.append((ref, definition, places[spaces[ref]], enabled, since, due))
     await statements.put(tx, made)
 
@@ -71,9 +76,14 @@ async def disable(tx: Transaction, ref: str) -> ScheduleState:
 
 
 async def pause(tx: Transaction, ref: str, seconds: float) -> ScheduleState:
-    """Let an enabled schedule fire nothing for so long, and then again by itself. Raises NotFound."""
-    await catalog.set_enabled(tx, "schedule", ref, True)
+    """Let an enabled schedule fire nothing for so long, and then again by itself. Raises NotFound; Conflict for a disabled
+    schedule, which would be enabled by the end of its pause."""
     row = await _locked(tx, ref)
+    if not row.enabled:
+        raise Conflict(
+            f"schedule {ref} is disabled, and fires nothing anyway",
+            hint=f"Enable it first: `penstock schedule enable {ref}`.",
+        )
     until = row.now + timedelta(seconds=seconds)
     due = compile_schedule(orjson.loads(row.body)).first_after(until)
     await statements.move(tx, ref, enabled=True, since=until, next_due=due)

@@ -57,6 +57,30 @@ async def read_results(tx: Transaction, wanted: Sequence[tuple[UUID, int, str]])
     return [_result(row) for row in rows]
 
 
+ITEM_ERRORS = """
+select x.parent as execution_id, x.task, f.item, null as result, f.error
+from unnest($1::uuid[], $2::integer[], $3::text[]) as x (parent, task, name)
+cross join lateral (
+    select e.item, r.error::text as error from execution e join result r on r.execution_id = e.id
+    where e.parent = x.parent and e.task = x.name and e.item >= 0 and r.error is not null
+    order by e.item limit $4) f
+"""
+
+
+async def read_item_errors(
+    tx: Transaction, fan_outs: Sequence[tuple[UUID, int, str]], limit: int
+) -> list[StoredResult]:
+    """Return the errors of the first items that failed, of tasks (workflow, task, its name)."""
+    rows = await tx.fetch(
+        ITEM_ERRORS,
+        [id for id, _, _ in fan_outs],
+        [task for _, task, _ in fan_outs],
+        [name for _, _, name in fan_outs],
+        limit,
+    )
+    return [_result(row) for row in rows]
+
+
 KEPT_RESULTS = """
 select k.execution_id, k.task, k.item, k.result::text as result, k.error::text as error
 from unnest($1::uuid[], $2::integer[]) as x (execution_id, task) join workflow_kept k using (execution_id, task)

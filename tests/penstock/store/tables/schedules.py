@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, SmallInteger, Table, Text, text
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
@@ -33,7 +33,7 @@ fire = Table(
     Column("kind", Text, nullable=False),
     Column("definition_id", Integer, nullable=False),
     Column("execution_id", UUID),
-    Column("recoveries", SmallInteger, nullable=False, server_default=text("0")),
+    Column("recoveries", Integer, nullable=False, server_default=text("0")),
     Column("made_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("made_by", Text),
     Column("outcome", Text),

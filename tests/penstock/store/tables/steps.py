@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, REAL, Column, Integer, SmallInteger, Table, Text, text
+from sqlalchemy import ARRAY, REAL, Column, Integer, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSON, JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
@@ -16,7 +16,7 @@ step = Table(
     Column("place", Integer, nullable=False),
     Column("kind", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("tries", SmallInteger, nullable=False, server_default=text("1")),
+    Column("tries", Integer, nullable=False, server_default=text("1")),
     Column("attempt", Integer, nullable=False),
     Column("took", REAL, nullable=False, server_default=text("0")),
     Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),

@@ -16,7 +16,7 @@ workflow = Table(
     Column("tenant", Text, nullable=False),
     Column("head", JSONB),
     Column("rerun", JSONB),
-    Column("stops", SmallInteger, nullable=False, server_default=text("0")),
+    Column("stops", Integer, nullable=False, server_default=text("0")),
     Column("stop_status", Text),
     Column("stop_reason", Text),
     Column("version", Integer, nullable=False, server_default=text("0")),
