@@ -86,6 +86,11 @@ class InvalidInput(PenstockError):
     """A payload or parameters do not fit their schema, or are too large; nothing was stored."""
 
 
+class CheckTooCostly(InvalidInput):
+    """Holding a value against its schema costs more than one check may. It is refused once and not tried again: send a smaller
+    value, or simplify the schema."""
+
+
 class NotFound(PenstockError):
     """No such action, rule, event, execution, schedule or limit."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from docs.written import (
     actions,
+    bounds,
     cli,
     errors,
     expressions,
@@ -27,6 +28,7 @@ SHIPPED = ROOT / "common/penstock/language/yaml_schemas"
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "actions.md": actions.page,
+    "bounds.md": bounds.page,
     "cli.md": cli.page,
     "errors.md": errors.page,
     "expressions.md": expressions.page,

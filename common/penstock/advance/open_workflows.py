@@ -97,7 +97,7 @@ async def read_plans(tx: Transaction, definitions: Collection[int]) -> dict[int,
     if missing:
         for id, body in (await catalog.bodies(tx, missing)).items():
             document = {key: value for key, value in body.items() if key != "kind"}
-            tx.cache["plan", id] = Plan(Workflow.model_validate(document))
+            tx.cache["plan", id] = Plan(Workflow.model_validate(document), tx.settings.payload_cap)
     return {id: tx.cache["plan", id] for id in definitions}
 
 

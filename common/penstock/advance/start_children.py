@@ -93,7 +93,12 @@ async def new_children(
     for workflow, start, namespace in starts:
         id, target, options = new_id(), targets.get(target_ref(start.step)), policies_of(start.step)
         parameters, error = child_parameters(
-            start, target, schemas, workflow.stored.depth + 2, tx.settings.max_workflow_depth
+            start,
+            target,
+            schemas,
+            workflow.stored.depth + 2,
+            tx.settings.max_workflow_depth,
+            tx.settings.payload_cap,
         )
         not_before = now + timedelta(seconds=start.delay) if now and start.delay else None
         if error is not None:

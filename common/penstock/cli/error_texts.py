@@ -82,6 +82,14 @@ TEXTS: Mapping[str, Text] = {
         code="from penstock.testing import Simulation\nfrom penstock import action\n\n"
         '@action(pack="shop")\ndef charge(order: int) -> None: ...\n\nSimulation().run(charge, order="seven")',
     ),
+    "CheckTooCostly": Text(
+        why="The schema has many alternatives, names in patterns or patterns that backtrack, and the value is large: the product of both is "
+        "more than one check may cost ([bounds](../bounds.md)).",
+        do="Send a smaller value, or simplify the schema: tell alternatives apart by one constant each, and repeat nothing in a pattern that has "
+        "two ways, not `(a|aa)+` but `a+`. Sending it again changes nothing.",
+        code="from penstock.language.schemas import Schema\n\n"
+        'Schema({"pattern": "^(a|aa)+$"}).validate("a" * 60 + "!", what="payload")',
+    ),
     "NotFound": Text(
         why="The name is spelled differently, nothing of it was applied, it belongs to another tenant, or retention has removed it.",
         do="Look at what there is: `penstock actions` (workflows are there, too), `penstock executions`. What is written but not there yet is "

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from penstock.engine.decision import Start
 from penstock.errors import InvalidInput, PenstockError
-from penstock.language.schemas import Schema
+from penstock.language.schemas import PAYLOAD_CAP, Schema, check_value
 from penstock.language.secret_references import checked_parameters
 from penstock.language.workflows.target import Target, target_ref
 
 
 def child_parameters(
-    start: Start, target: Target | None, schemas: Mapping[int, Schema], depth: int, max_depth: int
+    start: Start,
+    target: Target | None,
+    schemas: Mapping[int, Schema],
+    depth: int,
+    max_depth: int,
+    payload_cap: int = PAYLOAD_CAP,
 ) -> tuple[str, dict[str, str] | None]:
     """What an execution is given, as JSON, and None; or nothing, and the error with which the task fails. `depth` is how
     many workflows would be inside one another, if it is one. `schemas` are of parameters, by definition."""
@@ -27,8 +30,8 @@ def child_parameters(
         return "{}", {"type": "WorkflowTooDeep", "message": message}
     try:
         if target.kind == "wait":
-            return orjson.dumps(_wait_parameters(start)).decode(), None
-        return checked_parameters(schemas[target.definition], start.body).decode(), None
+            return check_value(_wait_parameters(start), payload_cap, what="what it waits for").decode(), None
+        return checked_parameters(schemas[target.definition], start.body, payload_cap).decode(), None
     except PenstockError as error:
         return "{}", {"type": type(error).__name__, "message": error.message}
 

@@ -14,13 +14,12 @@ from penstock.engine.draft import BUDGET, Draft
 from penstock.engine.facts import WORKFLOW, Asking, Facts, Needed
 from penstock.engine.fan_out import end_item
 from penstock.engine.joins import deliver_arrivals, run_or_skip
-from penstock.engine.plan import Plan
+from penstock.engine.plan import RENDER_ERRORS, Plan
 from penstock.engine.prefetch import prefetch
 from penstock.engine.starts import end_as_before, start_due
 from penstock.engine.state import OPEN, KeptTask, WorkflowState
 from penstock.engine.task_end import end_if_all_tasks_ended, end_task, run_exit_task_or_end
 from penstock.engine.task_errors import describe_error
-from penstock.errors import ExpressionError
 from penstock.language.moves import FAILED
 
 
@@ -46,7 +45,7 @@ def begin(
             draft.decision.published.extend(
                 Published(WORKFLOW, name, value) for name, value in values.items()
             )
-    except ExpressionError as error:
+    except RENDER_ERRORS as error:
         yield from run_exit_task_or_end(draft, FAILED, describe_error(error))
     else:
         for task, before in (kept or {}).items():

@@ -11,10 +11,11 @@ from typing import Any
 
 import orjson
 
+from penstock.bounds import ITEMS_CAPS, MAX_ITEMS
 from penstock.engine.decision import ChildEnded
 from penstock.engine.draft import Draft
 from penstock.engine.facts import Asking, Needed
-from penstock.engine.plan import CompiledTask
+from penstock.engine.plan import RENDER_ERRORS, CompiledTask
 from penstock.engine.state import OPEN, FanOut, TaskState
 from penstock.engine.task_end import end_task
 from penstock.engine.task_errors import describe_error, describe_failed_items
@@ -22,14 +23,15 @@ from penstock.engine.task_input import make_start
 from penstock.errors import ExpressionError
 from penstock.language.moves import CANCELLED, COMPLETED, FAILED, SKIPPED
 
-MAX_ITEMS = 100_000
-
 
 def fan_out(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
     """Start a task over its items. Raises ExpressionError if there is no list of them."""
     task = compiled.node.index
     names = yield from draft.scope.namespace(compiled.reads["fan"], task)
     items = _render_items(compiled, names)
+    draft.plan.check_storable(
+        items, f"task `{compiled.node.name}`, with_items", ITEMS_CAPS * draft.plan.payload_cap
+    )
     fan = FanOut(len(items), window=_render_window(compiled, names), settled=bytearray((len(items) + 7) // 8))
     fan.digest = hashlib.sha256(orjson.dumps(items)).hexdigest()[:16]
     if task_state.kept is not None:
@@ -67,7 +69,7 @@ def start_items(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> 
         names["item"], names["index"] = draft.facts.items[task][item], item
         try:
             draft.decision.starts.append(make_start(compiled, item, names))
-        except ExpressionError as error:
+        except RENDER_ERRORS as error:
             fan.first_error = fan.first_error or describe_error(error)
             fan.note_end(item)
             _count_failure(draft, compiled, fan)

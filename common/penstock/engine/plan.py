@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine.facts import EVERYTHING, WORKFLOW, VariablesRequest
-from penstock.errors import ExpressionError
+from penstock.errors import ExpressionError, InvalidInput, ResultNotStorable
 from penstock.language.expressions import Condition, Render, compile_template, condition
+from penstock.language.schemas import PAYLOAD_CAP, check_value
 from penstock.language.secret_references import with_references
 from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.graph import Graph, Node
@@ -37,6 +38,8 @@ class Reads:
 
 
 NOTHING_READ = Reads()
+RENDER_ERRORS = (ExpressionError, ResultNotStorable)
+"""What a template raises: it cannot be rendered, or its value cannot be stored."""
 FIRST_STAGES: tuple[Stage, ...] = ("decide", "fan", "start")
 
 
@@ -67,13 +70,15 @@ class Plan:
     """`plan[index]` is the task with its templates. Build one for each definition and keep it: it is
     immutable."""
 
-    def __init__(self, workflow: Workflow) -> None:
+    def __init__(self, workflow: Workflow, payload_cap: int = PAYLOAD_CAP) -> None:
         self.workflow = workflow
+        self.payload_cap = payload_cap
+        """Bytes of JSON that each value may have which the workflow stores: its output, what a task publishes, and so on."""
         self.graph = Graph(workflow)
         self._compiled: dict[int, CompiledTask] = {}
         self._variables: dict[tuple[int, frozenset[str] | None], VariablesRequest | None] = {}
-        self.vars: Render = name_place("vars", compile_template(workflow.vars))
-        self.output: Render = name_place("output", compile_template(workflow.output))
+        self.vars: Render = self._stored("vars", compile_template(workflow.vars))
+        self.output: Render = self._stored("output", compile_template(workflow.output))
         self.vars_read, self.output_read = (self._reads(uses(slot.names)) for slot in of_workflow(workflow))
 
     def __getitem__(self, index: int) -> CompiledTask:
@@ -141,12 +146,12 @@ class Plan:
         for slot in slots(node.step):
             reads[slot.stage] |= uses(slot.names)
             if slot.path[0] not in ("when", "next", "wait_for_event") and slot.template not in (None, {}):
-                render[".".join(str(part) for part in slot.path)] = _compile_slot(node.name, slot)
+                render[".".join(str(part) for part in slot.path)] = self._compile_slot(node.name, slot)
         transitions = tuple(
             CompiledTransition(
                 condition(transition.when),
                 transition.when is True,
-                _compile_slot(node.name, Slot(("next", number, "publish"), "settle", transition.publish))
+                self._compile_slot(node.name, Slot(("next", number, "publish"), "settle", transition.publish))
                 if transition.publish
                 else None,
                 tuple(self.graph.index[name] for name in transition.do),
@@ -162,12 +167,29 @@ class Plan:
         reads_to_start = any(found[stage] is not NOTHING_READ for stage in FIRST_STAGES)
         return CompiledTask(node, rule_reads_values, reads_to_start, render, transitions, found)
 
+    def _compile_slot(self, task: str, slot: Slot) -> Render:
+        """Compile the template of a slot. Its errors name the task and the field."""
+        path = ".".join(str(part) for part in slot.path)
+        place, render = f"task `{task}`, {path}", compile_template(slot.template)
+        return self._stored(place, render) if slot.path[-1] == "publish" else name_place(place, render)
 
-def _compile_slot(task: str, slot: Slot) -> Render:
-    """The template of a slot. Its errors name the task and the field."""
-    return name_place(
-        f"task `{task}`, {'.'.join(str(part) for part in slot.path)}", compile_template(slot.template)
-    )
+    def _stored(self, place: str, render: Render) -> Render:
+        """A template whose value is stored as it is. It raises ResultNotStorable for a value that cannot be."""
+        placed = name_place(place, render)
+
+        def bounded(namespace: Mapping[str, Any]) -> Any:
+            value = placed(namespace)
+            self.check_storable(value, place)
+            return value
+
+        return bounded
+
+    def check_storable(self, value: Any, place: str, cap: int | None = None) -> None:
+        """Raise ResultNotStorable for a value of more than `cap` bytes (by default `payload_cap`), or one that is not JSON."""
+        try:
+            check_value(value, self.payload_cap if cap is None else cap, what=place)
+        except InvalidInput as error:
+            raise ResultNotStorable(error.message, hint=error.hint) from None
 
 
 def name_place(place: str, render: Callable[[Mapping[str, Any]], Any]) -> Render:

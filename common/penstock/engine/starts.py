@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.bounds import MESSAGE_CAP
 from penstock.engine.draft import Draft
 from penstock.engine.facts import Asking
 from penstock.engine.fan_out import fan_out, start_items
-from penstock.engine.plan import CompiledTask
+from penstock.engine.plan import RENDER_ERRORS, CompiledTask
 from penstock.engine.state import DUE, OPEN, FanOut, KeptTask, TaskState
 from penstock.engine.task_end import end_task
 from penstock.engine.task_errors import describe_error
 from penstock.engine.task_input import make_start, render_input
-from penstock.errors import ExpressionError
 from penstock.language.moves import COMPLETED, FAILED
 from penstock.language.workflows.task import FAIL, NOOP
+from penstock.run.outcomes import text
 
 
 def start_due(draft: Draft) -> Asking[None]:
@@ -57,7 +58,7 @@ def _start(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Askin
             yield from _end_at_once(draft, compiled, task_state, names)
             return
         start = make_start(compiled, None, names)
-    except ExpressionError as error:
+    except RENDER_ERRORS as error:
         task_state.given = True
         yield from end_task(draft, node.index, FAILED, describe_error(error))
         return
@@ -73,9 +74,10 @@ def _end_at_once(
     """`noop` and `fail`, which need no worker."""
     given = render_input(compiled, names)
     task_state.given = True
+    draft.plan.check_storable(given, f"task `{compiled.node.name}`, input")
     if compiled.node.step.kind == NOOP:
         task_state.result = given
         yield from end_task(draft, compiled.node.index, COMPLETED)
     else:
-        message = str(given.get("message", "the workflow says so"))
+        message = text(str(given.get("message", "the workflow says so")), MESSAGE_CAP)
         yield from end_task(draft, compiled.node.index, FAILED, {"type": "Failed", "message": message})

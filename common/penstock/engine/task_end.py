@@ -8,10 +8,10 @@ from penstock.engine.decision import Final
 from penstock.engine.draft import Draft
 from penstock.engine.facts import EVERYTHING, Asking, Needed
 from penstock.engine.joins import deliver_arrivals
+from penstock.engine.plan import RENDER_ERRORS
 from penstock.engine.state import DUE, OPEN, TaskState, outcome_of
 from penstock.engine.task_errors import describe_error, describe_failed_tasks
 from penstock.engine.transitions import take_transitions
-from penstock.errors import ExpressionError
 from penstock.language.moves import COMPLETED, FAILED
 from penstock.language.workflows.task_trigger_rules import FAILURE
 
@@ -71,7 +71,7 @@ def end_workflow(draft: Draft) -> Asking[None]:
         try:
             names = yield from draft.scope.namespace(draft.plan.output_read, EVERYTHING)
             output = draft.plan.output(names)
-        except ExpressionError as failed:
+        except RENDER_ERRORS as failed:
             status, error = FAILED, describe_error(failed)
     draft.state.phase = "ended"
     draft.state.due.clear()

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
+
+from penstock.bounds import MESSAGE_CAP
 from penstock.engine.facts import TaskResult
 from penstock.errors import PenstockError
+from penstock.run.outcomes import text
+
+ERROR_LIMIT = 24 * 1024
+"""Bytes of JSON of one task's error within that of its workflow: a message and a traceback fit."""
 
 SHOWN_CHARACTERS = 300
 """Of the error of an item."""
@@ -43,10 +50,18 @@ def describe_failed_tasks(
         found.append(f"and {unhandled - len(found)} more")
     found += [str(fault["message"]) for fault in faults]
     kind = "TaskFailed" if unhandled else "TransitionFailed"
-    error: dict[str, Any] = {"type": kind, "message": "; ".join(found)}
+    error: dict[str, Any] = {"type": kind, "message": text("; ".join(found), MESSAGE_CAP)}
     if ends:
-        error["tasks"] = {name: ended.error for name, ended in ends.items()}
+        error["tasks"] = {name: _bounded(ended.error) for name, ended in ends.items()}
     return error | ({"transitions": [dict(fault) for fault in faults]} if faults else {})
+
+
+def _bounded(error: Any) -> Any:
+    """The error of a task, without those of the tasks inside it where all of them together are long: each workflow around
+    another one would multiply them by ten."""
+    if not isinstance(error, Mapping) or len(orjson.dumps(error)) <= ERROR_LIMIT:
+        return error
+    return {key: text(str(error[key]), MESSAGE_CAP) for key in ("type", "message", "hint") if error.get(key)}
 
 
 def _message(error: Any) -> str:

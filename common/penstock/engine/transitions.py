@@ -9,7 +9,7 @@ from typing import Any
 from penstock.engine.decision import Published
 from penstock.engine.draft import Arrival, Draft
 from penstock.engine.facts import Asking, TaskResult
-from penstock.engine.plan import CompiledTask, CompiledTransition
+from penstock.engine.plan import RENDER_ERRORS, CompiledTask, CompiledTransition
 from penstock.engine.scope import end_names
 from penstock.engine.state import TaskState, outcome_of
 from penstock.engine.task_errors import describe_error
@@ -64,7 +64,7 @@ def _publish(draft: Draft, compiled: CompiledTask, task_state: TaskState, names:
             compiled.render["publish"](names),
             f"task `{compiled.node.name}`, publish",
         )
-    except ExpressionError as error:
+    except RENDER_ERRORS as error:
         task_state.status, task_state.error = FAILED, describe_error(error)
 
 
@@ -81,7 +81,7 @@ def _is_taken(
         if taken and transition.publish is not None:
             _publish_values(draft, compiled.node.index, transition.publish(names), f"{place}.publish")
         return taken
-    except ExpressionError as error:
+    except RENDER_ERRORS as error:
         draft.state.faults = [*draft.state.faults, describe_error(error)][:MAX_FAULTS]
         return False
 

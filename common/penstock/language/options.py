@@ -143,13 +143,21 @@ def _unknown(noun: str, name: str, names: Iterable[str]) -> PydanticCustomError:
     return PydanticCustomError("unknown_option", "{problem}", {"problem": f"unknown {noun}", "hint": hint})
 
 
+LONGEST_WORD = 100
+"""Characters of a word that a hint compares and shows: comparing takes the square of them."""
+MOST_COMPARED = 1000
+"""Words that a hint compares one with."""
+
+
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """A hint for a word that is none of `choices`: the nearest one, else all of them."""
+    """Return a hint for a word that is none of `choices`: the nearest one, else the first of them."""
     known = sorted(choices)
-    near = get_close_matches(word, known, n=1)
+    near = get_close_matches(
+        word[:LONGEST_WORD], [one for one in known[:MOST_COMPARED] if len(one) <= LONGEST_WORD], n=1
+    )
     if near:
         return f"Did you mean {near[0]!r}?"
-    shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
+    shown = ", ".join(one[:LONGEST_WORD] for one in known[:20]) + (", ..." if len(known) > 20 else "")
     return f"There is: {shown}." if known else "There are none."
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.errors import ClaimLost, DefinitionError
 from penstock.run.context import CURRENT
+from penstock.run.event_loop import run_to_end
 from penstock.run.outcomes import Outcome
 from penstock.run.task_executors import Run
 
@@ -45,7 +46,7 @@ def call_plain(run: Run) -> Outcome:
     """Call the function of the run's action in this thread, blocking it. A coroutine function gets an event
     loop of its own for the time."""
     if run.action.is_coroutine:
-        return asyncio.run(call(run))
+        return run_to_end(call(run))
     token = CURRENT.set(run)
     arguments = None
     try:

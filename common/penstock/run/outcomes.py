@@ -10,14 +10,11 @@ from typing import Any, Literal
 
 import orjson
 
+from penstock.bounds import MESSAGE_CAP, TRACEBACK_CAP
 from penstock.errors import PenstockError, ResultNotStorable
 from penstock.run import results
 from penstock.run.failures import failed_steps, leaves, steering_of, verdict_of
 from penstock.run.steering import AskInquiry, Defer, Steering
-
-MESSAGE_LIMIT = 4 * 1024
-TRACEBACK_LIMIT = 16 * 1024
-"""Characters. What is over is cut out of the middle: the first and the last frames tell most."""
 
 Kind = Literal["completed", "failed", "timed_out", "deferred", "inquiry", "suspended", "lost"]
 
@@ -43,8 +40,8 @@ class TaskError:
     told: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", text(self.message, MESSAGE_LIMIT))
-        object.__setattr__(self, "traceback", text(self.traceback, TRACEBACK_LIMIT))
+        object.__setattr__(self, "message", text(self.message, MESSAGE_CAP))
+        object.__setattr__(self, "traceback", text(self.traceback, TRACEBACK_CAP))
         if not self.kinds:
             object.__setattr__(self, "kinds", (self.type,))
 

@@ -20,6 +20,7 @@ from penstock.messaging.metrics import Metrics
 from penstock.messaging.outbox import Publisher
 from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Transport
+from penstock.run.event_loop import run_to_end
 from penstock.settings import Settings
 from penstock.store.database import FEWEST, Database
 
@@ -161,4 +162,4 @@ def run(main: Callable[[], Awaitable[None]]) -> None:
     async def start() -> None:
         await main()
 
-    uvloop.run(start())
+    run_to_end(start(), uvloop.new_event_loop)

@@ -6,7 +6,9 @@ app id); it never becomes an id of ours. The header `tenant` names the tenant.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import time
 from collections.abc import Mapping
 from uuid import UUID
 
@@ -25,13 +27,21 @@ from penstock.tracing.spans import event_span
 from penstock_executor import rule_matching
 
 DEFAULT_TENANT = "public"
+LONGEST_TURN_S = 0.1
+"""Processor time after which the checks of a batch let the event loop do something else. A costly check takes twice as long."""
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
     """What can be checked is checked here, one event at a time: a bad one is refused and keeps no other one back."""
     triggers = await _schemas(tx, {ref for d in batch.deliveries if "\0" not in (ref := d.routing_key or "")})
     new: dict[UUID, tuple[Delivery, events.NewEvent]] = {}
+    began = time.thread_time()
     for delivery in batch.deliveries:
+        if (
+            time.thread_time() - began > LONGEST_TURN_S
+        ):  # heartbeats of connections must not wait for a whole batch
+            await asyncio.sleep(0)
+            began = time.thread_time()
         try:
             event = _event(delivery, triggers, tx.settings.payload_cap)
         except PenstockError as error:
@@ -101,7 +111,7 @@ def _payload(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> by
     except orjson.JSONDecodeError as error:
         raise Undecodable(f"the body is not JSON: {error}") from None
     try:
-        return schema.check(payload, what="payload", cap=cap)
+        return schema.check(payload, what="payload", cap=cap, decoded=True)
     except InvalidInput as error:
         raise InvalidInput(f"payload of {delivery.routing_key}: {error.message}", hint=error.hint) from None
 

@@ -16,7 +16,6 @@ HEAVY = (
         "fastapi",
         "httpx",
         "jinja2",
-        "jsonschema",
         "prometheus_client",
     ),
     *("pydantic", "pydantic_settings", "rich", "sqlalchemy", "structlog", "tenacity", "typer", "yaml"),

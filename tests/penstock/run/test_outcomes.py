@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from penstock.bounds import MESSAGE_CAP, TRACEBACK_CAP
 from penstock.errors import Conflict
-from penstock.run.outcomes import MESSAGE_LIMIT, TRACEBACK_LIMIT, Outcome, TaskError
+from penstock.run.outcomes import Outcome, TaskError
 from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry
 
 
@@ -38,8 +39,8 @@ def test_an_error_that_cannot_be_printed_does_no_harm() -> None:
 
 def test_what_is_too_long_is_cut_in_the_middle() -> None:
     error = TaskError("X", "a" * 50_000 + "z", "a" * 50_000 + "z")
-    assert len(error.message) < MESSAGE_LIMIT + 100
-    assert len(error.traceback) < TRACEBACK_LIMIT + 100
+    assert len(error.message) < MESSAGE_CAP + 100
+    assert len(error.traceback) < TRACEBACK_CAP + 100
     assert error.message.startswith("aaa")
     assert error.message.endswith("z")
     assert "left out" in error.message

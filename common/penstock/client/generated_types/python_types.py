@@ -9,7 +9,7 @@ from itertools import chain, count
 from keyword import iskeyword
 from typing import Any
 
-from penstock.language.schemas.schema_checks import follow
+from penstock.language.schemas.schema_tree import follow
 from penstock.language.schemas.secrets import is_secret
 
 ANY = ("Any",)

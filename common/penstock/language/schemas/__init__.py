@@ -3,12 +3,13 @@ schemas from Python types or from the short form of YAML packs."""
 
 from __future__ import annotations
 
+from penstock.bounds import DEPTH_CAP, PAYLOAD_CAP
 from penstock.language.schemas.declared_schema import parameters_schema, payload_schema
 from penstock.language.schemas.schema import Schema
 from penstock.language.schemas.schema_checks import check_schema
 from penstock.language.schemas.schema_tree import normalise
 from penstock.language.schemas.type_schema import Secret, schema_of_type
-from penstock.language.schemas.value_checks import DEPTH_CAP, PAYLOAD_CAP, check_value
+from penstock.language.schemas.value_checks import check_value
 
 __all__ = [
     "DEPTH_CAP",

@@ -9,19 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
 from penstock.language.options import Wrong, did_you_mean, dotted
+from penstock.language.schemas.metaschema import TYPES, WORDS
 from penstock.language.schemas.schema_checks import check_schema
 from penstock.language.schemas.schema_tree import every, normalise
 from penstock.language.schemas.type_schema import schema_of_type
 
-_TYPES = ("object", "array", "string", "integer", "number", "boolean", "null")
-_WORDS = frozenset(Draft202012Validator.VALIDATORS) | frozenset({
-    "$schema", "$defs", "$comment", "title", "description", "default", "examples", "deprecated", "secret",
-    "readOnly", "writeOnly", "then", "else", "minContains", "maxContains", "definitions", "discriminator",
-    "contentEncoding", "contentMediaType", "contentSchema",
-})  # fmt: skip
+_WORDS = frozenset(WORDS) | {"secret", "discriminator"}
 _CLOSED = ("additionalProperties", "unevaluatedProperties")
 _COMPOSED = ("$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas")
 
@@ -97,7 +91,7 @@ def _long_form(names: Mapping[str, Any]) -> dict[str, Any]:
             if needed:
                 required.append(name)
         kind = entry.get("type")
-        if isinstance(kind, str) and kind not in _TYPES:
-            raise Wrong(f"{name}: unknown type {kind!r}", did_you_mean(kind, _TYPES))
+        if isinstance(kind, str) and kind not in TYPES:
+            raise Wrong(f"{name}: unknown type {kind!r}", did_you_mean(kind, TYPES))
         properties[name] = entry
     return {"type": "object", "properties": properties, "required": required}

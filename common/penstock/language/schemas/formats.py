@@ -7,8 +7,6 @@ from datetime import date, datetime, time
 from ipaddress import IPv4Address, IPv6Address
 from uuid import UUID
 
-from jsonschema import FormatChecker
-
 FORMATS: dict[str, Callable[[str], object]] = {
     "date-time": datetime.fromisoformat,
     "date": date.fromisoformat,
@@ -21,7 +19,7 @@ FORMATS: dict[str, Callable[[str], object]] = {
 
 
 def fits(name: str, text: str) -> bool:
-    """Whether the text is of the format. Formats that are not enforced fit always."""
+    """Return whether the text is of the format. A format that is not enforced fits always."""
     read = FORMATS.get(name)
     if read is None:
         return True
@@ -30,11 +28,3 @@ def fits(name: str, text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def checker() -> FormatChecker:
-    """The same formats, for jsonschema."""
-    formats = FormatChecker(formats=())
-    for name in FORMATS:
-        formats.checks(name)(lambda value, name=name: not isinstance(value, str) or fits(name, value))
-    return formats

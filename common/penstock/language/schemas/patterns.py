@@ -1,49 +1,28 @@
-"""Patterns of schemas. Whoever defines something writes them, and they are run on what anybody sends, by processes that have
-other work: one that backtracks without end (`^(a|aa)+$`) would hold up all of it. So the searches of one check have a time
-together, and a value that takes longer does not fit.
+"""Patterns of schemas. The author of a definition writes them, and processes that have other work run them on what any sender
+sends. A pattern that backtracks without end (`^(a|aa)+$`) would hold up all of it, so a search takes its time from the budget of
+the check, and a value that takes longer does not fit.
 
-By `regex` in the place of `re`, which cannot be stopped; what `re` takes means the same there."""
+The engine is `regex` instead of `re`, which cannot be stopped; what `re` takes means the same there."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-from jsonschema.protocols import Validator
-from jsonschema.validators import extend
-
-from penstock.errors import InvalidInput
+from penstock.errors import CheckTooCostly
+from penstock.language.schemas.budget import Budget
 
 if TYPE_CHECKING:
     import regex
 
-MOST = 0.2
-"""Seconds of computing that all the searches of one check may take. Others take microseconds."""
-
-
-class _Check(threading.local):
-    left: float | None = None
-    """Seconds that are left for the check that this thread is at; None where it is at none."""
-
-    def __enter__(self) -> None:
-        self.left = MOST
-
-    def __exit__(self, *_: object) -> None:
-        self.left = None
-
-
-one_check = _Check()
-"""As a context: what is searched in it, by this thread, has one time together."""
+_EACH = 64
 
 
 @lru_cache(1024)
 def compiled(pattern: str) -> regex.Pattern[str]:
-    """Raises ValueError for what is no pattern."""
+    """Compile a pattern. Raise ValueError for a text that is not one."""
     import regex  # not for commands that check nothing
 
     try:
@@ -52,73 +31,22 @@ def compiled(pattern: str) -> regex.Pattern[str]:
         raise ValueError(str(error)) from None
 
 
-def fits(pattern: str, text: str) -> bool:
-    """Whether the pattern is found in the text. Raises InvalidInput where that takes too long to say."""
-    return found(compiled(pattern), text)
+def length(patterns: Iterable[str]) -> int:
+    """Return what the patterns count towards PATTERNS_CAP."""
+    return sum(len(pattern) + _EACH for pattern in patterns)
 
 
-def found(pattern: regex.Pattern[str], text: str) -> bool:
-    """The same for who keeps the pattern compiled."""
-    left = MOST if one_check.left is None else one_check.left
+def search(pattern: regex.Pattern[str], text: str, budget: Budget) -> bool:
+    """Return whether the pattern is in the text. Raise CheckTooCostly where the budget does not last."""
     began = time.thread_time()
     try:
-        if left > 0:
-            return pattern.search(text, timeout=left) is not None
+        if budget.left > 0:
+            return pattern.search(text, timeout=budget.seconds) is not None
     except TimeoutError:
         pass
     finally:
-        if one_check.left is not None:
-            one_check.left = left - (time.thread_time() - began)
-    raise InvalidInput(
+        budget.spend_time_since(began)
+    raise CheckTooCostly(
         f"a text of {len(text):,} characters takes too long to be held against the pattern {pattern.pattern!r}",
         hint="Send shorter and fewer ones, or have the pattern repeat nothing that has two ways: not (a|aa)+ but a+.",
     )
-
-
-def may_fit(pattern: str, text: str) -> bool:
-    """The same for who would rather say yes too often: where it takes too long, it may."""
-    try:
-        return fits(pattern, text)
-    except InvalidInput:
-        return True
-
-
-Faults = Iterator[ValidationError]
-
-
-def _pattern(validator: Any, pattern: str, value: Any, schema: Mapping[str, Any]) -> Faults:
-    if isinstance(value, str) and not fits(pattern, value):
-        yield ValidationError(f"does not match {pattern!r}")
-
-
-def _pattern_properties(
-    validator: Any, schemas: Mapping[str, Any], value: Any, schema: Mapping[str, Any]
-) -> Faults:
-    if isinstance(value, dict):
-        for pattern, one in schemas.items():
-            for name in value:
-                if fits(pattern, name):
-                    yield from validator.descend(value[name], one, path=name, schema_path=pattern)
-
-
-def _additional_properties(validator: Any, one: Any, value: Any, schema: Mapping[str, Any]) -> Faults:
-    if not isinstance(value, dict):
-        return
-    known, named = schema.get("properties", {}), schema.get("patternProperties", {})
-    others = [
-        name for name in value if name not in known and not any(fits(pattern, name) for pattern in named)
-    ]
-    if one is False and others:
-        yield ValidationError(f"unknown: {', '.join(others)}")
-    elif isinstance(one, Mapping):
-        for name in others:
-            yield from validator.descend(value[name], one, path=name)
-
-
-_KEYWORDS: dict[str, Callable[[Any, Any, Any, Mapping[str, Any]], Faults]] = {
-    "pattern": _pattern,
-    "patternProperties": _pattern_properties,
-    "additionalProperties": _additional_properties,
-}
-BoundedValidator: type[Validator] = extend(Draft202012Validator, _KEYWORDS)  # type: ignore[no-untyped-call]
-"""jsonschema's, for texts from outside."""

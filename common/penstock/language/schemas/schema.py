@@ -9,168 +9,139 @@ from itertools import islice
 from typing import Any
 
 import orjson
-from jsonschema.exceptions import ValidationError
-from jsonschema.protocols import Validator
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
-from penstock.errors import DefinitionError, InvalidInput
-from penstock.language.options import did_you_mean, dotted
-from penstock.language.schemas import formats, patterns, secrets
-from penstock.language.schemas.fast_validator import compile_fast_validator
-from penstock.language.schemas.patterns import BoundedValidator
-from penstock.language.schemas.value_checks import PAYLOAD_CAP, check_value
+from penstock.bounds import PAYLOAD_CAP
+from penstock.errors import CheckTooCostly, DefinitionError, InvalidInput
+from penstock.language.options import LONGEST_WORD
+from penstock.language.schemas import secrets
+from penstock.language.schemas.budget import Budget
+from penstock.language.schemas.fault_texts import fault_text
+from penstock.language.schemas.faults import faults
+from penstock.language.schemas.validator import Validator
+from penstock.language.schemas.value_checks import check_value
 from penstock.language.stored_references import is_within
 
 SHOWN = 5
 """Faults of one value that an error lists."""
+SHOWN_PARAMETERS = 50
+"""Parameters that a hint lists."""
 CACHED = 1024
 """Schemas whose compiled form is remembered, over all of a process."""
-
-_FORMATS = formats.checker()
+CACHED_BYTES = 4 * 1024 * 1024
+"""Bytes of JSON that these schemas have together: the compiled form takes some 30 times as many."""
 
 
 class _Compiled:
-    __slots__ = ("quick", "secrets", "validator")
+    __slots__ = ("secrets", "size", "validator")
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        # An empty registry: a reference that leads out of the schema is never fetched.
-        self.validator: Validator = BoundedValidator(document, registry=Registry(), format_checker=_FORMATS)
-        self.quick = compile_fast_validator(document)
+    def __init__(self, document: Mapping[str, Any], size: int) -> None:
+        try:
+            self.validator = Validator(document)
+        except RecursionError:
+            raise DefinitionError(
+                "the schema refers from part to part too often", hint="Shorten the chain of references."
+            ) from None
         self.secrets = secrets.has_secrets(document)
+        self.size = size
 
 
-_compiled: OrderedDict[bytes, _Compiled] = OrderedDict()
+class _Cache:
+    """The compiled forms of the schemas that were met last."""
+
+    def __init__(self) -> None:
+        self._compiled: OrderedDict[bytes, _Compiled] = OrderedDict()
+        self._size = 0
+
+    def compiled(self, document: Mapping[str, Any]) -> _Compiled:
+        encoded = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+        digest = sha256(encoded).digest()
+        compiled = self._compiled.get(digest)
+        if compiled is None:
+            compiled = self._compiled[digest] = _Compiled(document, len(encoded))
+            self._size += compiled.size
+            while len(self._compiled) > CACHED or (self._size > CACHED_BYTES and len(self._compiled) > 1):
+                self._size -= self._compiled.popitem(last=False)[1].size
+        return compiled
 
 
-def _compile(document: Mapping[str, Any]) -> _Compiled:
-    digest = sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).digest()
-    found = _compiled.get(digest)
-    if found is None:
-        found = _compiled[digest] = _Compiled(document)
-        if len(_compiled) > CACHED:
-            _compiled.popitem(last=False)
-    return found
+_cache = _Cache()
 
 
 class Schema:
     """A JSON Schema that was found sound when it was declared (`check_schema`). Hold on to it where you can: made
-    anew, it costs a digest of the document."""
+    again, it costs a digest of the document. Each check of a value has one budget of steps."""
 
-    __slots__ = ("_secrets", "_test", "_validator", "document")
+    __slots__ = ("_secrets", "_validator", "document")
 
     def __init__(self, document: Mapping[str, Any] | None) -> None:
         self.document: Mapping[str, Any] = document or {}
-        compiled = _compile(self.document)
-        self._test = compiled.quick
+        compiled = _cache.compiled(self.document)
         self._validator = compiled.validator
         self._secrets = compiled.secrets
 
-    def check(self, value: Any, *, what: str = "parameters", cap: int = PAYLOAD_CAP) -> bytes:
-        """`value` as canonical JSON. Raises InvalidInput if it does not fit the schema or cannot be stored."""
+    def check(
+        self, value: Any, *, what: str = "parameters", cap: int = PAYLOAD_CAP, decoded: bool = False
+    ) -> bytes:
+        """Return `value` as canonical JSON. Raise InvalidInput if it does not fit the schema or cannot be stored.
+
+        `decoded` says that the value came out of a JSON parser."""
         encoded = check_value(value, cap, what=what)
         if self.document:
-            with patterns.one_check:
-                if self._test is None or not self._test(value):
-                    # Decoded again, as only then datetimes are texts and tuples are arrays.
-                    self._refuse(orjson.loads(encoded), what)
+            # Only once it is decoded, a datetime is a text and a tuple an array.
+            self.validate(value if decoded else orjson.loads(encoded), what=what)
         return encoded
 
     def validate(self, value: Any, *, what: str = "parameters") -> None:
-        """Raises InvalidInput if `value`, which is JSON already, does not fit the schema."""
-        if self.document:
-            with patterns.one_check:
-                if self._test is None or not self._test(value):
-                    self._refuse(value, what)
+        """Raise InvalidInput if `value`, which is JSON already, does not fit the schema or costs too much to check."""
+        budget = Budget()
+        try:
+            if self.document and not self._validator.fits(value, budget):
+                self._refuse(value, what, budget)
+        except CheckTooCostly as error:
+            raise CheckTooCostly(f"{what}: {error.message}", hint=error.hint) from None
+        except RecursionError:
+            raise InvalidInput(f"{what} nests too deep for its schema", hint="Flatten it.") from None
 
     def takes(self) -> str | None:
-        """What an object has by this schema, for somebody who gave another one; None where it does not tell."""
+        """Return what an object has by this schema, or None where the schema does not tell."""
         required, properties = self.document.get("required", []), self.document.get("properties", {})
         if not properties and self.document.get("additionalProperties") is not False:
             return None
         names = [
-            f"{name}={_type(part)}" + ("" if name in required else " (optional)")
-            for name, part in properties.items()
+            f"{name[:LONGEST_WORD]}={_type(part)}" + ("" if name in required else " (optional)")
+            for name, part in islice(properties.items(), SHOWN_PARAMETERS)
         ]
-        return f"It takes: {', '.join(names) or 'nothing'}."
+        more = ", ..." if len(properties) > len(names) else ""
+        return f"It takes: {', '.join(names) or 'nothing'}{more}."
 
     def mask(self, value: Any) -> Any:
-        """`value` with `***` in place of what the schema marks as secret; as it is if nothing is marked."""
-        if not self._secrets:
-            return value
-        with patterns.one_check:
-            return secrets.masked(value, self.document)
+        """Return `value` with `***` in place of what the schema marks as secret. Without marks it is `value` itself."""
+        return secrets.masked(value, self.document) if self._secrets else value
 
     def secrets_of(self, value: Any) -> list[str]:
-        """The texts and numbers (as text) in `value` that the schema marks as secret."""
-        if not self._secrets:
-            return []
-        with patterns.one_check:
-            return list(secrets.secret_texts(value, self.document))
+        """Return the texts and numbers (as text) in `value` that the schema marks as secret."""
+        return secrets.secret_texts(value, self.document) if self._secrets else []
 
     @staticmethod
     def masked(value: Any, schema: Mapping[str, Any] | None) -> Any:
-        """The same for a schema that was not compiled yet."""
+        """Mask by a schema that was not compiled yet."""
         return Schema(schema).mask(value)
 
-    def _refuse(self, value: Any, what: str) -> None:
+    def _refuse(self, value: Any, what: str, budget: Budget) -> None:
+        """Raise what is wrong with a value. A value whose faults all lie in stored results fits, as far as can be told."""
+        walk = (one for one in faults(self._validator, value, budget) if not is_within(value, one.place))
         try:
-            found = (
-                one for one in self._validator.iter_errors(value) if not is_within(value, one.absolute_path)
-            )
-            faults = list(islice(found, SHOWN))
-        except RecursionError:
-            raise InvalidInput(f"{what} nests too deep for its schema", hint="Flatten it.") from None
-        except Unresolvable as error:
-            raise DefinitionError(
-                f"the schema refers to {error.ref!r}, which is not in it", hint="Apply it again, corrected."
-            ) from None
-        if faults:
-            said = [_said(fault, what) for fault in faults]
+            texts = [fault_text(fault, what) for fault in islice(walk, SHOWN)]
+        except CheckTooCostly:
             raise InvalidInput(
-                "; ".join(text for text, _ in said), hint=next((h for _, h in said if h), None)
-            )
-
-
-def _said(fault: ValidationError, what: str) -> tuple[str, str | None]:
-    """A fault in words, and a hint. It shows what was expected and never the value, which may be secret."""
-    place = tuple(fault.absolute_path)
-    at = f"{what}.{dotted(place)}" if place and isinstance(place[0], str) else f"{what}{dotted(place)}"
-    expected: Any = fault.validator_value
-    found: Any = fault.instance
-    match fault.validator:
-        case "type":
-            names = [expected] if isinstance(expected, str) else expected
-            return f"{at}: expected {' or '.join(names)}, got {_kind(found)}", None
-        case "required":
-            missing = sorted(set(expected) - set(found))
-            return f"{at}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing", None
-        case "additionalProperties" | "unevaluatedProperties" if expected is False:
-            schema: Mapping[str, Any] = fault.schema if isinstance(fault.schema, Mapping) else {}
-            known, named = set(schema.get("properties", {})), schema.get("patternProperties", {})
-            others = sorted(set(found) - known)
-            unknown = [name for name in others if not any(patterns.fits(one, name) for one in named)]
-            return f"{at}: unknown {', '.join(map(repr, unknown))}", did_you_mean(unknown[0], known)
-        case "enum":
-            return f"{at}: expected one of {_short(expected)}", None
-        case "anyOf" | "oneOf":
-            return f"{at}: fits none, or too many, of the {len(expected)} forms allowed", None
-        case None:
-            return f"{at}: nothing is allowed here", None
-    return f"{at}: does not satisfy {fault.validator}: {_short(expected)}", None
+                f"{what}: does not fit its schema", hint="It is too large to say where: send a smaller one."
+            ) from None
+        if texts:
+            hint = next((hint for _, hint in texts if hint), None)
+            raise InvalidInput("; ".join(text for text, _ in texts), hint=hint)
 
 
 def _type(part: Mapping[str, Any] | bool) -> str:
-    """Of a property: `integer`, `integer or null`, or `any`."""
+    """Return the type of a property: `integer`, `integer or null`, or `any`."""
     given = part.get("type", "any") if isinstance(part, Mapping) else "any"
     return given if isinstance(given, str) else " or ".join(given)
-
-
-def _kind(value: Any) -> str:
-    kinds = {dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean"}
-    return "null" if value is None else kinds.get(type(value), type(value).__name__)
-
-
-def _short(value: Any) -> str:
-    text = orjson.dumps(value).decode()
-    return text if len(text) <= 120 else f"{text[:120]}..."

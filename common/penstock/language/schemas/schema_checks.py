@@ -2,109 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import orjson
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-
-from penstock.errors import InvalidInput
+from penstock.bounds import PATTERNS_CAP, SCHEMA_CAP, SCHEMA_PARTS_CAP
+from penstock.errors import CheckTooCostly, InvalidInput
 from penstock.language.options import Wrong, dotted
 from penstock.language.schemas import patterns
-from penstock.language.schemas.schema_tree import every
+from penstock.language.schemas.budget import Budget
+from penstock.language.schemas.fault_texts import fault_text
+from penstock.language.schemas.faults import faults
+from penstock.language.schemas.metaschema import DIALECT, METASCHEMA
+from penstock.language.schemas.schema_tree import every, follow
+from penstock.language.schemas.validator import Validator
 from penstock.language.schemas.value_checks import check_value
 
-SCHEMA_CAP = 128 * 1024
-"""Bytes of JSON."""
+STEPS = 2_000_000
+"""Steps that the check of a schema may take: as many as any schema of SCHEMA_CAP bytes needs."""
 
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_metaschema = Validator(METASCHEMA)
+_IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+_IN_PLACE = ("not", "if", "then", "else")
 
 
 def check_schema(schema: Any) -> None:
-    """Raises Wrong, naming the place, if `schema` is no JSON Schema of draft 2020-12 that stands alone."""
+    """Check that `schema` is a JSON Schema of draft 2020-12 that stands alone. Raise Wrong, which names the place."""
     if not isinstance(schema, Mapping):
         raise Wrong("is not a JSON Schema: it must be an object", 'Write for example {"type": "object"}.')
     try:
         check_value(schema, SCHEMA_CAP, what="the schema")
     except InvalidInput as error:
         raise Wrong(error.message, error.hint) from None
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        where = dotted(tuple(error.absolute_path))
+    _check_words(schema)
+    if (dialect := schema.get("$schema", DIALECT)) != DIALECT:
+        raise Wrong(f"names the dialect {dialect!r}", f"Penstock reads {DIALECT}; leave $schema out.")
+    parts = list(every(schema))
+    if len(parts) > SCHEMA_PARTS_CAP:
         raise Wrong(
-            f"is not a JSON Schema{f' at {where}' if where else ''}: {_said(error)}",
-            "Types are object, array, string, integer, number, boolean and null."
-            if where.endswith("type")
-            else "See json-schema.org, draft 2020-12.",
-        ) from None
-    if (dialect := schema.get("$schema", _DIALECT)) != _DIALECT:
-        raise Wrong(f"names the dialect {dialect!r}", f"Penstock reads {_DIALECT}; leave $schema out.")
-    for place, part in every(schema):
-        _check_part(schema, part, dotted(place) or "its top")
-    words = {word for _, part in every(schema) for word in part}
-    if {"patternProperties", "unevaluatedProperties"} <= words:
-        raise Wrong(
-            "has unevaluatedProperties and patternProperties",
-            "Say additionalProperties: there, how long a name is held against the patterns is bounded.",
+            f"has {len(parts):,} schemas inside; at most {SCHEMA_PARTS_CAP:,} are taken",
+            "Say less of each value.",
         )
+    known = {id(part) for _, part in parts}
+    for place, part in parts:
+        _check_part(schema, part, known, dotted(place) or "its top")
+    _check_patterns(part for _, part in parts)
+    _check_circles(schema, parts)
+    try:
+        Validator(schema)
+    except RecursionError:
+        raise Wrong("refers from part to part too often", "Shorten the chain of references.") from None
 
 
-def _said(error: SchemaError) -> str:
-    text = str(error.message)
-    return text if len(text) <= 200 else f"{text[:200]}..."
+def _check_words(schema: Mapping[str, Any]) -> None:
+    """Check each keyword's form."""
+    budget = Budget(STEPS)
+    try:
+        if _metaschema.fits(schema, budget):
+            return
+        fault = next(faults(_metaschema, schema, budget))
+    except CheckTooCostly:
+        raise Wrong("takes too long to be checked", "Split it, or say less.") from None
+    where = dotted(fault.place)
+    said, _ = fault_text(fault, "it")
+    raise Wrong(
+        f"is not a JSON Schema{f' at {where}' if where else ''}: {said.partition(': ')[2]}",
+        "Types are object, array, string, integer, number, boolean and null."
+        if where.endswith("type")
+        else "See json-schema.org, draft 2020-12.",
+    )
 
 
-def _check_part(root: Mapping[str, Any], part: Mapping[str, Any], place: str) -> None:
+def _check_part(root: Mapping[str, Any], part: Mapping[str, Any], known: set[int], place: str) -> None:
     for word in ("$id", "$dynamicRef", "$dynamicAnchor", "$anchor", "$vocabulary"):
         if word in part:
             raise Wrong(f"uses {word} at {place}", "Refer to parts of the same schema: #/$defs/name.")
     reference = part.get("$ref")
-    if reference is not None and follow(root, reference) is None:
+    if reference is not None and not _is_part(follow(root, reference), known):
         raise Wrong(
             f"refers to {reference!r} at {place}, which is not in it",
             "Penstock fetches nothing: copy the schema into $defs and refer to #/$defs/name.",
         )
-    if reference is not None and _circles(root, part):
-        raise Wrong(
-            f"refers to itself without end at {place}", "Let the reference lead to a schema of its own."
-        )
-    named = part.get("patternProperties", {})
-    for pattern in (*named, *([part["pattern"]] if "pattern" in part else ())):
-        try:
-            patterns.compiled(pattern)
-        except ValueError as error:
-            raise Wrong(f"has a pattern at {place} that is none: {error}", None) from None
     for word in ("secret", "writeOnly"):
         if not isinstance(part.get(word, False), bool):
             raise Wrong(f"says neither true nor false to {word} at {place}", None)
 
 
-def follow(root: Mapping[str, Any], reference: Any) -> Any:
-    """What a local reference (`#`, `#/$defs/order`) leads to; None where there is nothing."""
-    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
-        return None
-    node: Any = root
-    for step in reference.split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, Mapping) and step in node:
-            node = node[step]
-        elif isinstance(node, list) and step.isdigit() and int(step) < len(node):
-            node = node[int(step)]
-        else:
-            return None
-    return node if isinstance(node, Mapping | bool) else None
+def _is_part(target: Any, known: set[int]) -> bool:
+    """Whether a reference leads to a schema: what stands in a default or an example was not checked as one."""
+    return isinstance(target, bool) or id(target) in known
 
 
-def _circles(root: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
-    """Whether a chain of references alone leads back to where it was."""
-    seen: set[bytes] = set()
-    node: Any = part
-    while isinstance(node, Mapping) and "$ref" in node:
-        key = orjson.dumps(node["$ref"])
-        if key in seen:
-            return True
-        seen.add(key)
-        node = follow(root, node["$ref"])
-    return False
+def _check_patterns(parts: Iterator[Mapping[str, Any]]) -> None:
+    found: set[str] = set()
+    for part in parts:
+        found.update(part.get("patternProperties", {}))
+        if "pattern" in part:
+            found.add(part["pattern"])
+    if patterns.length(found) > PATTERNS_CAP:
+        raise Wrong(
+            f"has patterns of more than {PATTERNS_CAP:,} characters together",
+            "Write fewer or shorter ones: each counts 64 more than it has.",
+        )
+    for pattern in found:
+        try:
+            patterns.compiled(pattern)
+        except ValueError as error:
+            raise Wrong(f"has a pattern that is none: {pattern[:100]!r}: {error}", None) from None
+
+
+def _check_circles(root: Mapping[str, Any], parts: list[tuple[Any, Mapping[str, Any]]]) -> None:
+    """Refuse a part that leads back to itself at the same value: no value would ever be held against it to the end."""
+    done: set[int] = set()
+    for place, start in parts:
+        path: dict[int, Iterator[Any]] = {}
+        pending = [start]
+        while pending:
+            part = pending[-1]
+            if id(part) not in path:
+                path[id(part)] = _in_place(root, part)
+            following = next((one for one in path[id(part)] if id(one) not in done), None)
+            if following is None:
+                done.add(id(pending.pop()))
+                del path[id(part)]
+            elif id(following) in path:
+                at = dotted(place) or "its top"
+                raise Wrong(
+                    f"refers to itself without end at {at}", "Let the reference lead to a schema of its own."
+                )
+            else:
+                pending.append(following)
+
+
+def _in_place(root: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the parts that apply to the same value as this one."""
+    inner = [follow(root, part["$ref"])] if "$ref" in part else []
+    for word in _IN_PLACE_LISTS:
+        inner.extend(part.get(word, ()))
+    inner.extend(part[word] for word in _IN_PLACE if word in part)
+    inner.extend(part.get("dependentSchemas", {}).values())
+    yield from (one for one in inner if isinstance(one, Mapping))

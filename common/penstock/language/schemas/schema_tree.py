@@ -43,6 +43,22 @@ def every(schema: Any) -> Iterator[tuple[Location, Mapping[str, Any]]]:
             pending.extend(((*place, *step), one) for step, one in inner(node))
 
 
+def follow(root: Mapping[str, Any], reference: Any) -> Any:
+    """Return what a local reference (`#`, `#/$defs/order`) leads to, or None."""
+    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+        return None
+    node: Any = root
+    for step in reference.split("/")[1:]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(node, Mapping) and step in node:
+            node = node[step]
+        elif isinstance(node, list) and step.isdigit() and int(step) < len(node):
+            node = node[int(step)]
+        else:
+            return None
+    return node if isinstance(node, Mapping | bool) else None
+
+
 def normalise(schema: Any, *, titles: bool = True) -> Any:
     """The schema without what changes nothing about its meaning, so that equal schemas have equal digests.
 

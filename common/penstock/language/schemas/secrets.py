@@ -6,15 +6,18 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from penstock.errors import CheckTooCostly
 from penstock.language.redaction import MASK
-from penstock.language.schemas.patterns import may_fit
-from penstock.language.schemas.schema_checks import follow
-from penstock.language.schemas.schema_tree import every
+from penstock.language.schemas.budget import Budget
+from penstock.language.schemas.patterns import compiled, search
+from penstock.language.schemas.schema_tree import every, follow
 
 _VALUES = ("default", "const")
 _LISTS_OF_VALUES = ("enum", "examples")
 _IN_PLACE = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_ONE = ("if", "then", "else")
+_STEPS_OF_PART = 10
+"""Steps that it costs to ask one part of a schema about one value."""
 
 
 def is_secret(schema: Any) -> bool:
@@ -27,63 +30,80 @@ def has_secrets(schema: Mapping[str, Any]) -> bool:
 
 
 def masked(value: Any, root: Mapping[str, Any]) -> Any:
-    """`value` with MASK in place of what `root` marks. A part is secret if any schema that may apply says so."""
-    return _masked(value, [root], root)
+    """Return `value` with MASK in place of what `root` marks. A part is secret if any schema that may apply says so.
+
+    A value that costs more than the budget of one check is secret as a whole."""
+    try:
+        return _masked(value, [root], root, Budget())
+    except (CheckTooCostly, RecursionError):
+        return MASK
 
 
 def masked_schema(root: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema itself, without the defaults, examples and constants of what it marks."""
+    """Return the schema itself, without the defaults, examples and constants of what it marks."""
     copied: dict[str, Any] = copy.deepcopy(dict(root))
     for _, node in every(copied):
         for _, part in every(node) if is_secret(node) else [((), node)]:
             for word in _VALUES:
                 if word in part:
-                    cast(dict[str, Any], part)[word] = _masked(part[word], [node], root)
+                    cast(dict[str, Any], part)[word] = _masked(part[word], [node], root, Budget())
             for word in _LISTS_OF_VALUES:
                 if isinstance(part.get(word), list):
-                    cast(dict[str, Any], part)[word] = [_masked(one, [node], root) for one in part[word]]
+                    cast(dict[str, Any], part)[word] = [
+                        _masked(one, [node], root, Budget()) for one in part[word]
+                    ]
     return copied
 
 
-def secret_texts(value: Any, root: Mapping[str, Any]) -> Iterator[str]:
-    """Every text and number in the parts of `value` that `root` marks, as text."""
-    yield from _secret_texts(value, [root], root)
+def secret_texts(value: Any, root: Mapping[str, Any]) -> list[str]:
+    """Return every text and number in the parts of `value` that `root` marks, as text.
+
+    They are those of the whole value where it costs more than the budget of one check."""
+    try:
+        return list(_secret_texts(value, [root], root, Budget()))
+    except (CheckTooCostly, RecursionError):
+        return list(_leaves(value))
 
 
 def is_secret_at(place: Sequence[str | int], root: Mapping[str, Any]) -> bool:
     """Whether the value at this place, or one that it is a part of, is marked."""
     schemas: list[Any] = [root]
+    budget = Budget()
     for step in place:
-        parts = list(_applying(schemas, root))
+        parts = list(_applying(schemas, root, budget))
         if any(map(is_secret, parts)):
             return True
-        schemas = [one for part in parts for one in _of_step(part, step)]
-    return any(map(is_secret, _applying(schemas, root)))
+        schemas = [one for part in parts for one in _of_step(part, step, budget)]
+    return any(map(is_secret, _applying(schemas, root, budget)))
 
 
-def _masked(value: Any, schemas: Sequence[Any], root: Mapping[str, Any]) -> Any:
-    parts = list(_applying(schemas, root))
+def _masked(value: Any, schemas: Sequence[Any], root: Mapping[str, Any], budget: Budget) -> Any:
+    parts = list(_applying(schemas, root, budget))
     if any(map(is_secret, parts)):
         return MASK
     if not parts:
         return value
     if isinstance(value, Mapping):
-        return {k: _masked(v, [s for p in parts for s in _of_step(p, k)], root) for k, v in value.items()}
+        return {
+            name: _masked(one, _of_parts(parts, name, budget), root, budget) for name, one in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_masked(v, [s for p in parts for s in _of_step(p, i)], root) for i, v in enumerate(value)]
+        return [_masked(one, _of_parts(parts, i, budget), root, budget) for i, one in enumerate(value)]
     return value
 
 
-def _secret_texts(value: Any, schemas: Sequence[Any], root: Mapping[str, Any]) -> Iterator[str]:
-    parts = list(_applying(schemas, root))
+def _secret_texts(
+    value: Any, schemas: Sequence[Any], root: Mapping[str, Any], budget: Budget
+) -> Iterator[str]:
+    parts = list(_applying(schemas, root, budget))
     if any(map(is_secret, parts)):
         yield from _leaves(value)
     elif isinstance(value, Mapping):
-        for k, v in value.items():
-            yield from _secret_texts(v, [s for p in parts for s in _of_step(p, k)], root)
+        for name, one in value.items():
+            yield from _secret_texts(one, _of_parts(parts, name, budget), root, budget)
     elif isinstance(value, list | tuple):
-        for i, v in enumerate(value):
-            yield from _secret_texts(v, [s for p in parts for s in _of_step(p, i)], root)
+        for index, one in enumerate(value):
+            yield from _secret_texts(one, _of_parts(parts, index, budget), root, budget)
 
 
 def _leaves(value: Any) -> Iterator[str]:
@@ -96,13 +116,14 @@ def _leaves(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _applying(schemas: Sequence[Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """These schemas and all that apply to the same value: what they refer to, and their branches."""
+def _applying(schemas: Sequence[Any], root: Mapping[str, Any], budget: Budget) -> Iterator[Mapping[str, Any]]:
+    """Yield these schemas and all that apply to the same value: what they refer to, and their branches."""
     pending, seen = list(schemas), set[int]()
     while pending:
         node = pending.pop()
         if not isinstance(node, Mapping) or id(node) in seen:
             continue
+        budget.spend(_STEPS_OF_PART)
         seen.add(id(node))
         yield node
         if "$ref" in node:
@@ -113,8 +134,13 @@ def _applying(schemas: Sequence[Any], root: Mapping[str, Any]) -> Iterator[Mappi
         pending.extend(node.get("dependentSchemas", {}).values())
 
 
-def _of_step(schema: Mapping[str, Any], step: str | int) -> Iterator[Any]:
-    """The schemas for one property, or one item."""
+def _of_parts(parts: Sequence[Mapping[str, Any]], step: str | int, budget: Budget) -> list[Any]:
+    return [one for part in parts for one in _of_step(part, step, budget)]
+
+
+def _of_step(schema: Mapping[str, Any], step: str | int, budget: Budget) -> Iterator[Any]:
+    """Yield the schemas for one property, or one item."""
+    budget.spend(_STEPS_OF_PART)
     if isinstance(step, int):
         first: Sequence[Any] = schema.get("prefixItems", ())
         yield from first[step : step + 1]
@@ -123,7 +149,11 @@ def _of_step(schema: Mapping[str, Any], step: str | int) -> Iterator[Any]:
     named = schema.get("properties", {})
     if step in named:
         yield named[step]
-    patterns = [one for pattern, one in schema.get("patternProperties", {}).items() if may_fit(pattern, step)]
+    patterns = [
+        one
+        for pattern, one in schema.get("patternProperties", {}).items()
+        if search(compiled(pattern), step, budget)
+    ]
     yield from patterns
     if step not in named and not patterns:
         yield from (

@@ -11,14 +11,10 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
+from penstock.bounds import DEPTH_CAP, PAYLOAD_CAP
 from penstock.errors import InvalidInput
 from penstock.language.options import dotted
 from penstock.language.sources import Location
-
-PAYLOAD_CAP = 256 * 1024
-"""Bytes of JSON, where a caller does not bring its own setting."""
-DEPTH_CAP = 100
-"""How deep objects and arrays may nest."""
 
 _HINT = "Send JSON: objects with text keys, arrays, text, finite numbers, booleans, null."
 

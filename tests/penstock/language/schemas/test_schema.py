@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import orjson
 import pytest
@@ -80,7 +81,7 @@ def test_without_a_schema_anything_that_is_json_is_taken() -> None:
             Schema(empty).check("x" * 100, cap=10)
 
 
-def test_what_the_quick_test_does_not_know_is_still_checked() -> None:
+def test_unique_items_are_checked() -> None:
     schema = Schema({"type": "array", "uniqueItems": True})
     assert schema.check([1, 2]) == b"[1,2]"
     with pytest.raises(InvalidInput, match="uniqueItems"):
@@ -111,16 +112,35 @@ def test_a_schema_that_refers_elsewhere_is_never_fetched() -> None:
         ({"$id": "http://x", "type": "object"}, "uses $id"),
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, "dialect"),
         ({"pattern": "("}, "pattern"),
-        ({"patternProperties": {"(": {}}}, "not a 'regex'"),
+        ({"patternProperties": {"(": {}}}, "pattern that is none"),
         ({"properties": {"a": {"secret": "yes"}}}, "neither true nor false"),
         ({"description": "x" * 200_000}, "bytes"),
         ({"description": "nul \0"}, "NUL"),
+        ({"allOf": [{"$ref": "#"}]}, "without end"),
+        ({"not": {"$ref": "#/$defs/a"}, "$defs": {"a": {"anyOf": [{"$ref": "#"}]}}}, "without end"),
+        ({"$ref": "#/default", "default": {"type": 5}}, "not in it"),
+        ({"anyOf": [{"not": {}}] * 5_001}, "schemas inside"),
+        ({"patternProperties": {f"^{n}": {} for n in range(300)}}, "patterns of more than"),
+        ({"required": ["a", "a"]}, "at required"),
+        ({"required": [1]}, "at required[0]"),
     ],
 )
 def test_a_schema_that_is_not_sound_is_refused_with_its_place(schema: Any, message: str) -> None:
     with pytest.raises(Wrong) as raised:
         check_schema(schema)
     assert message in str(raised.value)
+
+
+def test_schema_that_refers_on_too_often_is_refused() -> None:
+    chain = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(1_500)} | {"d1500": {}}
+    with pytest.raises(Wrong, match="too often"):
+        check_schema({"$ref": "#/$defs/d0", "$defs": chain})
+
+
+@pytest.mark.parametrize("value", [{"id": uuid4()}, {"id": datetime(2030, 1, 2, tzinfo=UTC)}])
+def test_value_is_checked_as_the_json_it_becomes(value: Any) -> None:
+    with pytest.raises(InvalidInput, match="maxLength"):
+        Schema({"properties": {"id": {"maxLength": 5}}}).check(value)
 
 
 def test_a_value_too_deep_for_a_recursive_schema_is_refused_not_crashed_on() -> None:

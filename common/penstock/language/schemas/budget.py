@@ -1,0 +1,52 @@
+"""The computing that one check of a value against a schema may cost. Authors of schemas and senders of values do not know each
+other, so neither the size of a schema nor the size of a value bounds the product of both."""
+
+from __future__ import annotations
+
+import time
+
+from penstock.bounds import CHECK_STEPS
+from penstock.errors import CheckTooCostly
+
+STEPS = CHECK_STEPS
+STEPS_PER_SECOND = 4_000_000
+"""What a second of searching a pattern costs, in steps."""
+PATTERN_STEPS = 4
+"""What a search costs at least: a call of the pattern engine, and two looks at the clock."""
+FORMAT_STEPS = 20
+"""What reading a text as a date, an address or the like costs at least."""
+BYTES_PER_STEP = 40
+"""Bytes of text or of JSON that one step reads."""
+
+
+class Budget:
+    """The steps that are left of one check, and the verdicts that this check has reached already."""
+
+    __slots__ = ("left", "verdicts")
+
+    def __init__(self, steps: int = STEPS) -> None:
+        self.left = steps
+        self.verdicts: dict[tuple[int, int], bool] = {}
+        """By the part of the schema and the value, each by its identity: both live as long as the check."""
+
+    def spend(self, steps: int) -> None:
+        """Take `steps` from the budget. Raise CheckTooCostly when none are left."""
+        self.left -= steps
+        if self.left < 0:
+            raise too_costly()
+
+    @property
+    def seconds(self) -> float:
+        """What is left, as seconds of searching patterns."""
+        return self.left / STEPS_PER_SECOND
+
+    def spend_time_since(self, began: float) -> None:
+        """Take the processor time that this thread has used since `began`. The next step raises when none is left."""
+        self.left -= int((time.thread_time() - began) * STEPS_PER_SECOND) + PATTERN_STEPS
+
+
+def too_costly() -> CheckTooCostly:
+    return CheckTooCostly(
+        f"holding it against its schema takes more than {STEPS:,} steps",
+        hint="Send a smaller value, or simplify the schema: fewer alternatives for each value, fewer names in patterns.",
+    )

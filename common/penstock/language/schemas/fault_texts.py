@@ -1,0 +1,59 @@
+"""Faults of a value in words. They show what was expected and never the value, which may be secret."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from penstock.language.options import LONGEST_WORD, did_you_mean, dotted
+from penstock.language.schemas.faults import Fault
+
+SHOWN_NAMES = 10
+"""Names that one fault lists."""
+
+
+def fault_text(fault: Fault, what: str) -> tuple[str, str | None]:
+    """Return the fault in words, and a hint."""
+    place = tuple(step if isinstance(step, int) else _cut(step) for step in fault.place)
+    at = f"{what}.{dotted(place)}" if place and isinstance(place[0], str) else f"{what}{dotted(place)}"
+    expected = fault.expected
+    match fault.word:
+        case "type":
+            names = [expected] if isinstance(expected, str) else expected
+            return f"{at}: expected {' or '.join(names)}, got {_kind(fault.value)}", None
+        case "required":
+            verb = "is" if len(fault.names) == 1 else "are"
+            return f"{at}: {_listed(sorted(fault.names))} {verb} missing", None
+        case "additionalProperties" | "unevaluatedProperties":
+            names = sorted(fault.names)
+            unknown = _listed([repr(_cut(name)) for name in names[: SHOWN_NAMES + 1]], len(names))
+            return f"{at}: unknown {unknown}", did_you_mean(_cut(names[0]), fault.known)
+        case "enum":
+            return f"{at}: expected one of {_short(expected)}", None
+        case "anyOf" | "oneOf":
+            return f"{at}: fits none, or too many, of the {len(expected)} forms allowed", None
+        case None:
+            return f"{at}: nothing is allowed here", None
+    return f"{at}: does not satisfy {fault.word}: {_short(expected)}", None
+
+
+def _listed(names: Sequence[str], total: int | None = None) -> str:
+    shown = [_cut(name) for name in names[:SHOWN_NAMES]]
+    more = (len(names) if total is None else total) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST_WORD else f"{name[:LONGEST_WORD]}..."
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean"}
+    return "null" if value is None else kinds.get(type(value), type(value).__name__)
+
+
+def _short(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 120 else f"{text[:120]}..."

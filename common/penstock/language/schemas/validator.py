@@ -1,0 +1,281 @@
+"""A schema as functions that say whether a value fits, within the budget of one check. Penstock's own, since no library for JSON
+Schema can be stopped: `docs/decisions/0037-checks-under-a-budget.md` has the figures.
+
+A loop takes a step for each turn before it begins. A part of a schema that several references lead to is held against a value
+once a check. So references that multiply, or recurse through alternatives, cost what there is and not what it unfolds to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from penstock.errors import DefinitionError
+from penstock.language.schemas import evaluated, scalar_keywords
+from penstock.language.schemas.budget import Budget, too_costly
+from penstock.language.schemas.combined_tests import all_of, object_with_patterns
+from penstock.language.schemas.patterns import compiled
+from penstock.language.schemas.scalar_keywords import Test, anything, nothing
+from penstock.language.schemas.schema_tree import every, follow
+
+_UNEVALUATED = {"unevaluatedItems", "unevaluatedProperties"}
+
+
+class Validator:
+    """The compiled form of one schema document."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.document = document
+        self._tests: dict[int, Test] = {}
+        self._words: dict[int, dict[str, Test]] = {}
+        parts = [part for _, part in every(document)]
+        self._referred = Counter(id(follow(document, part["$ref"])) for part in parts if "$ref" in part)
+        self.evaluates = any(_UNEVALUATED & part.keys() for part in parts)
+        """Whether anything asks what other keywords have looked at: then branches are asked more than once."""
+        self._test = self.test(document)
+
+    def fits(self, value: Any, budget: Budget) -> bool:
+        """Return whether the value fits. Raise CheckTooCostly where the budget does not last."""
+        return self._test(value, budget)
+
+    def test_of(self, part: Any) -> Test:
+        """The test of a part of the document that was compiled with it."""
+        if isinstance(part, bool):
+            return anything if part else nothing
+        return self._tests[id(part)]
+
+    def words_of(self, part: Mapping[str, Any]) -> Mapping[str, Test]:
+        """The tests of a part's keywords that need not be looked into to be explained."""
+        return self._words[id(part)]
+
+    def target(self, reference: Any) -> Any:
+        """What a reference leads to. Raise DefinitionError where it leads nowhere."""
+        if (node := follow(self.document, reference)) is None:
+            raise DefinitionError(
+                f"the schema refers to {reference!r}, which is not in it", hint="Apply it again, corrected."
+            )
+        return node
+
+    def test(self, part: Any) -> Test:
+        """Compile a part of the document, once."""
+        if isinstance(part, bool):
+            return anything if part else nothing
+        found = self._tests.get(id(part))
+        if found is not None:
+            return found
+        if not part:
+            self._tests[id(part)] = anything
+            self._words[id(part)] = {}
+            return anything
+        # A part may refer to itself: until its test is there, a test that asks for it stands for it.
+        self._tests[id(part)] = lambda value, budget: self._tests[id(part)](value, budget)
+        tests: list[Test] = []
+        words: dict[str, Test] = {}
+        for word, expected in part.items():
+            if (make := _COMPOSED.get(word)) is not None:
+                test = make(self, expected, part)
+                if word in _WHOLE:
+                    words[word] = test
+            elif (make_scalar := scalar_keywords.KEYWORDS.get(word)) is not None:
+                test = words[word] = make_scalar(expected)
+            else:
+                continue
+            if test is not anything:
+                tests.append(test)
+        if not _OBJECT.isdisjoint(part):
+            tests.append(self._object(part))
+        if not _UNEVALUATED.isdisjoint(part):
+            tests.append(evaluated.test(self, part))
+        self._words[id(part)] = words
+        made = self._tests[id(part)] = all_of(tests)
+        return made
+
+    def branch(self, part: Any) -> Test:
+        """A part that is held against the same value as the one that it is in: once a check, if it may be asked again."""
+        test = self.test(part)
+        return self._once(part, test) if self.evaluates and not isinstance(part, bool) else test
+
+    def _once(self, part: Any, test: Test) -> Test:
+        identity = id(part)
+
+        def fits(value: Any, budget: Budget) -> bool:
+            place = (identity, id(value))
+            verdict = budget.verdicts.get(place)
+            if verdict is None:
+                budget.spend(5)
+                verdict = budget.verdicts[place] = test(value, budget)
+            return verdict
+
+        return fits
+
+    def _reference(self, reference: Any, part: Any) -> Test:
+        try:
+            target = self.target(reference)
+        except DefinitionError:
+            return lambda value, budget: bool(self.target(reference))
+        test = self.test(target)
+        if isinstance(target, bool):
+            return test
+        late: Test = lambda value, budget: self._tests[id(target)](value, budget)  # noqa: E731 (may not be there yet)
+        is_ready = id(target) in self._words
+        if self._referred[id(target)] > 1 or not is_ready or self.evaluates:
+            return self._once(target, test if is_ready else late)
+        return test
+
+    def _object(self, part: Mapping[str, Any]) -> Test:
+        properties = {name: self.test(one) for name, one in part.get("properties", {}).items()}
+        required = frozenset(part.get("required", ()))
+        patterned = [
+            (compiled(one), self.test(sub)) for one, sub in part.get("patternProperties", {}).items()
+        ]
+        others = self.test(part.get("additionalProperties", True))
+        if patterned:
+            return object_with_patterns(properties, required, patterned, others)
+
+        def fits(value: Any, budget: Budget) -> bool:
+            if not isinstance(value, dict):
+                return True
+            budget.left -= 1 + len(value)
+            if budget.left < 0:
+                raise too_costly()
+            if not required <= value.keys():
+                return False
+            for name, one in value.items():
+                test = properties.get(name, others)
+                if test is not anything and not test(one, budget):
+                    return False
+            return True
+
+        return fits
+
+    def _items(self, items: Any, part: Mapping[str, Any]) -> Test:
+        test, first = self.test(items), len(part.get("prefixItems", ()))
+
+        def fits(value: Any, budget: Budget) -> bool:
+            if not isinstance(value, list):
+                return True
+            budget.spend(len(value))
+            for one in value[first:] if first else value:  # noqa: SIM110 (a generator takes twice as long)
+                if not test(one, budget):
+                    return False
+            return True
+
+        return anything if test is anything else fits
+
+    def _prefix_items(self, prefix: Sequence[Any], part: Mapping[str, Any]) -> Test:
+        tests = [self.test(one) for one in prefix]
+
+        def fits(value: Any, budget: Budget) -> bool:
+            if not isinstance(value, list):
+                return True
+            budget.spend(4 + 2 * min(len(value), len(tests)))
+            return all(test(one, budget) for test, one in zip(tests, value, strict=False))
+
+        return fits
+
+    def _contains(self, sub: Any, part: Mapping[str, Any]) -> Test:
+        test, most = self.test(sub), part.get("maxContains")
+        least: float = part.get("minContains", 1)
+
+        def fits(value: Any, budget: Budget) -> bool:
+            if not isinstance(value, list):
+                return True
+            budget.spend(len(value))
+            count = 0
+            for one in value:
+                if test(one, budget):
+                    count += 1
+                    if count >= least and most is None:
+                        return True
+                    if most is not None and count > most:
+                        return False
+            return count >= least
+
+        return fits
+
+    def _property_names(self, sub: Any, part: Mapping[str, Any]) -> Test:
+        test = self.test(sub)
+
+        def fits(value: Any, budget: Budget) -> bool:
+            if not isinstance(value, dict):
+                return True
+            budget.spend(3 + len(value))
+            return all(test(name, budget) for name in value)
+
+        return fits
+
+    def _any_of(self, branches: Sequence[Any], part: Mapping[str, Any]) -> Test:
+        tests = [self.branch(branch) for branch in branches]
+
+        def fits(value: Any, budget: Budget) -> bool:
+            for test in tests:
+                budget.left -= 1
+                if budget.left < 0:
+                    raise too_costly()
+                if test(value, budget):
+                    return True
+            return False
+
+        return fits
+
+    def _all_of(self, branches: Sequence[Any], part: Mapping[str, Any]) -> Test:
+        return all_of([self.branch(branch) for branch in branches])
+
+    def _one_of(self, branches: Sequence[Any], part: Mapping[str, Any]) -> Test:
+        tests = [self.branch(branch) for branch in branches]
+
+        def fits(value: Any, budget: Budget) -> bool:
+            budget.spend(len(tests))
+            hits = 0
+            for test in tests:
+                if test(value, budget):
+                    hits += 1
+                    if hits > 1:
+                        return False
+            return hits == 1
+
+        return fits
+
+    def _not(self, sub: Any, part: Mapping[str, Any]) -> Test:
+        test = self.test(sub)
+        return lambda value, budget: not test(value, budget)
+
+    def _if(self, condition: Any, part: Mapping[str, Any]) -> Test:
+        test = self.branch(condition)
+        then, otherwise = self.branch(part.get("then", True)), self.branch(part.get("else", True))
+
+        def fits(value: Any, budget: Budget) -> bool:
+            budget.spend(2)
+            return then(value, budget) if test(value, budget) else otherwise(value, budget)
+
+        return fits
+
+    def _dependent_schemas(self, schemas: Mapping[str, Any], part: Mapping[str, Any]) -> Test:
+        tests = {name: self.branch(one) for name, one in schemas.items()}
+
+        def fits(value: Any, budget: Budget) -> bool:
+            if not isinstance(value, dict):
+                return True
+            budget.spend(2 + 2 * len(tests))
+            return all(name not in value or test(value, budget) for name, test in tests.items())
+
+        return fits
+
+
+_OBJECT = frozenset({"properties", "required", "additionalProperties", "patternProperties"})
+_WHOLE = frozenset({"anyOf", "oneOf", "not", "contains"})
+"""Keywords that fail as a whole: an error names them, and nothing inside them."""
+_COMPOSED: dict[str, Callable[[Validator, Any, Mapping[str, Any]], Test]] = {
+    "$ref": Validator._reference,
+    "contains": Validator._contains,
+    "items": Validator._items,
+    "prefixItems": Validator._prefix_items,
+    "propertyNames": Validator._property_names,
+    "anyOf": Validator._any_of,
+    "allOf": Validator._all_of,
+    "oneOf": Validator._one_of,
+    "not": Validator._not,
+    "if": Validator._if,
+    "dependentSchemas": Validator._dependent_schemas,
+}
