@@ -18,15 +18,18 @@ from tests.surroundings.broker_policies import POLICIES
 EVENTS = 6
 
 
+def api_of(server: RabbitMQ) -> management.Api:
+    of = urlsplit(server.url())
+    return management.Api(
+        of.hostname or "", server.api_port, unquote(of.username or ""), unquote(of.password or "")
+    )
+
+
 def put_policy(server: RabbitMQ, vhost: str, name: str) -> None:
     pattern, definition = POLICIES[name]
     body = {"pattern": pattern, "definition": dict(definition), "apply-to": "queues", "priority": 1}
     where = quote(unquote(urlsplit(vhost).path[1:]), safe="")
-    of = urlsplit(server.url())
-    api = management.Api(
-        of.hostname or "", server.api_port, unquote(of.username or ""), unquote(of.password or "")
-    )
-    api.call("PUT", f"policies/{where}/{quote(name)}", body)
+    api_of(server).call("PUT", f"policies/{where}/{quote(name)}", body)
 
 
 async def play(database: str, vhost: str, server: RabbitMQ, name: str) -> None:
