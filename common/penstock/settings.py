@@ -8,17 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    SecretStr,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from penstock.language import labels as labels_
+from penstock.language.outside_names import schema_name
 
 
 def _identifier(value: str) -> str:
@@ -57,8 +51,8 @@ class Settings(BaseSettings):
     takes writes is used. TLS: `?sslmode=verify-full&sslrootcert=...`. Unset: the embedded server of this folder."""
     database_read_url: SecretStr | None = None
     """A standby, from which the API reads its lists, its overview and its live stream. Unset, or while away: the primary."""
-    database_schema: Identifier = "public"
-    """Schema of all tables; `penstock migrate` creates it."""
+    database_schema: Annotated[Identifier, AfterValidator(schema_name)] = "public"
+    """Schema of all tables, spelled as it is here: `Jobs` is not `jobs`. `penstock migrate` creates it, unless it is there."""
     database_pooler: bool = False
     """`true` behind a transaction pooler such as PgBouncer: no session state, named statements or LISTEN. Migrate past it."""
     database_connections: int = Field(default=4, ge=2, le=1000)

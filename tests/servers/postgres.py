@@ -43,12 +43,15 @@ class NativePostgres:
     PENSTOCK_TEST_POSTGRES_BIN names another `bin` folder than the embedded one, to try another version.
     """
 
-    def __init__(self, settings: Mapping[str, str] = FAST) -> None:
+    def __init__(self, settings: Mapping[str, str] = FAST, *, major: int | None = None) -> None:
+        """`major`: of this version, where the machine or the wheel has it."""
         folder = new_folder("postgres")
         self._folder = folder
         self._log = folder / "log"
         self._account = account.for_server(folder / "data")
-        self._cluster = cluster.Cluster(folder / "data", _programs(self._account, folder), self._account)
+        self._cluster = cluster.Cluster(
+            folder / "data", _programs(self._account, folder, major), self._account
+        )
         self._address = cluster.Address(None, free_port(), cluster.new_password())
         self._cluster.create(_soon_proved(self._address.password))
         self._settings = {**cluster.SETTINGS, **settings}
@@ -104,10 +107,10 @@ class NativePostgres:
         remove(self._folder)
 
 
-def _programs(account_: account.Account, folder: Path) -> binaries.Binaries:
+def _programs(account_: account.Account, folder: Path, major: int | None) -> binaries.Binaries:
     named = os.environ.get("PENSTOCK_TEST_POSTGRES_BIN")
-    if named is None:
-        return binaries.reachable(binaries.find(), account_, folder)
+    if named is None or major is not None:
+        return binaries.reachable(binaries.find(major=major), account_, folder)
     found = binaries.inspect(Path(named))
     if found is None:
         raise CannotHere(f"PENSTOCK_TEST_POSTGRES_BIN={named} holds no usable postgres and initdb")

@@ -5,6 +5,7 @@ Not here: what a command does, which is `client`'s, `operate`'s or a service's.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -123,26 +124,73 @@ def main(words: Sequence[str] | None = None) -> None:
     """Run the command line, of this process by default. Always ends with SystemExit; exit codes: 0 done, 1 an error
     that is explained, 2 wrong usage, 3 a service's servers were not ready in time, 130 interrupted."""
     given = list(sys.argv[1:] if words is None else words)
-    if given == ["--version"]:
-        print_version()
-        sys.exit(0)
+    if sys.stderr is None:  # it was closed: the exit code alone tells what happened
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     typed = given
-    if COMPLETING in os.environ:
-        from typer._completion_classes import completion_init
-
-        completion_init()
-        typed = _words_before_the_last()
     try:
-        build(_parts_of(typed))(given, prog_name="penstock")
+        if sys.stdout is None:  # it was closed: the next file that is opened would get what is printed
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+            raise _unwritable("it is closed")
+        if given == ["--version"]:
+            print_version()
+            _flush()
+            sys.exit(0)
+        if COMPLETING in os.environ:
+            from typer._completion_classes import completion_init
+
+            completion_init()
+            typed = _words_before_the_last()
+        try:
+            build(_parts_of(typed))(given, prog_name="penstock")
+        finally:
+            _flush()
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # The program that reads our output, such as `head`, has closed the pipe. Without this, Python would complain at
-        # its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The program that reads our output, such as `head`, has closed the pipe.
+        _discard_output()
         sys.exit(0)
+    except OSError as error:
+        _explain(_unwritable(error.strerror or str(error)) if _output_refuses(error) else error)
     except Exception as error:
         _explain(error)
+
+
+def _output_refuses(error: OSError) -> bool:
+    """Return whether it is standard output that failed so. A file that a command writes may be full, too."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO) or error.filename is not None:
+        return False
+    try:
+        os.write(sys.stdout.fileno(), b"\n")
+    except OSError:
+        _discard_output()
+        return True
+    return False
+
+
+def _flush() -> None:
+    """Write what was printed. Raises ConfigurationError where standard output does not take it, as on a full disk."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _discard_output()
+        raise _unwritable(error.strerror or str(error)) from None
+
+
+def _discard_output() -> None:
+    """Lead standard output to nowhere. Python would try to write what is left at its exit, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _unwritable(reason: str) -> Exception:
+    from penstock.errors import ConfigurationError
+
+    return ConfigurationError(
+        f"standard output cannot be written: {reason}",
+        hint="Print to a file or a pipe that takes it; `> /dev/null` prints to nowhere. What was asked for may be done.",
+    )
 
 
 def _explain(error: Exception) -> None:

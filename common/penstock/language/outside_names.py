@@ -57,3 +57,12 @@ def check_name(name: object, what: str) -> str:
 def _short(value: object) -> str:
     text = ascii(value)
     return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def schema_name(name: str) -> str:
+    """Return the name of a schema that PostgreSQL takes as it is. Raises ValueError for one that it refuses or cuts off."""
+    if name.lower().startswith("pg_"):
+        raise ValueError("PostgreSQL keeps names that begin with pg_ for itself")
+    if len(name.encode()) > 63:
+        raise ValueError("PostgreSQL's names have 63 bytes at most")
+    return name

@@ -34,32 +34,42 @@ class Letter:
     message_id: str | None = None
     headers: Mapping[str, Any] = field(default_factory=dict)
     same: tuple[object, ...] = ()
+    counted: bool = False
+    """Whether it is only counted: its body is not kept, since what it was about is done."""
 
 
-async def keep(tx: Transaction, letters: Sequence[Letter]) -> None:
-    """Keep dead letters, or count those that are there already."""
+async def keep(tx: Transaction, letters: Sequence[Letter]) -> list[int]:
+    """Keep dead letters, or count those that are there already. Return how often each came by now."""
     kept: dict[str, KeptLetter] = {}
+    prints = []
     for letter in letters:
         one = _kept(letter)
         before = kept.get(one.fingerprint)
         kept[one.fingerprint] = one if before is None else replace(one, count=before.count + 1)
+        prints.append(one.fingerprint)
+    counts: dict[str, int] = {}
     # In the order in which everybody locks rows.
     for piece in pieces([kept[fingerprint] for fingerprint in sorted(kept)], lambda letter: len(letter.body)):
-        await dead_letters.keep(tx, piece)
+        counts |= await dead_letters.keep(tx, piece)
+    return [counts[fingerprint] for fingerprint in prints]
 
 
 def _kept(letter: Letter) -> KeptLetter:
-    body = letter.body[:LARGEST]
-    same = "\0".join(map(str, (letter.queue, *letter.same)))
+    body = b"" if letter.counted else letter.body[:LARGEST]
+    same = "\0".join(
+        map(str, (letter.queue, letter.reason, "counted") if letter.counted else (letter.queue, *letter.same))
+    )
     return KeptLetter(
         queue=storable(letter.queue),
         reason=storable(letter.reason[:LONGEST]),
         type=storable(letter.type),
         message_id=storable(letter.message_id),
         body=body,
-        cut_from=len(letter.body) if len(body) < len(letter.body) else None,
+        cut_from=len(letter.body) if letter.counted or len(body) < len(letter.body) else None,
         headers=orjson.dumps(storable(letter.headers)).decode(),
-        fingerprint=hashlib.sha256(same.encode(errors="replace") + b"\0" + letter.body).hexdigest(),
+        fingerprint=hashlib.sha256(
+            same.encode(errors="replace") + b"\0" + (b"" if letter.counted else letter.body)
+        ).hexdigest(),
     )
 
 

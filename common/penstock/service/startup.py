@@ -48,8 +48,10 @@ async def assembled_when_ready(
 
 
 async def _migrated(settings: Settings, role: str) -> None:
-    connection = await Database(settings, role=role).connect(timeout=CONNECTING)
+    database = Database(settings, role=role)
+    connection = await database.connect(timeout=CONNECTING)
     try:
+        await database.session().begin(connection)  # behind a pooler only a transaction has the search path
         await functions.check(connection.fetch)
     finally:
         await connection.close()

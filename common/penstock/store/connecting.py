@@ -12,10 +12,13 @@ from penstock.errors import ConfigurationError, ConnectionFailed, ServerFull
 from penstock.language.redaction import concealed, worth_hiding
 from penstock.settings import Settings
 from penstock.store.known_types import KnowingConnection
+from penstock.store.session_options import (
+    NO_TRANSACTION_TIMEOUT,
+    TRANSACTION_TIMEOUT_SINCE,
+    of_connection,
+)
 
 Row = asyncpg.Record
-LEAST_SILENCE = 10.0
-"""Seconds that a transaction may be left alone, however short the stale threshold is."""
 KEPT_ALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
 """Options of the socket, where the system has them (seconds, and milliseconds): a machine that is gone without a word is noticed
 after ten seconds. Else who waits for its answer waits for ever, and who sends to it for a quarter of an hour."""
@@ -53,8 +56,7 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
     """A connection. Raises ConnectionFailed (ServerFull if it is that), without the URL's password, and ConfigurationError."""
     server: dict[str, str] = {"application_name": f"{role}:{settings.name}"[:63]}
     if not settings.database_pooler:
-        server |= {"jit": "off", "search_path": settings.database_schema}
-        server["idle_in_transaction_session_timeout"] = left_alone(settings)
+        server |= of_connection(settings)
     try:
         connection = await asyncpg.connect(
             url,
@@ -63,6 +65,13 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
             timeout=timeout,
             statement_cache_size=0 if settings.database_pooler else 200,
         )
+        if (
+            not settings.database_pooler
+            and connection.get_server_version().major >= TRANSACTION_TIMEOUT_SINCE
+        ):
+            await connection.execute(
+                f"set {NO_TRANSACTION_TIMEOUT}"
+            )  # an older server refuses a name it does not know
     except (ValueError, OverflowError):  # its text may quote a piece of the password
         raise ConfigurationError(
             "PENSTOCK_DATABASE_URL is not an address of PostgreSQL",
@@ -82,12 +91,6 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
         raise raised(f"PostgreSQL{_place(url)} does not answer: {said}", hint=hint) from None
     _keep_alive(connection)
     return connection
-
-
-def left_alone(settings: Settings) -> str:
-    """Milliseconds for which a transaction may be left alone. A process that falls silent in the midst of one (frozen, cut off)
-    keeps its locks from everybody else. When others take its work over, its locks have to go too."""
-    return f"{max(settings.stale_threshold, LEAST_SILENCE) * 1000:.0f}"
 
 
 def _keep_alive(connection: asyncpg.Connection[Row]) -> None:

@@ -17,12 +17,17 @@ from penstock.language.ids import go_by
 from penstock.settings import Settings
 from penstock.store import crash_points
 from penstock.store.connecting import Row as Row
-from penstock.store.connecting import left_alone
 from penstock.store.connection_pool import ConnectionPool, PoolUsage
 from penstock.store.hosts import READ_WRITE, Hosts, wanting
 from penstock.store.postgres_errors import in_our_words
 from penstock.store.postgres_errors import is_transient as is_transient
-from penstock.store.session_options import NO_OPTIONS, SessionOptions
+from penstock.store.session_options import (
+    NO_OPTIONS,
+    SessionOptions,
+    begin_pooled,
+    left_alone,
+    search_path,
+)
 from penstock.store.staged_messages import StagedMessage, staged_in
 from penstock.store.unanswered import UnansweredWatch
 
@@ -115,7 +120,7 @@ class Transaction:
             raise RuntimeError("this transaction has already committed")
         if not self._begun:
             self._begun = True
-            await self.connection.execute(self.session.begin)
+            await self.session.begin(self.connection)
 
     async def commit(self) -> None:
         if self._begun:
@@ -139,14 +144,36 @@ class Session:
         settings: Settings,
         cache: dict[Any, Any],
         options: SessionOptions = NO_OPTIONS,
+        *,
+        writes: bool = True,
     ) -> None:
+        """`writes`: False where a standby is asked, which refuses transactions that may write."""
         self.settings = settings
         self.cache = cache
         self.pooler = settings.database_pooler
-        self.begin = _begin_pooled(settings, options) if self.pooler else "begin"
         self.pool = pool
         self.options = NO_OPTIONS if self.pooler else options
+        self._relaxed = options.relaxed
+        self._writes = writes
         self._turn = asyncio.Lock()
+
+    async def begin(self, connection: asyncpg.Connection[Row]) -> None:
+        """Begin a transaction. Behind a pooler it brings along all that a connection of one's own was given as it opened.
+        Raises ReadOnlySQLTransactionError where the pooler leads to a standby, as after a failover."""
+        if not self.pooler:
+            await connection.execute("begin")
+            return
+        text = begin_pooled(
+            search_path(self.settings),
+            left_alone(self.settings),
+            relaxed=self._relaxed,
+            writes=self._writes,
+            major=connection.get_server_version().major,
+        )
+        try:
+            await connection.execute(text)
+        except asyncpg.FeatureNotSupportedError as error:
+            raise asyncpg.ReadOnlySQLTransactionError(str(error)) from None
 
     async def fetch(self, sql: str, *args: Any) -> list[Row]:
         """One statement, its own transaction, one round trip."""
@@ -197,7 +224,7 @@ class Session:
 class Database:
     """Hands out sessions to one database, which share `settings.database_connections` connections, and closes them all."""
 
-    def __init__(self, settings: Settings, *, role: str) -> None:
+    def __init__(self, settings: Settings, *, role: str, writes: bool = True) -> None:
         if settings.database_url is None:
             raise ConnectionFailed(
                 "no database", hint="Set PENSTOCK_DATABASE_URL, or run `penstock dev` for an embedded one."
@@ -205,6 +232,7 @@ class Database:
         self.settings = settings
         self._hosts = Hosts(wanting(settings.database_url.get_secret_value(), READ_WRITE))
         self._role = role
+        self._writes = writes
         self._pools = [ConnectionPool(self._connect_for_pool, settings.database_connections)]
         self._watch = UnansweredWatch(self._pools, self.connect)
         self.cache: dict[Any, Any] = {}
@@ -213,7 +241,8 @@ class Database:
     def session(self, *, relaxed: bool = False, most: float | None = None) -> Session:
         """`relaxed` commits may be lost in a crash of the server: for what decides nothing. A statement that takes longer
         than `most` seconds is cancelled (not behind a pooler)."""
-        return Session(self._pools[0], self.settings, self.cache, SessionOptions(relaxed, most))
+        options = SessionOptions(relaxed, most)
+        return Session(self._pools[0], self.settings, self.cache, options, writes=self._writes)
 
     def session_of_its_own(
         self,
@@ -255,14 +284,6 @@ class Database:
         if not self.settings.database_pooler:  # a pooler's connections are none of the server's
             self._watch.start()
         return await self.connect()
-
-
-def _begin_pooled(settings: Settings, options: SessionOptions) -> str:
-    """Behind a pooler a connection has no options: transactions say them, in the round trip in which they begin."""
-    said = {"idle_in_transaction_session_timeout": left_alone(settings)}
-    if options.relaxed:
-        said["synchronous_commit"] = "off"
-    return "; ".join(("begin", *(f"set local {name} = {value}" for name, value in said.items())))
 
 
 def _leave_standby(connection: asyncpg.Connection[Row], error: BaseException) -> None:

@@ -19,6 +19,9 @@ TRIGGER = "x-penstock-trigger"
 APP = "x-penstock-app"
 """In the stored headers of an event from outside: who published it."""
 
+OF_POLICIES = {"expired": "message-ttl", "maxlen": "max-length"}
+"""Reasons for which only a policy of the broker ends a message of ours, and the key of such a policy."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeptLetter:
@@ -126,13 +129,15 @@ from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::byte
     $10::integer[]) as d (id, queue, reason, type, message_id, body, headers, fingerprint, count, cut_from)
 on conflict (fingerprint) do update set count = dead_letter.count + excluded.count, last_at = clock_timestamp(),
     reason = excluded.reason
+returning fingerprint, count
 """
 
 
-async def keep(tx: Transaction, letters: Sequence[KeptLetter]) -> None:
-    """Keep letters, or count those that are there already. No two have the same fingerprint, and they are in its order."""
+async def keep(tx: Transaction, letters: Sequence[KeptLetter]) -> dict[str, int]:
+    """Keep letters, or count those that are there already. No two have the same fingerprint, and they are in its order. Return
+    how often each came by now, by its fingerprint."""
     columns = zip(*map(astuple, letters), strict=True)
-    await tx.fetch(KEEP, *map(list, columns))
+    return {row["fingerprint"]: row["count"] for row in await tx.fetch(KEEP, *map(list, columns))}
 
 
 FOLDED = r"regexp_replace(reason, '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\m\d+([.,]\d+)*', '#', 'g')"

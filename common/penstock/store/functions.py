@@ -24,13 +24,13 @@ SETTING = re.compile(r"[a-z0-9_]+")
 
 APPLIED = "select name, digest, release from penstock_function"
 SEVERAL = """
-select proname from pg_proc where pronamespace = current_schema()::regnamespace and proname = any ($1::name[])
+select proname from pg_proc where pronamespace = quote_ident(current_schema())::regnamespace and proname = any ($1::name[])
 group by proname having count(*) > 1 order by proname
 """
 VALID = """
 select case when l.lanname = 'sql' then fmgr_sql_validator(p.oid) else plpgsql_validator(p.oid) end
 from pg_proc p join pg_language l on l.oid = p.prolang
-where p.pronamespace = current_schema()::regnamespace and p.proname = any ($1::name[])
+where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname = any ($1::name[])
 """
 RECORD = """
 insert into penstock_function (name, digest, release)

@@ -12,6 +12,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
@@ -30,6 +31,7 @@ LOCKED_OUT = ("40P01", "55P03")
 """SQLSTATEs of a deadlock, and of a lock that was not to be had in time."""
 TRIES = 20
 EXISTS = "select to_regclass($1::text) is not null as there"
+SCHEMA_EXISTS = "select exists (select from pg_namespace where nspname = $1)"
 
 
 def _config() -> Config:
@@ -89,7 +91,7 @@ async def upgrade(settings: Settings) -> str:
 
 def _is_locked_out(error: BaseException) -> bool:
     """Replicas at work take locks of tables in orders of their own: one of them may wait for this, and this for it."""
-    return getattr(getattr(error, "orig", error), "sqlstate", None) in LOCKED_OUT
+    return getattr(error, "sqlstate", None) in LOCKED_OUT
 
 
 async def _upgrade_once(settings: Settings) -> str:
@@ -139,7 +141,7 @@ async def locked_connection(settings: Settings) -> AsyncIterator[AsyncConnection
                 "migrations need a session of their own",
                 hint="Run `penstock migrate` against PostgreSQL itself, not through the pooler.",
             )
-        await connection.execute(f'create schema if not exists "{settings.database_schema}"')
+        await _create_schema(connection, settings.database_schema)
         await connection.fetch("select pg_advisory_lock($1::bigint)", LOCK)
         return connection
 
@@ -147,5 +149,21 @@ async def locked_connection(settings: Settings) -> AsyncIterator[AsyncConnection
     try:
         async with engine.connect() as connection:
             yield connection
+    except DBAPIError as error:  # SQLAlchemy's error hides from the command line what PostgreSQL says
+        raise getattr(error.orig, "__cause__", None) or error from None
     finally:
         await engine.dispose()
+
+
+async def _create_schema(connection: asyncpg.Connection[asyncpg.Record], schema: str) -> None:
+    """Create the schema unless it exists. `create schema if not exists` needs CREATE on the database even where it does nothing.
+    Raises ConfigurationError where the role may not create it."""
+    if await connection.fetchval(SCHEMA_EXISTS, schema):
+        return
+    try:
+        await connection.execute(f'create schema if not exists "{schema}"')
+    except asyncpg.InsufficientPrivilegeError:
+        raise ConfigurationError(
+            f"the schema {schema} does not exist, and this role may not create it",
+            hint=f'As a superuser, type in psql: create schema "{schema}" authorization ROLE',
+        ) from None

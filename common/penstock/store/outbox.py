@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -150,6 +150,22 @@ STAGE = "select stage($1, $2::uuid[], $3) as messages"
 async def stage(tx: Transaction, queue: str, ids: Sequence[UUID], envelope: int) -> None:
     """Stage messages about these ids, so many in one. They go out as whatever this transaction stages."""
     await tx.stage(STAGE, queue, list(ids), envelope)
+
+
+# A row that was published a moment ago may still be there: only one that waits for its instant counts as staged.
+STAGE_LATER = """
+insert into outbox (queue, ids, due_at)
+select $1, array[d.id], clock_timestamp() + make_interval(secs => d.seconds)
+from unnest($2::uuid[], $3::float8[]) as d (id, seconds)
+where not exists (
+    select from outbox o
+    where o.queue = $1 and d.id = any (o.ids) and o.holder is null and o.due_at > clock_timestamp())
+"""
+
+
+async def stage_later(tx: Transaction, queue: str, delays: Mapping[UUID, float]) -> None:
+    """Stage a message about each of these ids, unless one is staged. A relay publishes it after so many seconds."""
+    await tx.fetch(STAGE_LATER, queue, list(delays), list(delays.values()))
 
 
 STUCK = """

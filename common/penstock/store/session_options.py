@@ -1,8 +1,47 @@
-"""What sessions differ in, and what a connection has to be told before one can have it."""
+"""The settings that a session relies upon, and the options in which sessions differ.
+
+A role or a database may bring any default to its sessions. Nothing here is left to such a default: a connection names each
+setting as it opens, and behind a pooler each transaction names them as it begins.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+
+from penstock.settings import Settings
+
+RELIED_UPON = {
+    # A text form that SQL reads again has one meaning.
+    "DateStyle": "ISO, YMD",
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    # SQL means what its text says.
+    "standard_conforming_strings": "on",
+    "array_nulls": "on",
+    "transform_null_equals": "off",
+    # A statement may take as long as its work takes. Penstock sets limits where it wants them.
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    # Plans are chosen by the profiles of migrations/functions/planner.toml. Penstock's statements are too short to be compiled.
+    "jit": "off",
+    "plan_cache_mode": "auto",
+}
+"""Settings that every session and transaction has, and why."""
+OF_CONNECTIONS = {
+    # A lock's owner decides on what it reads after it has waited for the lock, which an older snapshot does not show.
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
+    "idle_session_timeout": "0",
+}
+"""Settings that a connection of one's own needs. Behind a pooler `begin` names the first two, and the pooler has the third."""
+LEAST_SILENCE = 10.0
+"""Seconds that a transaction may be left alone, however short the stale threshold is."""
+TRANSACTION_TIMEOUT_SINCE = 17
+"""The first version of PostgreSQL that can end a transaction because of its length."""
+NO_TRANSACTION_TIMEOUT = "transaction_timeout = 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +63,41 @@ class SessionOptions:
 
 
 NO_OPTIONS = SessionOptions()
+
+
+def left_alone(settings: Settings) -> str:
+    """Return the milliseconds for which a transaction may be left alone. A process that falls silent in the midst of a
+    transaction (frozen, cut off) keeps its locks. They have to go when other processes take its work over."""
+    return f"{max(settings.stale_threshold, LEAST_SILENCE) * 1000:.0f}"
+
+
+def search_path(settings: Settings) -> str:
+    """Return the search path. Without quotes PostgreSQL would read `Jobs` as `jobs`, and `a.b` not at all."""
+    return f'"{settings.database_schema}"'
+
+
+def of_connection(settings: Settings) -> dict[str, str]:
+    """Return the settings that a connection of one's own names as it opens. `reset` goes back to these."""
+    return {
+        **RELIED_UPON,
+        **OF_CONNECTIONS,
+        "search_path": search_path(settings),
+        "idle_in_transaction_session_timeout": left_alone(settings),
+    }
+
+
+@lru_cache(64)
+def begin_pooled(schema_path: str, silence: str, *, relaxed: bool, writes: bool, major: int) -> str:
+    """Return what begins a transaction behind a pooler, whose connections have any settings. It is one round trip."""
+    local = {
+        **{name: value if "," in value else f"'{value}'" for name, value in RELIED_UPON.items()},
+        "search_path": schema_path,
+        "idle_in_transaction_session_timeout": silence,
+    }
+    if relaxed:
+        local["synchronous_commit"] = "off"
+    said = [f"{name} = {value}" for name, value in local.items()]
+    if major >= TRANSACTION_TIMEOUT_SINCE:
+        said.append(NO_TRANSACTION_TIMEOUT)
+    begin = f"begin isolation level read committed{', read write' if writes else ''}"
+    return "; ".join((begin, *(f"set local {setting}" for setting in said)))

@@ -41,7 +41,8 @@ class Standby:
         """Raises ConnectionFailed if the settings name none (`database_read_url`)."""
         url = settings.database_read_url
         of_standby = SecretStr(wanting(url.get_secret_value(), STANDBY)) if url else None
-        self._database = Database(settings.model_copy(update={"database_url": of_standby}), role=role)
+        there = settings.model_copy(update={"database_url": of_standby})
+        self._database = Database(there, role=role, writes=False)
         self._session = self.session_there(PATIENCE)
         self._next_look = -math.inf
         self.behind: float | None = None

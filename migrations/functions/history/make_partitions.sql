@@ -1,13 +1,15 @@
 -- Partitions by day (UTC) for what grows with time (of fires, by the day they were due), and a default one that catches
 -- what no partition covers, so that a day without a partition stops nothing. Where the default one has caught rows of a day
 -- already, because nobody made partitions for a week, they move to the new one: else no partition could ever be made.
+-- Bounds are written as ISO dates with their offset: the session's DateStyle would have an instant read as another one.
 create or replace function make_partitions(p_ahead integer) returns integer
 language plpgsql
 as $$
 declare
     v_parent text;
     v_day date;
-    v_from timestamptz;
+    v_from text;
+    v_to text;
     v_name text;
     v_made integer := 0;
 begin
@@ -16,17 +18,16 @@ begin
         if to_regclass(v_parent || '_default') is null then
             execute format('create table %I partition of %I default', v_parent || '_default', v_parent);
         end if;
-        for v_day in select d::date from generate_series(
-            (now() at time zone 'utc')::date, (now() at time zone 'utc')::date + p_ahead, interval '1 day') d
-        loop
+        for v_day in select (now() at time zone 'utc')::date + n from generate_series(0, p_ahead) n loop
             v_name := v_parent || to_char(v_day, '_YYYYMMDD');
-            v_from := v_day::timestamp at time zone 'utc';
+            v_from := to_char(v_day, 'YYYY-MM-DD') || ' 00:00:00+00';
+            v_to := to_char(v_day + 1, 'YYYY-MM-DD') || ' 00:00:00+00';
             if to_regclass(v_name) is null then
                 begin
                     execute format('create table %I partition of %I for values from (%L) to (%L)', v_name, v_parent,
-                        v_from, v_from + interval '1 day');
+                        v_from, v_to);
                 exception when check_violation then
-                    perform split_default_partition(v_parent, v_name, v_from, v_from + interval '1 day');
+                    perform split_default_partition(v_parent, v_name, v_from, v_to);
                 end;
                 v_made := v_made + 1;
             end if;

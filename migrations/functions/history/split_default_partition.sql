@@ -1,5 +1,5 @@
--- Makes a partition of what the default partition of p_parent holds between two instants.
-create or replace function split_default_partition(p_parent text, p_name text, p_from timestamptz, p_to timestamptz) returns void
+-- Makes a partition of what the default partition of p_parent holds between two instants, which are ISO texts with an offset.
+create or replace function split_default_partition(p_parent text, p_name text, p_from text, p_to text) returns void
 language plpgsql
 as $$
 declare

@@ -1,9 +1,11 @@
-"""A dead letter: kept with its reason, and counted when it comes again. Where it stands for a scheduled execution, that
-execution fails, so that nothing waits for work that will never be done."""
+"""A dead letter: kept with its reason, and counted when it comes again. A letter is about a message, and the row decides: work
+that was never begun is staged again, later and later. Only work whose message workers cannot take fails."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import orjson
@@ -12,43 +14,54 @@ from penstock.errors import Undecodable
 from penstock.language.moves import FAILED, SCHEDULED
 from penstock.messaging import dead_letters, envelope
 from penstock.messaging.consumer import Batch
+from penstock.messaging.dead_letters import Letter
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery
 from penstock.store import executions, outbox, queues
 from penstock.store.database import Transaction
+from penstock.store.dead_letters import OF_POLICIES
+from penstock_executor.handlers import event_received
+
+DELIVERED_TOO_OFTEN = "delivery_limit"
+"""The reason of a message that came back from so many workers. Each of them may have died of it."""
+ROUNDS = 3
+"""Times that such a message gets as many deliveries again, before its execution fails: connections may have been lost for as
+long as PostgreSQL did not answer, and then the work is innocent."""
+LONGEST = 300.0
+"""Seconds after which a message is staged again at the latest."""
+CAREFUL = 2
+"""Deliveries of a letter after which its event is not stored any more: processes may have died of it."""
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
-    lost: dict[tuple[str, str], set[UUID]] = {}
     letters = [letter_of(delivery) for delivery in batch.deliveries]
-    await dead_letters.keep(tx, letters)
-    for delivery, letter in zip(batch.deliveries, letters, strict=True):
-        if letter.queue.startswith(queues.WORK):
-            for id in await _single_out(tx, delivery, letter.queue):
-                lost.setdefault((letter.queue, letter.reason), set()).add(id)
-    if lost:
-        await _fail(tx, lost)
+    letters = await _store_events(tx, batch.deliveries, letters)
+    counts = await dead_letters.keep(tx, letters)
+    again: dict[str, dict[UUID, float]] = {}
+    lost: dict[tuple[str, str], set[UUID]] = {}
+    for letter, count in zip(letters, counts, strict=True):
+        if not letter.queue.startswith(queues.WORK):
+            continue
+        ids = _ids(letter)
+        if len(ids) == 1 and letter.reason == DELIVERED_TOO_OFTEN and count > ROUNDS:
+            lost.setdefault((letter.queue, letter.reason), set()).update(ids)
+        else:  # an envelope of several comes back as singles, so that the culprit stands alone
+            again.setdefault(letter.queue, {}).update(dict.fromkeys(ids, _backoff(count)))
+    if again or lost:
+        await _settle(tx, again, lost)
 
 
-async def _single_out(tx: Transaction, delivery: Delivery, queue: str) -> list[UUID]:
-    """An envelope of several is tried again as singles, to find the culprit. The execution of a single is returned."""
-    try:
-        ids = envelope.decode(delivery.body).ids
-    except Undecodable:
-        return []
-    if len(ids) > 1:
-        scheduled = await executions.lock_scheduled(tx, ids, [queue])
-        if scheduled:
-            await outbox.stage(tx, queue, list(scheduled), 1)
-        return []
-    return ids
-
-
-async def _fail(tx: Transaction, lost: Mapping[tuple[str, str], set[UUID]]) -> None:
-    """Those that PostgreSQL says are waiting on the very route whose queue their letter died on."""
+async def _settle(
+    tx: Transaction, again: Mapping[str, dict[UUID, float]], lost: Mapping[tuple[str, str], set[UUID]]
+) -> None:
+    """Stage again or fail those that PostgreSQL says are waiting on the very route whose queue their letter died on."""
     # Each end locks rows and then the keys of their limits. All rows are locked first, in order: two of these transactions
     # could else wait for each other, one for a row and the other for a key.
-    ids, waited_on = sorted(set().union(*lost.values())), sorted({queue for queue, _ in lost})
-    waiting = await executions.lock_scheduled(tx, ids, waited_on)
+    ids = sorted(set().union(*again.values(), *lost.values()))
+    waiting = await executions.lock_scheduled(tx, ids, sorted({*again, *(queue for queue, _ in lost)}))
+    for queue, delays in again.items():
+        due = {id: delay for id, delay in delays.items() if waiting.get(id) == queue}
+        if due:
+            await outbox.stage_later(tx, queue, due)
     for (queue, reason), named in lost.items():
         error = orjson.dumps({"type": "DeadLetter", "message": reason}).decode()
         await executions.end(
@@ -61,13 +74,59 @@ async def _fail(tx: Transaction, lost: Mapping[tuple[str, str], set[UUID]]) -> N
         )
 
 
-def letter_of(delivery: Delivery) -> dead_letters.Letter:
-    """What is to be kept of it. The same message again is the same letter; two events may well have the same body, unless
+async def _store_events(
+    tx: Transaction, deliveries: Sequence[Delivery], letters: Sequence[Letter]
+) -> list[Letter]:
+    """Store the events from outside that only a policy of the broker has ended, as if they had arrived. Their letters are
+    counted, and those of events that are refused say why."""
+    saved = {
+        id(delivery): (delivery, letter)
+        for delivery, letter in zip(deliveries, letters, strict=True)
+        if letter.queue == queues.EVENT_RECEIVED
+        and delivery.attempts < CAREFUL
+        and _by_policy(delivery, letter)
+    }
+    if not saved:
+        return list(letters)
+    batch = Batch([], [delivery for delivery, _ in saved.values()])
+    await event_received.handle(batch, tx)
+    refused = {id(delivery): reason for delivery, reason in batch.refused}
+    return [
+        letter
+        if id(delivery) not in saved
+        else replace(letter, reason=f"{letter.reason}; {refused[id(delivery)]}")
+        if id(delivery) in refused
+        else replace(letter, counted=True)
+        for delivery, letter in zip(deliveries, letters, strict=True)
+    ]
+
+
+def _by_policy(delivery: Delivery, letter: Letter) -> bool:
+    """Whether a policy has ended this event, and not the time to live that its own producer gave it."""
+    deaths = delivery.headers.get("x-death")
+    latest = deaths[0] if isinstance(deaths, list) and deaths and isinstance(deaths[0], dict) else {}
+    return letter.reason in OF_POLICIES and "original-expiration" not in latest
+
+
+def _ids(letter: Letter) -> list[UUID]:
+    try:
+        return envelope.decode(letter.body).ids
+    except Undecodable:
+        return []
+
+
+def _backoff(count: int) -> float:
+    """Return the seconds to wait after so many letters: 1, 2, 4 ... 300, more or less, so that many do not come at once."""
+    return float(min(LONGEST, 2.0 ** min(count - 1, 9)) * random.uniform(0.5, 1.5))
+
+
+def letter_of(delivery: Delivery) -> Letter:
+    """Return what is to be kept of it. The same message again is the same letter. Two events may well have the same body, unless
     it can never become an event: the same garbage again is the same letter, whatever its message id."""
     queue = str(delivery.headers.get(QUEUE_HEADER) or "unknown")
     reason = str(delivery.headers.get(REASON_HEADER) or "unknown")
     foreign = queue == queues.EVENT_RECEIVED
-    return dead_letters.Letter(
+    return Letter(
         queue=queue,
         reason=reason,
         body=delivery.body,

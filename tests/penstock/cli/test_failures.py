@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -80,3 +81,21 @@ def test_whoever_has_read_enough_may_close_the_pipe() -> None:
     line = f"{sys.executable} -m penstock --help | head -1"
     done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=60)
     assert not re.search("Traceback|BrokenPipe", done.stderr)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["--version", "--help", "explain NotFound", "actions --help"])
+@pytest.mark.parametrize(
+    ("where", "reason"), [(">&-", "it is closed"), (">/dev/full", "No space left on device")]
+)
+def test_output_that_takes_nothing_is_named(words: str, where: str, reason: str, unbuffered: str) -> None:
+    ran = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m penstock {words} {where}', sys.executable],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered, "COLUMNS": "200"},
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(f"error: standard output cannot be written: {reason}")
+    assert "doctor" not in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -41,6 +41,12 @@ async def findings(settings: Settings, routes: Sequence[str] = ()) -> list[Findi
         waiting = {queue: await transport.depth(queue) for queue in queues.QUEUES}
         missing = await transport.missing([*queues.QUEUES, *routes])
         unbound = [] if missing else await _unbound(transport, [*PROBED, *routes])
+        if settings.declare_topology and not missing:
+            for queue in (
+                queues.EVENT_RECEIVED,
+                queues.DEAD,
+            ):  # topic permissions bound what these may be bound to
+                await transport.bind(queue)
     except ConfigurationError as error:
         start = " If no executor has run here yet, start one: it declares them." * settings.declare_topology
         return [bad("rabbitmq", error.message, f"{error.hint}{start}")]

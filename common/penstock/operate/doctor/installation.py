@@ -12,7 +12,7 @@ import orjson
 from penstock.errors import PenstockError
 from penstock.language import labels
 from penstock.operate import routes
-from penstock.operate.doctor import connections, durable
+from penstock.operate.doctor import connections, durable, policies
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
@@ -48,6 +48,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         *await _unlike(session, settings),
         *await _outbox(session),
         await _dead_letters(session),
+        *await policies.findings(session, settings),
         await _rules(session),
         await _schedules(session),
         *await durable.findings(session),

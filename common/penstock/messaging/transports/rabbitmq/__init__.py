@@ -21,7 +21,7 @@ from penstock.messaging.transports.rabbitmq.consumer import Consumer
 from penstock.messaging.transports.rabbitmq.listener import Listener
 from penstock.messaging.transports.rabbitmq.patience import RECONNECT_WAIT, answered, close_channel
 from penstock.messaging.transports.rabbitmq.publisher import Publisher
-from penstock.messaging.transports.rabbitmq.topology import Names, QueueType, Topology
+from penstock.messaging.transports.rabbitmq.topology import Names, QueueType, Topology, explained
 from penstock.messaging.transports.rabbitmq.watchdog import watch
 from penstock.store import crash_points
 from penstock.store.queues import DEAD, EVENT_RECEIVED
@@ -155,6 +155,17 @@ class RabbitMQTransport:
 
     async def depth(self, queue: str) -> int:
         return await self._count(queue) or 0
+
+    async def bind(self, queue: str) -> None:
+        """Bind a queue that is there. Raises ConfigurationError where the user may not."""
+        connection = await self._consuming.connection(wait=RECONNECT_WAIT)
+        async with answered():
+            channel = await connection.channel(publisher_confirms=False)
+        try:
+            with explained("binding of", self._names.queue(queue)):
+                await self._topology.bind(channel, queue)
+        finally:
+            await close_channel(channel)
 
     async def missing(self, queues: Sequence[str]) -> list[str]:
         """Filter `queues` to those that are not on the broker, by their names there."""

@@ -36,6 +36,12 @@ OLDEST = (3, 10)
 """The first RabbitMQ whose quorum queues dead-letter at least once."""
 
 
+FULL_HINT = (
+    "Each process has two connections: run fewer, or raise the limit (`rabbitmqctl list_vhost_limits`, "
+    "`list_user_limits`)."
+)
+
+
 class Link:
     """A connection that comes back. `prepare` runs on each new one before anybody may use it."""
 
@@ -120,7 +126,9 @@ class Link:
                 failures.append(f"{shown(address)}: {error.message}")
         raise ConnectionFailed(
             "RabbitMQ could not be reached: " + "; ".join(failures),
-            hint="Check that it runs and that host, port and virtual host are right.",
+            hint=FULL_HINT
+            if any("limit" in failure for failure in failures)
+            else "Check that it runs and that host, port and virtual host are right.",
         )
 
     async def _connect_to(self, address: URL) -> None:

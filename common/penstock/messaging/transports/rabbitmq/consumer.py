@@ -58,6 +58,11 @@ class Consumer:
         self._aligning = asyncio.Lock()
         self._aligner: asyncio.Task[None] | None = None
         self._settling = asyncio.Lock()
+        self._asking = False
+        self._holds_off = False
+        """Whether nothing is consumed until the reader asks again. What it has in hand counts as delivered once more with each
+        lost connection, and while PostgreSQL does not answer it cannot settle anything: innocent messages would come to the
+        delivery limit."""
         self.closed = False
 
     async def open(self, deadline: float) -> None:
@@ -81,12 +86,19 @@ class Consumer:
         return min(self._asked, max(self._window.messages, sum(self._grants.values())))
 
     async def receive(self, limit: int) -> list[Delivery]:
-        while not self._arrived:
-            if self.closed:
-                await asyncio.sleep(0)  # a loop that does not look must not stop the process
-                return []
-            self._wake.clear()
-            await self._wake.wait()
+        self._asking = True
+        if self._holds_off:
+            self._holds_off = False
+            self._realign()
+        try:
+            while not self._arrived:
+                if self.closed:
+                    await asyncio.sleep(0)  # a loop that does not look must not stop the process
+                    return []
+                self._wake.clear()
+                await self._wake.wait()
+        finally:
+            self._asking = False
         return [self._arrived.popleft() for _ in range(min(limit, len(self._arrived)))]
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
@@ -159,6 +171,7 @@ class Consumer:
             await self._grant(channel, at_once=True)
 
     def _lost(self) -> None:
+        self._holds_off = not self._asking and (self._holds_off or bool(self._open_tags))
         self._channel = None
         self._arrived.clear()  # they come again
         self._open_tags.clear()
@@ -202,7 +215,7 @@ class Consumer:
             granted = 0
         left_over = sum(1 for tag in self._open_tags if tag < self._granted_from)
         room = self._prefetch - granted - left_over
-        if room > 0 and (at_once or granted == 0 or left_over == 0):
+        if room > 0 and not self._holds_off and (at_once or granted == 0 or left_over == 0):
             await self._consume(channel, room, CALL_TIMEOUT if at_once else BEHIND_MESSAGES)
 
     async def _consume(self, channel: Channel, prefetch: int, timeout: float) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 import structlog
 from aiormq.abc import AbstractChannel as Channel
+from pamqp.commands import Connection
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
@@ -35,6 +38,9 @@ CLOSE_TIMEOUT = 2.0
 LONGEST_WAIT = 2.0
 """Seconds between two tries to connect, at the most."""
 
+TOLD_AGAIN = 60.0
+"""Seconds after which the same reason for another try is logged again."""
+
 RECONNECT_WAIT = 5.0
 """Seconds that a call waits for a connection that is down, before it says so."""
 
@@ -50,11 +56,18 @@ async def persistently(
     """Retry `work` until it succeeds, for at most `deadline` seconds, and return its result; ConnectionFailed (and
     `also`) are retried. Whatever else it raises is raised: no error is ever taken for success."""
 
+    told: dict[str, float] = {}
+
     def tell(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
-        if not quiet or isinstance(error, ConfigurationError):
-            hint = getattr(error, "hint", None)
-            log.warning("rabbitmq.retry", what=what, times=state.attempt_number, reason=str(error), hint=hint)
+        text, now = str(error), time.monotonic()
+        if (quiet and not isinstance(error, ConfigurationError)) or now < told.get(
+            text, -math.inf
+        ) + TOLD_AGAIN:
+            return
+        told[text] = now
+        hint = getattr(error, "hint", None)
+        log.warning("rabbitmq.retry", what=what, times=state.attempt_number, reason=text, hint=hint)
 
     retrying = AsyncRetrying(
         retry=retry_if_exception_type((ConnectionFailed, also) if also else ConnectionFailed),
@@ -119,5 +132,18 @@ def reason(error: BaseException | None) -> str:
         return "closed"
     text = ", ".join(str(arg) for arg in error.args) if error.args else ""
     if "OpenOk" in text:
-        return "the broker refused the virtual host (it does not exist, or is not up yet)"
+        words = _words_of_close(error)
+        return "the broker refused the virtual host" + (f": {words}" if words else "")
     return text or type(error).__name__
+
+
+def _words_of_close(error: BaseException) -> str:
+    """Return what the broker said as it closed the connection. aiormq names the frame in its error and leaves out its text, which
+    tells a missing virtual host from a limit that is reached."""
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame.f_locals.get("frame")
+        if isinstance(frame, Connection.Close):
+            return str(frame.reply_text)
+        trace = trace.tb_next
+    return ""

@@ -165,6 +165,12 @@ def explained(what: str, name: str) -> Iterator[None]:
 
 
 def _hint(refusal: BaseException | None, what: str, name: str) -> str | None:
+    if isinstance(refusal, ChannelPreconditionFailed) and "limit" in str(refusal.args):
+        return (
+            "Raise the limit of queues (`rabbitmqctl set_vhost_limits`), or delete queues that nothing uses."
+        )
+    if isinstance(refusal, ChannelAccessRefused) and "access to topic" in str(refusal.args):
+        return "Give the user the topic permissions listed in docs/transports.md (`rabbitmqctl set_topic_permissions`)."
     if isinstance(refusal, ChannelPreconditionFailed) and "inequivalent" not in str(refusal.args):
         return "This broker does not know these arguments: Penstock needs RabbitMQ 3.10 or later."
     if isinstance(refusal, ChannelPreconditionFailed):

@@ -250,3 +250,24 @@ async def test_a_password_that_is_wrong_is_said_at_once_and_not_shown(
         with pytest.raises(ConfigurationError, match="refused the user name or password") as caught:
             await transport.open()
     assert "hunter2" not in repr(caught.value)
+
+
+async def test_reader_that_is_stuck_uses_up_no_deliveries(on_broker: Open) -> None:
+    """As while PostgreSQL does not answer and connections to the broker are lost again and again."""
+    transport = await on_broker(delivery_limit=2)
+    subscription = await transport.subscribe(QUEUE, 10)
+    assert await transport.publish([message("innocent")]) == [True]
+    assert bodies(await receive(subscription, 1)) == ["innocent"]
+
+    async def waits_in_the_queue() -> bool:
+        return await transport.depth(QUEUE) == 1
+
+    for _ in range(5):
+        channel = subscription._channel  # type: ignore[attr-defined]
+        subscription.renew("cut")  # type: ignore[attr-defined]
+        await until(lambda channel=channel: subscription._channel not in (None, channel))  # type: ignore[attr-defined]
+        await until(waits_in_the_queue)
+    [again] = await receive(subscription, 1)
+    assert (again.body, again.attempts) == (b"innocent", 1)
+    await subscription.ack([again])
+    assert await transport.depth("dead") == 0
