@@ -23,6 +23,7 @@ class References:
     def __init__(self, parts: Parts) -> None:
         settings = parts.settings
         self._session = parts.database.session()
+        self._process = parts.process
         self._cap = settings.payload_cap
         self._store = StoredResults(settings.result_store, settings.result_store_cap)
         self._store.open()
@@ -32,7 +33,7 @@ class References:
     async def follow(self, owned: OwnedAttempt) -> None:
         """Give the attempt what its parameters refer to. Raises NotFound, InvalidInput, ConfigurationError."""
         if KEY in owned.params:
-            await secret_values.reveal(self._session, owned)
+            await secret_values.reveal(self._session, owned, self._process)
         given = await self._store.resolved(owned.params)
         if given is not owned.params:
             schema = owned.version.parameters

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import orjson
 
 from penstock.language import secret_references
@@ -12,11 +14,12 @@ from penstock.store.database import Session
 from penstock_worker.claims import OwnedAttempt
 
 
-async def reveal(session: Session, owned: OwnedAttempt) -> None:
+async def reveal(session: Session, owned: OwnedAttempt, process: UUID) -> None:
     """Give the attempt its secrets, and say what its log, error and result must not show. Raises NotFound,
     ConfigurationError."""
     tenant = owned.event.namespace.partition("::")[0]
-    values = await secrets.reveal(session, tenant, secret_references.names_in(owned.params))
+    names_of = secret_references.names_in(owned.params)
+    values = await secrets.reveal_to_attempt(session, owned.event.execution_id, process, tenant, names_of)
 
     def value(parts: list[str]) -> str:
         return "".join(values[part] if isinstance(part, SecretName) else part for part in parts)

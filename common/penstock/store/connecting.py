@@ -53,7 +53,7 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
     """A connection. Raises ConnectionFailed (ServerFull if it is that), without the URL's password, and ConfigurationError."""
     server: dict[str, str] = {"application_name": f"{role}:{settings.name}"[:63]}
     if not settings.database_pooler:
-        server |= {"jit": "off", "search_path": settings.database_schema}
+        server |= {"jit": "off", "search_path": search_path(settings)}
         server["idle_in_transaction_session_timeout"] = left_alone(settings)
     try:
         connection = await asyncpg.connect(
@@ -82,6 +82,12 @@ async def connect(url: str, settings: Settings, *, role: str, timeout: float = 1
         raise raised(f"PostgreSQL{_place(url)} does not answer: {said}", hint=hint) from None
     _keep_alive(connection)
     return connection
+
+
+def search_path(settings: Settings) -> str:
+    """Return the path that a session and every function of the owner's look names up by. A temporary table comes last, so that
+    it cannot stand in for one of ours; one path for both, since PostgreSQL plans a statement again where the path is another."""
+    return f'"{settings.database_schema}", pg_temp'
 
 
 def left_alone(settings: Settings) -> str:

@@ -1,8 +1,9 @@
 -- Partitions by day (UTC) for what grows with time (of fires, by the day they were due), and a default one that catches
 -- what no partition covers, so that a day without a partition stops nothing. Where the default one has caught rows of a day
 -- already, because nobody made partitions for a week, they move to the new one: else no partition could ever be made.
+-- With the rights of the owner, since a table of another role could not be a partition.
 create or replace function make_partitions(p_ahead integer) returns integer
-language plpgsql
+language plpgsql security definer
 as $$
 declare
     v_parent text;
@@ -15,6 +16,7 @@ begin
     foreach v_parent in array array['event', 'history', 'archive', 'log_line', 'admission', 'fire'] loop
         if to_regclass(v_parent || '_default') is null then
             execute format('create table %I partition of %I default', v_parent || '_default', v_parent);
+            perform copy_rights(v_parent, v_parent || '_default');
         end if;
         for v_day in select d::date from generate_series(
             (now() at time zone 'utc')::date, (now() at time zone 'utc')::date + p_ahead, interval '1 day') d
@@ -28,6 +30,7 @@ begin
                 exception when check_violation then
                     perform split_default_partition(v_parent, v_name, v_from, v_from + interval '1 day');
                 end;
+                perform copy_rights(v_parent, v_name);
                 v_made := v_made + 1;
             end if;
         end loop;
