@@ -71,7 +71,7 @@ waiting_fire        rawd      -       rawd  -       r
 
 catalog             r         r       rawd  r       r
 definition          r         r       ra    r       r(id,kind,ref,digest,created_at)
-concurrency_limit   r         r       raw   -       r
+concurrency_limit   r         r       raw   r       r
 legal_move          r         r       r     -       r
 penstock_function   r         r       r     r       r
 penstock_migration  r         r       r     r       r
