@@ -118,7 +118,8 @@ async def limited(database: str, sessions: int) -> AsyncIterator[str]:
     await connection.execute(
         f"create role {role} login password 'secret' connection limit {sessions};"
         f"grant all on all tables in schema public to {role};"
-        f"grant all on all sequences in schema public to {role}"
+        f"grant all on all sequences in schema public to {role};"
+        f"grant execute on all functions in schema public to {role}"
     )
     try:
         yield address._replace(netloc=f"{role}:secret@{address.netloc.rpartition('@')[2]}").geturl()

@@ -14,6 +14,7 @@ from penstock.operate import broker_users
 from penstock.operate import roles as operate
 from penstock.operate.roles import MadeRole
 from penstock.settings import Settings
+from penstock.store import grants
 from penstock.store.database import Session
 
 
@@ -46,7 +47,7 @@ def roles(
         return
     if not apply:
         settings = run(_settings())
-        for line in operate.script(settings.database_schema, wanted):
+        for line in grants.script(settings.database_schema, wanted):
             json_line({"sql": line.strip()}) if json else out.print(line, markup=False, soft_wrap=True)
         return
 

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -25,26 +25,9 @@ def named(prefix: str) -> dict[str, str]:
     return {service: f"{prefix}_{service}" for service in SERVICES}
 
 
-def script(schema: str, roles: Mapping[str, str]) -> Iterator[str]:
-    """Give the statements that make the roles, without passwords, and give them their rights."""
-    yield "begin;"
-    for service, role in roles.items():
-        name, text = grants.quoted(role), role.replace("'", "''")
-        yield f"\n-- {service}: set a password with \\password {role}"
-        yield (
-            f"do $$ begin create role {name} login noinherit; "
-            f"exception when duplicate_object then raise notice 'there is a role {text}'; end $$;"
-        )
-        for statement in grants.statements(schema, service, role):
-            yield f"{statement};"
-    yield f"\nset local search_path = {grants.quoted(schema)}, pg_temp;"
-    yield f"{grants.RENEW_PARTITIONS.strip()};"
-    yield "commit;"
-
-
 @dataclass(frozen=True, slots=True)
 class MadeRole:
-    """A role and its service; `address`: PENSTOCK_DATABASE_URL for it, where it was created, and nowhere else to be seen again."""
+    """A role and its service; `address`: PENSTOCK_DATABASE_URL for it, where it was created. No later call tells it."""
 
     service: str
     role: str
@@ -52,7 +35,7 @@ class MadeRole:
 
 
 async def apply(session: Session, settings: Settings, roles: Mapping[str, str]) -> list[MadeRole]:
-    """Create the roles that are not there, and give all of them their rights. Raises NotAllowed where the session's role may not."""
+    """Create the roles that are not there, and give all of them their rights. Raises NotAllowed."""
     made: list[MadeRole] = []
     try:
         async with session.transaction() as tx:

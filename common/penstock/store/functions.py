@@ -54,7 +54,7 @@ do $$ begin
     execute 'revoke execute on function {name} from public';
 end $$
 """
-"""A function with the owner's rights looks names up in the owner's schema alone, and no role may call it that was not given it."""
+"""A function with the owner's rights looks names up in the owner's schema alone; only roles that were given it may call it."""
 
 
 @dataclass(frozen=True, slots=True)

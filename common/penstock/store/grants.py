@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,22 @@ where p.relkind = 'p' and c.relkind = 'r' and pg_table_is_visible(p.oid)
 
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
+
+
+def script(schema: str, roles: Mapping[str, str]) -> Iterator[str]:
+    """Give the statements that make the role of each service, without a password, with its rights."""
+    yield "begin;"
+    for service, role in roles.items():
+        yield f"\n-- {service}: set a password with \\password {role}"
+        yield (
+            f"do $$ begin create role {quoted(role)} login noinherit; "
+            f"exception when duplicate_object then raise notice 'there is a role of the {service}'; end $$;"
+        )
+        for statement in statements(schema, service, role):
+            yield f"{statement};"
+    yield f"\nset local search_path = {quoted(schema)}, pg_temp;"
+    yield f"{RENEW_PARTITIONS.strip()};"
+    yield "commit;"
 
 
 SCHEMA = "select current_schema()::text as name"
@@ -148,7 +164,5 @@ async def excess(session: Session, service: str, role: str) -> list[str]:
         needed = {right.verb for right in TABLES.get(row["name"], {}).get(service, ())}
         if row["verb"] not in needed:
             more.append(f"{row['verb']} on {row['name']}")
-    for row in await session.fetch(CALLABLE, role):
-        if service not in FUNCTIONS.get(row["name"], ()):
-            more.append(f"call {row['name']}")
-    return more
+    functions = [row["name"] for row in await session.fetch(CALLABLE, role)]
+    return more + [f"call {name}" for name in functions if service not in FUNCTIONS.get(name, ())]

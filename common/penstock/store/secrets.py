@@ -72,7 +72,9 @@ async def find(session: Session, tenant: str, names: Collection[str]) -> list[Se
 OF_ATTEMPT = "select tenant, name, sealed, data_key, master_key from secrets_of_attempt($1, $2, $3)"
 
 
-async def of_attempt(session: Session, execution: UUID, process: UUID, names: Collection[str]) -> list[Sealed]:
+async def of_attempt(
+    session: Session, execution: UUID, process: UUID, names: Collection[str]
+) -> list[Sealed]:
     """Those of these that the parameters of an execution refer to, which this process runs."""
     return rows_as(Sealed, await session.fetch(OF_ATTEMPT, execution, process, list(names)))
 

@@ -21,7 +21,9 @@ async def findings(session: Session) -> list[Finding]:
     said: list[Finding] = []
     for one in found:
         if one.owner and one.open and one.service != "look":
-            said.append(warning("roles", f"the {one.service} connects as {one.role}, which owns the schema", FIX))
+            said.append(
+                warning("roles", f"the {one.service} connects as {one.role}, which owns the schema", FIX)
+            )
         elif more := await grants.excess(session, one.service, one.role):
             said.append(
                 warning("roles", f"{one.role} may do more than the {one.service} needs: {_some(more)}", FIX)
