@@ -42,7 +42,7 @@ def apart() -> Any:
 
 cat = command_action(
     "spy.cat",
-    ["sh", "-c", "env; cat /proc/$PPID/environ || true"],
+    ["sh", "-c", "env; xargs -0 echo < /proc/$PPID/environ || true"],
     options={"output": "text", "pass_env": ["PENSTOCK_DATABASE_URL", "PENSTOCK_SECRETS_KEY"]},
 )
 """

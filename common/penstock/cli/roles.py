@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from typing import Annotated
 
@@ -38,7 +39,7 @@ def roles(
     json: Json = False,
 ) -> None:
     """Print the SQL that gives each service a role with the rights that it needs, or run it. The schema stays the role's that
-    `penstock migrate` runs as."""
+    `penstock migrate` runs as. With --apply, ROLE_PASSWORD_WORKER and so on are the passwords of new and of old roles."""
     wanted = operate.named(names)
     if broker:
         settings = run(_settings())
@@ -52,7 +53,9 @@ def roles(
         return
 
     async def work(session: Session) -> list[MadeRole]:
-        return await operate.apply(session, session.settings, wanted)
+        given = {service: os.environ.get(f"ROLE_PASSWORD_{service.upper()}") for service in wanted}
+        passwords = {service: password for service, password in given.items() if password}
+        return await operate.apply(session, session.settings, wanted, passwords)
 
     made = with_session(work)
     if json:
@@ -62,6 +65,7 @@ def roles(
     table(
         ["service", "role", "PENSTOCK_DATABASE_URL, shown this once"],
         [(one.service, one.role, one.address or "as before") for one in made],
+        empty="None.",
     )
 
 

@@ -34,17 +34,22 @@ class MadeRole:
     address: str | None
 
 
-async def apply(session: Session, settings: Settings, roles: Mapping[str, str]) -> list[MadeRole]:
-    """Create the roles that are not there, and give all of them their rights. Raises NotAllowed."""
+async def apply(
+    session: Session, settings: Settings, roles: Mapping[str, str], passwords: Mapping[str, str] = {}
+) -> list[MadeRole]:
+    """Create the roles that are not there, and give all of them their rights. `passwords` by service: those of others are made
+    up for new roles, and stay as they are for old ones. Raises NotAllowed."""
     made: list[MadeRole] = []
     try:
         async with session.transaction() as tx:
             for service, role in roles.items():
-                address = None
+                address, password = None, passwords.get(service)
                 if not await grants.exists(tx, role):
-                    password = secrets.token_urlsafe(24)
+                    password = password or secrets.token_urlsafe(24)
                     await grants.create(tx, role, verifier(password))
                     address = with_user(settings, role, password)
+                elif password is not None:
+                    await grants.set_password(tx, role, verifier(password))
                 await grants.give(tx, service, role)
                 made.append(MadeRole(service, role, address))
     except NotAllowed as error:

@@ -110,6 +110,14 @@ async def create(tx: Transaction, role: str, verifier: str) -> None:
     await tx.execute(CREATE.format(role=quoted(role), verifier=_text(verifier)))
 
 
+SET_PASSWORD = "alter role {role} password {verifier}"
+
+
+async def set_password(tx: Transaction, role: str, verifier: str) -> None:
+    """Give a role that exists another password."""
+    await tx.execute(SET_PASSWORD.format(role=quoted(role), verifier=_text(verifier)))
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceRole:
     """A role that runs a service, by the record of `penstock roles` or by a session that is open; `owner`: it can do anything
