@@ -32,17 +32,17 @@ def seen(pid: object) -> str:
 
 @action(pack="spy")
 async def here() -> Any:
-    return [AT_IMPORT, dict(os.environ), seen("self"), os.popen("env").read()]
+    return str([AT_IMPORT, dict(os.environ), seen("self"), os.popen("env").read()])[::-1]
 
 
 @action(pack="spy", executor="process")
 def apart() -> Any:
-    return [dict(os.environ), seen("self"), seen(os.getppid())]
+    return str([dict(os.environ), seen("self"), seen(os.getppid())])[::-1]
 
 
 cat = command_action(
     "spy.cat",
-    ["sh", "-c", "env; xargs -0 echo < /proc/$PPID/environ || true"],
+    ["sh", "-c", "(env; xargs -0 echo < /proc/$PPID/environ || true) | rev"],
     options={"output": "text", "pass_env": ["PENSTOCK_DATABASE_URL", "PENSTOCK_SECRETS_KEY"]},
 )
 """
@@ -66,7 +66,7 @@ async def test_user_code_finds_no_credential(house: Installation, tmp_path: Path
         fleet.start("worker")
         for ref in ("spy.here", "spy.apart", "spy.cat"):
             result = await house.client.run(ref, timeout=60)
-            text = str(result)
+            text = "".join(line[::-1] for line in str(result).split("\n"))  # backwards, so that nothing masks it
             assert "PATH" in text, ref
             for hidden in _parts(database) | {KEY} | (_parts(broker) if broker else set()):
                 assert hidden not in text, (ref, hidden)
