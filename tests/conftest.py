@@ -24,7 +24,7 @@ from penstock.store import known_types, migrate
 from tests.crash.points.replay import Zygotes
 from tests.flows.installation import Installation
 from tests.interleavings import explore
-from tests.servers import choose, databases, one_for_all
+from tests.servers import brokers, choose, databases, one_for_all
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
 from tests.servers.rabbitmq import RabbitMQ
@@ -137,7 +137,9 @@ async def template(postgres_server: Postgres) -> AsyncIterator[str]:
     name = databases.new_name()
     async with databases.kept_connection(postgres_server):
         await migrate.upgrade(Settings(database_url=SecretStr(await databases.create(postgres_server, name))))
+        await databases.give_roles(postgres_server, name)
         yield name
+        await databases.drop_roles(postgres_server, name)
         await databases.drop(postgres_server, name)
 
 
@@ -152,7 +154,10 @@ async def gated(postgres_server: Postgres, template: str) -> AsyncIterator[str]:
 async def database(postgres_server: Postgres, template: str) -> AsyncIterator[str]:
     """The address of a fresh database: a copy of the template."""
     name = databases.new_name()
-    yield await databases.create(postgres_server, name, template=template)
+    address = await databases.create(postgres_server, name, template=template)
+    if "PENSTOCK_TEST_TEMPLATE" not in os.environ:
+        databases.has_roles(address, template)
+    yield address
     await databases.drop(postgres_server, name)
 
 
@@ -168,7 +173,10 @@ async def empty_database(postgres_server: Postgres) -> AsyncIterator[str]:
 def vhost(rabbitmq_server: RabbitMQ) -> Iterator[str]:
     """The address of a fresh vhost."""
     name = databases.new_name()
-    yield rabbitmq_server.add_vhost(name)
+    address = rabbitmq_server.add_vhost(name)
+    brokers.give_users(rabbitmq_server, address)
+    yield address
+    brokers.drop_users(rabbitmq_server, address)
     rabbitmq_server.drop_vhost(name)
 
 

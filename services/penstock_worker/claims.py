@@ -12,7 +12,7 @@ import orjson
 
 from penstock.language import stored_references
 from penstock.language.ids import new_id
-from penstock.language.redaction import worth_hiding
+from penstock.language.redaction import LIVE, hidden_forms
 from penstock.language.secret_references import KEY
 from penstock.run.run import executor_name
 from penstock.run.task_executors import RunnableAction, TaskReadyEvent
@@ -205,6 +205,14 @@ class Claims:
             waited=attempt.waited,
             of_route=of_route,
             refers=KEY in params or stored_references.KEY in attempt.params,
-            secrets=worth_hiding(version.parameters.secrets_of(params)),
+            secrets=_hidden(version.parameters.secrets_of(params)),
             traced=traced(attempt.trace, event, self._worker),
         )
+
+
+def _hidden(secrets: Collection[str]) -> tuple[str, ...]:
+    """Return what outputs of the attempt must not show; nothing this process writes shows the secrets from now on."""
+    if not secrets:
+        return ()
+    LIVE.hide(secrets)
+    return hidden_forms(secrets)

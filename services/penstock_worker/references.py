@@ -6,11 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.errors import ResultNotStorable
-from penstock.language.redaction import worth_hiding
+from penstock.language.redaction import LIVE, concealed, hidden_forms, worth_hiding
 from penstock.language.secret_references import KEY
 from penstock.run import results
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.service.assembly import Parts
+from penstock.service.process_secrecy import credentials
 from penstock.store.stored_results import StoredResults
 from penstock_worker import secret_values
 from penstock_worker.claims import OwnedAttempt
@@ -23,27 +24,50 @@ class References:
     def __init__(self, parts: Parts) -> None:
         settings = parts.settings
         self._session = parts.database.session()
+        self._process = parts.process
         self._cap = settings.payload_cap
         self._store = StoredResults(settings.result_store, settings.result_store_cap)
         self._store.open()
+        self._own = hidden_forms(credentials(settings))
+        self._own_encoded = tuple(form.encode() for form in self._own)
         self.limit = self._cap if self._store.url is None else max(self._cap, self._store.cap)
         """Bytes of a result at the most."""
 
     async def follow(self, owned: OwnedAttempt) -> None:
         """Give the attempt what its parameters refer to. Raises NotFound, InvalidInput, ConfigurationError."""
         if KEY in owned.params:
-            await secret_values.reveal(self._session, owned)
+            await secret_values.reveal(self._session, owned, self._process)
         given = await self._store.resolved(owned.params)
         if given is not owned.params:
             schema = owned.version.parameters
             schema.validate(given)  # a reference was taken as it is
             owned.params = given
-            owned.secrets = worth_hiding((*owned.secrets, *schema.secrets_of(given)))
+            secrets = schema.secrets_of(given)
+            LIVE.hide(secrets)
+            owned.secrets = worth_hiding((*owned.secrets, *hidden_forms(secrets)))
+
+    def concealed(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
+        """Return an outcome without secrets, and without the credentials of this process."""
+        outcome = concealed_outcome(outcome, owned.secrets, owned.of_store)
+        if outcome.error is not None or self._shows_own(outcome):
+            outcome = concealed_outcome(outcome, self._own, self._own)
+        return outcome
+
+    def conceal_line(self, owned: OwnedAttempt, line: str) -> str:
+        """Return a line of its log without secrets, and without the credentials of this process."""
+        return concealed(concealed(line, owned.secrets), self._own)
+
+    def _shows_own(self, outcome: Outcome) -> bool:
+        """Whether what an attempt gives may hold a credential of this process. Most give a short result and nothing else."""
+        encoded = outcome.result_json
+        if encoded is None or outcome.carry or outcome.inquiry:
+            return True
+        return any(form in encoded for form in self._own_encoded)
 
     async def put_away(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
         """The same without secrets, and with a reference for a result that is too large for the database. In this order: what
         looks like a secret within a reference is none."""
-        outcome = concealed_outcome(outcome, owned.secrets, owned.of_store)
+        outcome = self.concealed(owned, outcome)
         encoded = outcome.result_json
         if self._store.url is None or (encoded is not None and len(encoded) <= self._cap):
             return outcome

@@ -16,7 +16,6 @@ import structlog
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.after_attempt import NOT_BEGUN, Ending, ending_after, ending_of_unfinished
 from penstock.language.moves import CANCELLED, REQUESTED
-from penstock.language.redaction import concealed
 from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner
 from penstock.messaging.relay import offer_again
 from penstock.run.run import executor_name
@@ -37,7 +36,6 @@ from penstock_worker.references import References
 from penstock_worker.reports import Reports
 from penstock_worker.route_consumer import RouteConsumer
 from penstock_worker.running import Running
-from penstock_worker.secret_masking import concealed_outcome
 from penstock_worker.slots import Slots
 
 log = structlog.get_logger()
@@ -181,7 +179,9 @@ class Runner:
             event=event,
             params=owned.params,
             action=version.action,
-            log=RunLog(lambda stream, line: self._sink(owned, stream, concealed(line, owned.secrets))),
+            log=RunLog(
+                lambda stream, line: self._sink(owned, stream, self._references.conceal_line(owned, line))
+            ),
             timeout=version.timeout,
             grace=self._settings.grace,
             carry=owned.carry,
@@ -228,7 +228,7 @@ class Runner:
         except asyncio.CancelledError:
             self._stopped(owned)
         except Exception as error:
-            self._finished(owned, concealed_outcome(Outcome.failed(explained(error)), owned.secrets))
+            self._finished(owned, self._references.concealed(owned, Outcome.failed(explained(error))))
         return False
 
     def _stopped(self, owned: OwnedAttempt) -> None:

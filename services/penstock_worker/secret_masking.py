@@ -13,6 +13,7 @@ import orjson
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from penstock.language.durable.records import Record
+from penstock.language.expressions import SecretName, SecretText
 from penstock.language.redaction import concealed
 from penstock.language.secret_references import put_back
 from penstock.run.task_executors import Outcome
@@ -36,14 +37,14 @@ def conceal_step(step: Record, secrets: Sequence[str], of_store: Sequence[str]) 
         step.error = orjson.dumps(_cleaned(orjson.loads(step.error), secrets)).decode()
 
 
-def passed_on(given: Any, names: Mapping[str, str]) -> Any:
+def passed_on(given: Any, names: Mapping[str, str], forms: Sequence[str]) -> Any:
     """What a durable function gives to a child, as it is kept: with references in place of the store's secrets (`names`, by their
-    texts), which the child's worker reads for itself."""
+    texts), which the child's worker reads for itself. What was made of one (its base64, say) has no reference, and is masked."""
     if not names:
         return given
     with suppress(PydanticSerializationError):  # what is no JSON is refused where it is checked
         given = to_jsonable_python(given)
-    return put_back(given, names)
+    return _without_forms(put_back(given, names), forms)
 
 
 def _without(outcome: Outcome, secrets: Sequence[str]) -> Outcome:
@@ -61,4 +62,19 @@ def _cleaned(value: Any, secrets: Sequence[str]) -> Any:
         return {concealed(name, secrets): _cleaned(one, secrets) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [_cleaned(one, secrets) for one in value]
+    return value
+
+
+def _without_forms(value: Any, forms: Sequence[str]) -> Any:
+    """The same, where references are texts too, and stay."""
+    if isinstance(value, SecretText):
+        return SecretText.of(
+            [part if isinstance(part, SecretName) else concealed(part, forms) for part in value.parts]
+        )
+    if isinstance(value, str):
+        return concealed(value, forms)
+    if isinstance(value, Mapping):
+        return {name: _without_forms(one, forms) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_forms(one, forms) for one in value]
     return value

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import orjson
+from uuid import UUID
 
 from penstock.language import secret_references
 from penstock.language.expressions import SecretName
-from penstock.language.redaction import worth_hiding
+from penstock.language.redaction import LIVE, hidden_forms, worth_hiding
 from penstock.operate import secrets
 from penstock.store.database import Session
 from penstock_worker.claims import OwnedAttempt
 
 
-async def reveal(session: Session, owned: OwnedAttempt) -> None:
+async def reveal(session: Session, owned: OwnedAttempt, process: UUID) -> None:
     """Give the attempt its secrets, and say what its log, error and result must not show. Raises NotFound,
     ConfigurationError."""
     tenant = owned.event.namespace.partition("::")[0]
-    values = await secrets.reveal(session, tenant, secret_references.names_in(owned.params))
+    names_of = secret_references.names_in(owned.params)
+    values = await secrets.reveal_to_attempt(session, owned.event.execution_id, process, tenant, names_of)
 
     def value(parts: list[str]) -> str:
         return "".join(values[part] if isinstance(part, SecretName) else part for part in parts)
 
     owned.params = secret_references.replaced(owned.params, value)
-    owned.of_store = worth_hiding(text for one in values.values() for text in _written(one))
+    LIVE.hide(values.values())
+    owned.of_store = hidden_forms(values.values())
     names = {text: name for name, text in values.items()}
     owned.store_names = {text: names[text] for text in worth_hiding(names)}
     owned.secrets = worth_hiding((*owned.secrets, *owned.of_store))
-
-
-def _written(value: str) -> tuple[str, ...]:
-    """As it is, and as it looks inside JSON."""
-    return value, orjson.dumps(value).decode()[1:-1]

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
+from penstock.operate.roles import named
 from penstock.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = ("migrate", "executor", "worker", "api")
+OURS = ("migrate", "roles", "executor", "worker", "api")
 # The environment that the images document.
 POSTGRES = {"POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DB"}
 RABBITMQ = {"RABBITMQ_DEFAULT_USER", "RABBITMQ_DEFAULT_PASS", "RABBITMQ_DEFAULT_VHOST"}
@@ -29,7 +30,7 @@ def test_every_part_is_there_with_two_executors_and_two_workers() -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_each_variable_is_a_setting_of_penstock(name: str) -> None:
     known = {f"PENSTOCK_{field.upper()}" for field in Settings.model_fields}
-    given = set(SERVICES[name]["environment"])
+    given = {one for one in SERVICES[name]["environment"] if not one.startswith("ROLE_PASSWORD_")}
     assert given <= known
     assert given >= {"PENSTOCK_DATABASE_URL", "PENSTOCK_BROKER_URL"}
 
@@ -40,7 +41,7 @@ def test_the_images_know_their_variables() -> None:
 
 
 def test_the_addresses_name_users_databases_and_vhosts_that_the_servers_make() -> None:
-    settings = SERVICES["executor"]["environment"]
+    settings = SERVICES["migrate"]["environment"]
     postgres, rabbitmq = SERVICES["postgres"]["environment"], SERVICES["rabbitmq"]["environment"]
     assert settings["PENSTOCK_DATABASE_URL"] == (
         f"postgresql://{postgres['POSTGRES_USER']}:{postgres['POSTGRES_PASSWORD']}@postgres:5432/{postgres['POSTGRES_DB']}"
@@ -71,8 +72,17 @@ def test_services_wait_for_what_they_need() -> None:
         set(SERVICES["worker"]["depends_on"])
         == set(SERVICES["executor"]["depends_on"])
         == set(SERVICES["api"]["depends_on"])
-        == {"migrate", "rabbitmq"}
+        == {"roles", "rabbitmq"}
     )
+    assert set(SERVICES["roles"]["depends_on"]) == {"migrate"}
+
+
+@pytest.mark.parametrize("service", ["executor", "worker", "api"])
+def test_each_service_has_a_role_with_the_password_it_was_made_with(service: str) -> None:
+    role = named("penstock")[service]
+    made = SERVICES["roles"]["environment"][f"ROLE_PASSWORD_{service.upper()}"]
+    address = SERVICES[service]["environment"]["PENSTOCK_DATABASE_URL"]
+    assert address == f"postgresql://{role}:{made}@postgres:5432/penstock"
 
 
 def test_running_work_may_finish_before_a_container_is_killed() -> None:

@@ -22,6 +22,7 @@ from penstock.store.database import Row, Session
 from penstock.store.schedules.reading import Fire
 from penstock_executor import main as executor
 from penstock_worker import main as worker
+from tests.servers import brokers, databases
 
 QUICK: dict[str, Any] = {
     "heartbeat_interval": 0.3,
@@ -104,10 +105,16 @@ class Installation:
         return await self._start("worker", settings, lambda parts, stop: worker.work(parts, found, stop))
 
     async def _start(self, role: str, settings: dict[str, Any], work: Any) -> Stop:
+        """Each service runs as its own role in the database, and as its own user of the broker."""
         stop, ready = Stop(), asyncio.Event()
+        of_service = {
+            name: SecretStr(address(given.get_secret_value(), role))
+            for name, address in (("database_url", databases.as_service), ("broker_url", brokers.as_service))
+            if isinstance(given := self._given[name], SecretStr)
+        }
 
         async def run() -> None:
-            async with assembled(self.settings(**settings), role=role) as parts:
+            async with assembled(self.settings(**{**of_service, **settings}), role=role) as parts:
                 ready.set()
                 await work(parts, stop)
 

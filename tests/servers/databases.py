@@ -6,11 +6,13 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
-from tests.servers.postgres import Postgres
+from penstock.store import grants
+from penstock.store.rights import SERVICES
+from tests.servers.postgres import Postgres, soon_proved
 
 
 def new_name() -> str:
@@ -59,6 +61,48 @@ async def create(server: Postgres, name: str, *, template: str = "template1") ->
     return server.dsn(name)
 
 
+PASSWORD = "of a service"
+_with_roles: dict[str, str] = {}
+"""What the names of the services' roles begin with, by the address of a database."""
+
+
+async def give_roles(server: Postgres, name: str) -> None:
+    """Give each service a role in this database, and so in its copies, as `penstock roles` does."""
+    connection = await asyncpg.connect(server.dsn(name), server_settings={"search_path": '"public", pg_temp'})
+    try:
+        for service in SERVICES:
+            role = f"{name}_{service}"
+            await connection.execute(f"create role {role} login password '{soon_proved(PASSWORD)}'")
+            await connection.execute(";".join(grants.statements("public", service, role)))
+        await connection.fetch(grants.RENEW_PARTITIONS)
+    finally:
+        await connection.close()
+
+
+async def drop_roles(server: Postgres, name: str) -> None:
+    """Drop the roles, once all copies of the database are gone."""
+    connection = await asyncpg.connect(server.dsn(name))
+    try:
+        for service in SERVICES:
+            await connection.execute(f"drop owned by {name}_{service}; drop role {name}_{service}")
+    finally:
+        await connection.close()
+
+
+def has_roles(database: str, of: str) -> None:
+    """Remember that the database at this address is a copy of one that has roles."""
+    _with_roles[database] = of
+
+
+def as_service(database: str, service: str) -> str:
+    """Return the address of a database for a service; the same address where it has no roles."""
+    if database not in _with_roles or service not in SERVICES:
+        return database
+    parts = urlsplit(database)
+    user = f"{_with_roles[database]}_{service}:{PASSWORD.replace(' ', '%20')}"
+    return urlunsplit(parts._replace(netloc=f"{user}@{parts.netloc.rpartition('@')[2]}"))
+
+
 async def drop(server: Postgres, name: str) -> None:
     """Drop a database, ending whatever is still connected to it."""
     async with _connected(server) as connection:
@@ -74,7 +118,8 @@ async def limited(database: str, sessions: int) -> AsyncIterator[str]:
     await connection.execute(
         f"create role {role} login password 'secret' connection limit {sessions};"
         f"grant all on all tables in schema public to {role};"
-        f"grant all on all sequences in schema public to {role}"
+        f"grant all on all sequences in schema public to {role};"
+        f"grant execute on all functions in schema public to {role}"
     )
     try:
         yield address._replace(netloc=f"{role}:secret@{address.netloc.rpartition('@')[2]}").geturl()

@@ -53,7 +53,7 @@ class NativePostgres:
             folder / "data", _programs(self._account, folder, major), self._account
         )
         self._address = cluster.Address(None, free_port(), cluster.new_password())
-        self._cluster.create(_soon_proved(self._address.password))
+        self._cluster.create(soon_proved(self._address.password))
         self._settings = {**cluster.SETTINGS, **settings}
         self._process: Process | None = None
         self.start()
@@ -117,7 +117,7 @@ def _programs(account_: account.Account, folder: Path, major: int | None) -> bin
     return found
 
 
-def _soon_proved(password: str) -> str:
+def soon_proved(password: str) -> str:
     """What PostgreSQL keeps of a password, made to be proved in one round of SCRAM's instead of 4096. They make it hard to
     guess a bad one, which this is not; and they are half of what a client's connection costs, of which tests make thousands.
     """

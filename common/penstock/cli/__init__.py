@@ -60,6 +60,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "doctor": ("doctor",),
         "explain": ("explain",),
         "dead_letters": ("dead-letters",),
+        "roles": ("roles",),
         "tokens": ("tokens",),
         "users": ("users",),
         "secrets": ("secrets",),

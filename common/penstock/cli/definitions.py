@@ -22,6 +22,7 @@ from penstock.operate import definitions as operate
 from penstock.operate import event_rules, routes
 from penstock.operate.apply import Change, register
 from penstock.operate.routes import RouteUse
+from penstock.service.process_secrecy import hidden_secrets
 from penstock.store.database import Session
 
 rules = typer.Typer(
@@ -34,7 +35,8 @@ def apply(
     json: Json = False,
 ) -> None:
     """Register what modules and packs define. Doing it twice changes nothing."""
-    definitions = load_all(",".join(source))
+    with hidden_secrets():
+        definitions = load_all(",".join(source))
 
     async def work(session: Session) -> tuple[list[Change], list[RouteUse]]:
         changes = await register(session, definitions)

@@ -20,6 +20,7 @@ from penstock.service.environment import load
 from penstock.service.extras import require
 from penstock.service.installed_services import service
 from penstock.service.log_setup import configure_logging
+from penstock.service.process_secrecy import forget_secrets
 from penstock.store.database import Database
 
 Modules = Annotated[
@@ -45,6 +46,7 @@ def _serve(kind: str, /, *, wait: str | None, **overrides: Any) -> None:
         if current.database_url is not None:
             given = {"database_url": current.database_url, **given}
         settings = load(**given)
+        forget_secrets()
         configure_logging(settings, service=kind)
         stop = stop_on_signals()
         await until_stopped(service(kind)(settings, stop), stop)
@@ -167,7 +169,11 @@ def dev(
 
     async def start() -> None:
         async with LocalInstallation.started(
-            home, modules=modules, fresh=fresh, overrides={"concurrency": concurrency, "log_level": log_level}
+            home,
+            modules=modules,
+            fresh=fresh,
+            overrides={"concurrency": concurrency, "log_level": log_level},
+            owns_process=True,
         ) as local:
             err.print(f"[green]ready[/green]  {local.describe()}")
             err.print(f"look at it: [bold]{local.address}[/bold]  (an HTTP API, too: {local.address}/docs)")

@@ -17,6 +17,7 @@ from penstock.language.loading import Definitions, load_all
 from penstock.language.options import did_you_mean
 from penstock.language.schemas import Schema
 from penstock.language.trial import SimulatedEvent, evaluate, try_rule
+from penstock.service.process_secrecy import hidden_secrets
 
 
 def test(
@@ -38,7 +39,8 @@ def test(
     """Try a rule or an expression on a payload, with nothing running. Exit code 1 if it fails; a rule that does not match
     has not failed."""
     given = parse_params(payload or [])
-    known = load_all(",".join(module or []))
+    with hidden_secrets():
+        known = load_all(",".join(module or []))
     is_rule = is_ref(target) and target.partition(".")[0] not in ("payload", "event")
     if is_rule:
         _try_rule(target, given, known, json)

@@ -18,9 +18,10 @@ from penstock.client.bulk import Outcome
 from penstock.client.client import Client
 from penstock.errors import Conflict, NotFound, PenstockError, Undecodable
 from penstock.language.moves import FINAL
+from penstock.language.redaction import MASK
 from penstock.messaging import envelope
 from penstock.operate.masking import Masking
-from penstock.store import dead_letters, events, executions, outbox, queues
+from penstock.store import catalog, dead_letters, events, executions, outbox, queues
 from penstock.store.database import Session, Transaction, retried
 from penstock.store.dead_letters import APP, TRIGGER, DeadLetter, DeadLetterSummary, LetterCount, LetterFilter
 from penstock.store.events import NewEvent
@@ -29,6 +30,9 @@ BATCH = 200
 """Letters of one transaction."""
 ENVELOPE = 20
 """Ids of one message that is staged again."""
+OUR_HEADERS = ("x-penstock-", "x-death", "x-first-death-", "x-last-death-", "x-delivery-count")
+READ_HEADERS = frozenset({"tenant", "traceparent", "tracestate"})
+"""Headers that Penstock or RabbitMQ writes, and those that Penstock reads."""
 BATCH_BYTES = 8 * 1024 * 1024
 """Bytes of their bodies, above which a transaction has fewer."""
 
@@ -56,12 +60,21 @@ async def find(session: Session, id: UUID) -> DeadLetter:
 
 
 async def shown(session: Session, id: UUID) -> DeadLetter:
-    """The same with what its trigger's schema marks as secret masked. Raises NotFound."""
+    """The same with what its trigger's schema marks as secret masked; where there is no such trigger, what any schema marks. Of
+    headers those are shown that Penstock reads: what a foreign program put into its own may be a key. Raises NotFound."""
     letter = await find(session, id)
+    headers = {name: value if _is_ours(name) else MASK for name, value in letter.headers.items()}
     trigger = letter.headers.get(TRIGGER)
     if trigger is None:
-        return letter
-    return replace(letter, body=(await Masking.load(session)).text(str(trigger), letter.body))
+        return replace(letter, headers=headers)
+    masking = await Masking.load(session)
+    known = await catalog.current(session, ["trigger"], [str(trigger)])
+    text = masking.text if known else masking.text_of_unknown
+    return replace(letter, headers=headers, body=text(str(trigger), letter.body))
+
+
+def _is_ours(header: str) -> bool:
+    return header.startswith(OUR_HEADERS) or header in READ_HEADERS
 
 
 async def drop(session: Session, chosen: LetterFilter, *, dry_run: bool = False) -> int:

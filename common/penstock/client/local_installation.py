@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import webbrowser
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from penstock.service.environment import load
 from penstock.service.installed_services import service
 from penstock.service.log_setup import configure_logging
 from penstock.service.ports import listening
+from penstock.service.process_secrecy import forget_secrets
 from penstock.settings import LOOPBACK, Settings
 from penstock.store import migrate
 from penstock.store.database import Database
@@ -39,6 +39,8 @@ class LocalInstallation:
     definitions: Definitions
     """As it was started with."""
     changes: Sequence[Change]
+    embedded: bool = False
+    """Whether it has a PostgreSQL of its own."""
     worker: Stop | None = None
     """Stops the worker that takes work now; None where there are no actions to run."""
     taken_port: int | None = None
@@ -86,7 +88,7 @@ class LocalInstallation:
         await asyncio.gather(*self.services)
 
     def describe(self) -> str:
-        where = "embedded PostgreSQL" if "PENSTOCK_DATABASE_URL" not in os.environ else "PostgreSQL"
+        where = "embedded PostgreSQL" if self.embedded else "PostgreSQL"
         carries = "RabbitMQ" if self.settings.broker_url else "PostgreSQL"
         parts = "executor and worker" if self.worker is not None else "executor (no worker: give --module)"
         number = len(self.changes)
@@ -112,9 +114,11 @@ class LocalInstallation:
         fresh: bool = False,
         overrides: Mapping[str, Any] | None = None,
         apart: bool = False,
+        owns_process: bool = False,
     ) -> AsyncIterator[LocalInstallation]:
         """Start it, apply what the modules define, and stop it at the end. `apart`: whatever servers the environment
-        names, it has an embedded database, and no broker."""
+        names, it has an embedded database, and no broker. `owns_process`: the process is for it alone, and its environment is
+        rid of our credentials before the modules are imported."""
         given = {name: value for name, value in (overrides or {}).items() if value is not None}
         async with AsyncExitStack() as stack:
             base = load()
@@ -128,6 +132,8 @@ class LocalInstallation:
             if apart:
                 settings = settings.model_copy(update={"broker_url": None})
             configure_logging(settings, service="dev")
+            if owns_process:
+                forget_secrets()
             await migrate.upgrade(settings)
             definitions = load_all(settings.modules)
             database = Database(settings, role="dev")
@@ -135,7 +141,7 @@ class LocalInstallation:
                 changes = await register(database.session(), definitions)
             finally:
                 await database.close()
-            local = cls(settings, definitions, changes)
+            local = cls(settings, definitions, changes, embedded="database_url" in given)
             if wanted.api_port not in (0, settings.api_port):
                 local.taken_port = wanted.api_port
             local._serve("executor", settings)

@@ -2,21 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import base64
+import html
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import quote, quote_plus
 
 MASK = "***"
 """Shown in place of what is secret."""
 SHORTEST = 4
 """Characters. Shorter ones tell nothing, and to hide every `1` would hide everything."""
+SHORTEST_BASE64 = 6
+"""Characters of a piece of base64 that is taken for one of a secret's."""
 
 
 def worth_hiding(values: Iterable[str]) -> tuple[str, ...]:
-    """Longest first, so that no piece of one is left."""
+    """Return these texts without the short ones, longest first, so that no piece of one is left."""
     return tuple(sorted({v for v in values if len(v) >= SHORTEST}, key=len, reverse=True))
 
 
+def hidden_forms(values: Iterable[str]) -> tuple[str, ...]:
+    """Return all that has to be taken out of a text so that it shows none of these secrets, longest first."""
+    return worth_hiding(form for value in set(values) if len(value) >= SHORTEST for form in _forms(value))
+
+
 def concealed(text: str, secrets: Sequence[str]) -> str:
-    """The text with MASK in place of each of these, which are as `worth_hiding` gives them."""
+    """Return the text with MASK in place of each of these, which are as `hidden_forms` gives them."""
     for value in secrets:
-        text = text.replace(value, MASK)
+        if value in text:
+            text = text.replace(value, MASK)
     return text
+
+
+def _forms(value: str) -> Iterator[str]:
+    """Give a secret, and each of its lines, as it is written in logs, tracebacks, JSON, addresses and headers."""
+    lines = [line.strip() for line in value.splitlines()] if "\n" in value or "\r" in value else []
+    for text in (value, *(line for line in lines if len(line) >= SHORTEST)):
+        yield text
+        yield from _escaped(text)
+        yield from (html.escape(text), html.escape(text, quote=False))
+        for encoded in (quote(text, safe=""), quote(text), quote_plus(text)):
+            yield encoded
+            yield encoded.replace("%", "%25")
+        yield from _base64(text)
+
+
+def _escaped(text: str) -> Iterator[str]:
+    """As Python and JSON quote it, also within a text that is quoted once more, or that has quotes of its own."""
+    for quoted in (
+        text,
+        json.dumps(text)[1:-1],
+        json.dumps(text, ensure_ascii=False)[1:-1],
+        repr(text)[1:-1],
+    ):
+        yield quoted
+        yield json.dumps(quoted)[1:-1]
+        yield json.dumps(quoted, ensure_ascii=False)[1:-1]
+        for shown in (repr, ascii):
+            yield shown(quoted + '"')[1:-1].removesuffix('"')
+            yield shown(quoted + "'")[1:-1].removesuffix("'").removesuffix("\\")
+    yield repr(text.encode("utf-8", "surrogatepass") + b'"')[2:-1].removesuffix('"')
+
+
+def _base64(text: str) -> Iterator[str]:
+    """The characters that stand for it wherever it begins in what is encoded, whatever stands beside it there."""
+    raw = text.encode("utf-8", "surrogatepass")
+    for before, skipped in enumerate((0, 2, 3)):
+        encoded = base64.b64encode(bytes(before) + raw).decode()
+        piece = encoded[skipped : (before + len(raw)) * 8 // 6]
+        if len(piece) >= SHORTEST_BASE64:
+            yield piece
+            yield piece.replace("+", "-").replace("/", "_")
+
+
+class LiveSecrets:
+    """The secrets that a process has to do with, for what it writes outside of runs: its own log, and what threads print that no
+    run is known of. The latest of them: who uses more at once has to keep its own log to itself."""
+
+    MOST = 1000
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        self._all: tuple[str, ...] | None = ()
+        self._lock = threading.Lock()
+
+    def hide(self, values: Iterable[str]) -> None:
+        """Let none of these be shown from now on."""
+        with self._lock:
+            for value in values:
+                if value in self._known:
+                    self._known.move_to_end(value)
+                elif len(value) >= SHORTEST:
+                    self._known[value] = hidden_forms([value])
+                    self._all = None
+            while len(self._known) > self.MOST:
+                self._known.popitem(last=False)
+
+    def mask(self, text: str) -> str:
+        """Return the text without them."""
+        forms = self._all
+        if forms is None:
+            with self._lock:
+                forms = self._all = worth_hiding(form for each in self._known.values() for form in each)
+        return concealed(text, forms)
+
+
+LIVE = LiveSecrets()
+"""Those of this process."""

@@ -55,6 +55,20 @@ class Masking:
         except orjson.JSONDecodeError:
             return MASK
 
+    def text_of_unknown(self, trigger: str, body: str) -> str:
+        """The same of a payload for an unknown trigger, such as a misspelt one: the schemas of all triggers may apply."""
+        if trigger in self._payloads:  # there was one
+            return self.text(trigger, body)
+        if not self._payloads:
+            return body
+        try:
+            payload = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            return MASK
+        for schemas in self._payloads.values():
+            payload = _by(schemas, payload)
+        return orjson.dumps(payload).decode()
+
     def definition(self, kind: str, body: Mapping[str, Any]) -> Body:
         """A definition: what it gives to others, and the defaults of what it takes itself."""
         shown = dict(body)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from uuid import UUID
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -67,19 +68,34 @@ async def rotate(session: Session) -> int:
 
 
 async def reveal(session: Session, tenant: str, names: Collection[str]) -> Mapping[str, str]:
-    """What they are: for the worker, just before it runs what needs them. Raises NotFound, ConfigurationError."""
+    """Open secrets of a tenant. Raises NotFound, ConfigurationError."""
+    found = await retried(lambda: store.find(session, tenant, names), deadline=30)
+    return await _opened(session, tenant, names, found)
+
+
+async def reveal_to_attempt(
+    session: Session, execution: UUID, process: UUID, tenant: str, names: Collection[str]
+) -> Mapping[str, str]:
+    """Open the secrets that the parameters of an execution refer to, for the process that runs it, just before it does. Raises
+    NotFound, ConfigurationError."""
+    found = await retried(lambda: store.of_attempt(session, execution, process, names), deadline=30)
+    return await _opened(session, tenant, names, found)
+
+
+async def _opened(
+    session: Session, tenant: str, names: Collection[str], found: Sequence[Sealed]
+) -> Mapping[str, str]:
     keys = master_keys(session.settings)
-    found = {one.name: one for one in await retried(lambda: store.find(session, tenant, names), deadline=30)}
-    if missing := sorted(set(names) - set(found)):
+    if missing := sorted(set(names) - {one.name for one in found}):
         raise NotFound(
             f"tenant {tenant} has no secret {', '.join(missing)}",
             hint=f"Set it: penstock secrets set {missing[0]} --tenant {tenant}",
         )
     revealed = {}
-    for name, one in found.items():
-        context = _context(tenant, name)
+    for one in found:
+        context = _context(tenant, one.name)
         data_key = await _unwrap(keys, one, context)
-        revealed[name] = unseal(AESGCM(data_key), one.sealed, context).decode()
+        revealed[one.name] = unseal(AESGCM(data_key), one.sealed, context).decode()
     return revealed
 
 

@@ -17,14 +17,16 @@ from penstock.run.context import CURRENT
 class _Stream:
     """Stands in for `sys.stdout` or `sys.stderr`."""
 
-    def __init__(self, original: TextIO, name: str) -> None:
+    def __init__(self, original: TextIO, name: str, mask: Callable[[str], str]) -> None:
         self._original = original
+        self._mask = mask
         self._name = name
 
     def write(self, piece: str) -> int:
         run = CURRENT.get()
         if run is None:
-            return self._original.write(piece)
+            self._original.write(self._mask(piece))  # a thread of an action's own has no run
+            return len(piece)
         run.log.write(self._name, piece)
         return len(piece)
 
@@ -56,17 +58,17 @@ class _Handler(logging.Handler):
             self.handleError(record)
 
 
-def install(level: int = logging.INFO) -> Callable[[], None]:
+def install(level: int = logging.INFO, mask: Callable[[str], str] = str) -> Callable[[], None]:
     """Redirect `sys.stdout`, `sys.stderr` and the logging module for code that runs inside a run.
 
     Records below `level` are not kept; the root logger is opened up to it, so give other handlers a level of
-    their own. Returns what undoes it."""
+    their own. `mask` takes secrets out of what no run is known of. Returns what undoes it."""
     root, before = logging.getLogger(), logging.getLogger().level
     stdout, stderr = sys.stdout, sys.stderr
     handler = _Handler(level)
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    sys.stdout = _Stream(stdout, "stdout")
-    sys.stderr = _Stream(stderr, "stderr")
+    sys.stdout = _Stream(stdout, "stdout", mask)
+    sys.stderr = _Stream(stderr, "stderr", mask)
     root.addHandler(handler)
     if before > level:
         root.setLevel(level)

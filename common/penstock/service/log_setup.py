@@ -9,7 +9,9 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, Processor
 
+from penstock.language.redaction import LIVE
 from penstock.run.context import CURRENT
+from penstock.service.process_secrecy import credentials
 from penstock.settings import Settings
 from penstock.tracing import trace_of
 
@@ -24,6 +26,8 @@ def configure_logging(settings: Settings, **bound: str) -> None:
         return {**who, **line}  # a thread of somebody else's has no context
 
     shown: Processor = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer()
+    LIVE.hide(credentials(settings))
+    # Values are masked before they are quoted, and the line once more: its traceback is only made as it is written.
     said: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         of_this_process,
@@ -31,9 +35,10 @@ def configure_logging(settings: Settings, **bound: str) -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
+        masked_values,
     ]
     structlog.configure(
-        processors=[*said, shown],
+        processors=[*said, shown, masked],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
@@ -45,10 +50,30 @@ def configure_logging(settings: Settings, **bound: str) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*said, structlog.stdlib.add_logger_name],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, shown],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, shown, masked],
         )
     )
     logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler])
+
+
+def masked_values(_: Any, __: str, line: EventDict) -> EventDict:
+    """A line whose values show no secret that this process has to do with."""
+    return {name: _masked(value) for name, value in line.items()}
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return LIVE.mask(value)
+    if isinstance(value, list | tuple):
+        return [_masked(each) for each in value]
+    if isinstance(value, dict):
+        return {_masked(name): _masked(each) for name, each in value.items()}
+    return value
+
+
+def masked(_: Any, __: str, line: Any) -> Any:
+    """A line as it is written, without the secrets that this process has to do with."""
+    return LIVE.mask(line)
 
 
 def of_its_run(_: Any, __: str, line: EventDict) -> EventDict:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import asyncpg
 
 from penstock.errors import ConfigurationError, ConnectionFailed, ServerFull
-from penstock.language.redaction import concealed, worth_hiding
+from penstock.language.redaction import concealed, hidden_forms
 from penstock.settings import Settings
 from penstock.store.known_types import KnowingConnection
 from penstock.store.session_options import (
@@ -111,7 +111,7 @@ def _place(url: str) -> str:
 
 def without_password(text: str, url: str) -> str:
     """The text with what could be the password of this address taken out."""
-    return concealed(text, worth_hiding(_passwords(url)))
+    return concealed(text, hidden_forms(_passwords(url)))
 
 
 def _passwords(url: str) -> set[str]:

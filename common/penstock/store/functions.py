@@ -46,6 +46,16 @@ Fetch: TypeAlias = Callable[..., Awaitable[Iterable[Any]]]
 TRIGGER = re.compile(r"^create or replace trigger\b", re.MULTILINE)
 """Where a file's triggers begin, after its function. Writers of their tables wait for the transaction that makes them."""
 
+DEFINER = re.compile(r"^language \w+.* security definer$", re.MULTILINE)
+"""Where a file says that its function has the rights of the schema's owner."""
+FENCE = """
+do $$ begin
+    execute format('alter function {name} set search_path = %I, pg_temp', current_schema());
+    execute 'revoke execute on function {name} from public';
+end $$
+"""
+"""A function with the owner's rights looks names up in the owner's schema alone; only roles that were given it may call it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Function:
@@ -54,6 +64,11 @@ class Function:
     name: str
     text: str
     settings: Mapping[str, str]
+
+    @property
+    def definer(self) -> bool:
+        """Whether it has the rights of the schema's owner, whichever role calls it."""
+        return DEFINER.search(self.text) is not None
 
     @property
     def digest(self) -> str:
@@ -142,6 +157,8 @@ async def apply(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
     for function in due:
         if function.settings:
             await connection.execute(_planned(function))
+        if function.definer:
+            await connection.execute(FENCE.format(name=function.name))
     await connection.execute("set local check_function_bodies = on")
     for name in names:
         try:

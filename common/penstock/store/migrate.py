@@ -18,7 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from penstock.errors import ConfigurationError
 from penstock.settings import Settings
-from penstock.store import functions
+from penstock.store import functions, grants
 from penstock.store.database import Database
 
 LOCK = 8_207_339_114_905_041
@@ -114,6 +114,7 @@ async def _upgrade_once(settings: Settings) -> str:
         await connection.rollback()  # they are committed; what is left was read
         async with driver.transaction():
             await functions.apply(driver)
+            await grants.renew(driver)
         await driver.fetch("select make_partitions(7)")
     return newest()
 

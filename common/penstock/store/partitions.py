@@ -34,7 +34,7 @@ async def old(session: Session, table: str, days: int) -> list[str]:
 DROP_ALONE = "select pg_advisory_xact_lock(7, -3)"
 # A drop that waits for the table's lock blocks every statement that asks for the table after it, so it gives up soon.
 DROP_PATIENCE = "set local lock_timeout = '200ms'"
-DROP = 'drop table if exists "{name}"'
+DROP = "select drop_partition($1)"
 
 
 async def drop(session: Session, name: str) -> bool:
@@ -43,7 +43,7 @@ async def drop(session: Session, name: str) -> bool:
         async with session.transaction() as tx:
             await tx.fetch(DROP_ALONE)
             await tx.execute(DROP_PATIENCE)
-            await tx.execute(DROP.format(name=name))
+            await tx.fetch(DROP, name)
     except asyncpg.LockNotAvailableError:
         return False
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncpg
 
-from penstock.errors import ConnectionFailed, IllegalMove, InvalidInput, PenstockError, WrongClock
+from penstock.errors import ConnectionFailed, IllegalMove, InvalidInput, NotAllowed, PenstockError, WrongClock
 
 _TRANSIENT = (
     asyncpg.SerializationError,
@@ -42,6 +42,11 @@ def in_our_words(error: BaseException) -> PenstockError | None:
     if isinstance(error, asyncpg.CharacterNotInRepertoireError | asyncpg.UntranslatableCharacterError):
         return InvalidInput(
             "a text holds a NUL character, which PostgreSQL refuses", hint="Remove it, or send it as base64."
+        )
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return NotAllowed(
+            f"the role of PENSTOCK_DATABASE_URL may not do this: {error}",
+            hint="Use the role of a service that may, or, after an update, run `penstock migrate` as the schema's owner.",
         )
     match getattr(error, "sqlstate", None):
         case "PN001":  # of the triggers execution_moved and row_moved

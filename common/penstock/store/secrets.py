@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from penstock.store.database import Session
 from penstock.store.rows import rows_as
@@ -66,6 +67,16 @@ FIND = "select tenant, name, sealed, data_key, master_key from secret where tena
 async def find(session: Session, tenant: str, names: Collection[str]) -> list[Sealed]:
     """Those of a tenant that there are of these."""
     return rows_as(Sealed, await session.fetch(FIND, tenant, list(names)))
+
+
+OF_ATTEMPT = "select tenant, name, sealed, data_key, master_key from secrets_of_attempt($1, $2, $3)"
+
+
+async def of_attempt(
+    session: Session, execution: UUID, process: UUID, names: Collection[str]
+) -> list[Sealed]:
+    """Those of these that the parameters of an execution refer to, which this process runs."""
+    return rows_as(Sealed, await session.fetch(OF_ATTEMPT, execution, process, list(names)))
 
 
 DELETE = "delete from secret where tenant = $1 and name = $2 returning name"

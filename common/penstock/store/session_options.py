@@ -72,8 +72,12 @@ def left_alone(settings: Settings) -> str:
 
 
 def search_path(settings: Settings) -> str:
-    """Return the search path. Without quotes PostgreSQL would read `Jobs` as `jobs`, and `a.b` not at all."""
-    return f'"{settings.database_schema}"'
+    """Return the path that a session and every function of the owner's look names up by.
+
+    Without quotes PostgreSQL would read `Jobs` as `jobs`, and `a.b` not at all. A temporary table comes last, so that it cannot
+    replace one of ours. Both have the same path, since PostgreSQL plans a statement again where the path is another.
+    """
+    return f'"{settings.database_schema}", pg_temp'
 
 
 def of_connection(settings: Settings) -> dict[str, str]:

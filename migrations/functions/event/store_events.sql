@@ -6,7 +6,7 @@ create or replace function store_events(
     p_digests text[], p_matched boolean,
     out messages message[], out stored uuid[], out existing replaced_id[], out conflicts replaced_id[]
 )
-language plpgsql
+language plpgsql security definer
 as $$
 declare
     v_lost uuid[] := '{}';

@@ -9,7 +9,7 @@ create or replace function submit_executions(
     p_digests text[], p_alone boolean,
     out messages message[], out stale boolean, out existing replaced_id[], out conflicts replaced_id[]
 )
-language plpgsql
+language plpgsql security definer
 as $$
 declare
     v_lost uuid[] := '{}';

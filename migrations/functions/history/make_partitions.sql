@@ -2,8 +2,9 @@
 -- what no partition covers, so that a day without a partition stops nothing. Where the default one has caught rows of a day
 -- already, because nobody made partitions for a week, they move to the new one: else no partition could ever be made.
 -- Bounds are written as ISO dates with their offset: the session's DateStyle would have an instant read as another one.
+-- With the rights of the owner, since a table of another role could not be a partition.
 create or replace function make_partitions(p_ahead integer) returns integer
-language plpgsql
+language plpgsql security definer
 as $$
 declare
     v_parent text;
@@ -17,6 +18,7 @@ begin
     foreach v_parent in array array['event', 'history', 'archive', 'log_line', 'admission', 'fire'] loop
         if to_regclass(v_parent || '_default') is null then
             execute format('create table %I partition of %I default', v_parent || '_default', v_parent);
+            perform copy_rights(v_parent, v_parent || '_default');
         end if;
         for v_day in select (now() at time zone 'utc')::date + n from generate_series(0, p_ahead) n loop
             v_name := v_parent || to_char(v_day, '_YYYYMMDD');
@@ -29,6 +31,7 @@ begin
                 exception when check_violation then
                     perform split_default_partition(v_parent, v_name, v_from, v_to);
                 end;
+                perform copy_rights(v_parent, v_name);
                 v_made := v_made + 1;
             end if;
         end loop;

@@ -36,3 +36,10 @@ create table audit (
     reason text
 );
 create index audit_at on audit (at);
+
+-- The roles of PostgreSQL that `penstock roles` has given the rights of a service. `penstock migrate` renews those rights, since a
+-- release may bring tables and functions.
+create table service_role (
+    role text primary key,
+    service text not null
+);

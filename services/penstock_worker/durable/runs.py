@@ -10,10 +10,12 @@ from penstock.language.after_attempt import ending_of
 from penstock.language.definitions.action import Action
 from penstock.language.durable.drive import Attempt
 from penstock.language.moves import REQUESTED
+from penstock.language.redaction import hidden_forms
 from penstock.messaging import broadcast
 from penstock.run.outcomes import Outcome
 from penstock.service.assembly import Parts
 from penstock.service.heartbeat import Identity
+from penstock.service.process_secrecy import credentials
 from penstock.store.result_watch import ResultWatch
 from penstock_worker.claims import OwnedAttempt
 from penstock_worker.durable.attempt_access import AttemptAccess
@@ -38,6 +40,7 @@ class DurableRuns:
         self, parts: Parts, worker: Identity, slots: Slots, running: Mapping[UUID, RunningAttempt]
     ) -> None:
         self._settings = parts.settings
+        self._own = hidden_forms(credentials(parts.settings))
         self._slots = slots
         self._running = running
         self._recorder = Recorder(
@@ -58,8 +61,10 @@ class DurableRuns:
             owned.traced,
             self._recorder,
             self._watch,
-            conceal=lambda record: conceal_step(record, owned.secrets, owned.of_store),
-            passed_on=lambda given: passed_on(given, owned.store_names),
+            conceal=lambda record: conceal_step(
+                record, (*owned.secrets, *self._own), (*owned.of_store, *self._own)
+            ),
+            passed_on=lambda given: passed_on(given, owned.store_names, owned.of_store),
             free=lambda: self._slots.free > 0,
             asked_to_end=lambda: self._is_cancelled(owned),
             ends=lambda: self._note_end(owned),

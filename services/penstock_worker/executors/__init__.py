@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigurationError, NoExecutor
+from penstock.language.redaction import LIVE
 from penstock.run import capture
 from penstock.run.executor_registry import REGISTERED
 from penstock.run.run import executor_name
@@ -52,7 +53,7 @@ async def executors(
                 hint=f"It has {', '.join(built)}: see PENSTOCK_EXECUTORS and PENSTOCK_ROUTE_EXECUTORS.",
             )
     async with AsyncExitStack() as stack:
-        stack.callback(capture.install())
+        stack.callback(capture.install(mask=LIVE.mask))
         opened: dict[str, TaskExecutor] = {}
         for name, executor in built.items():
             await executor.open()

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from penstock.errors import PenstockError
 from penstock.run.task_executors import Outcome, RunLog, TaskError
+from penstock.service.process_secrecy import without_secrets
 from penstock_worker.executors import frames
 from penstock_worker.executors.pipes import PipeReader, Text
 from penstock_worker.executors.process_group import ProcessGroup
@@ -62,7 +63,7 @@ class Child:
                 group = ProcessGroup(
                     [sys.executable, "-c", _BOOT, *arguments],
                     stdin=subprocess.DEVNULL,
-                    env={**os.environ, **(more or {})},
+                    env={**without_secrets(os.environ), **(more or {})},
                     pass_fds=[theirs.fileno()],
                 )
             except OSError:

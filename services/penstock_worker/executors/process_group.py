@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
+from penstock.service.process_secrecy import without_secrets
 from penstock_worker.executors.orphan_registry import REGISTRY
 
 
@@ -26,13 +27,13 @@ class ProcessGroup:
         cwd: str | None = None,
         pass_fds: Sequence[int] = (),
     ) -> None:
-        """`env`: None for the worker's own. Raises OSError if the program cannot be started."""
+        """`env`: None for the worker's own, without our credentials. Raises OSError if the program cannot be started."""
         self._popen: subprocess.Popen[bytes] = subprocess.Popen(
             command,
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**(os.environ if env is None else env), **REGISTRY.mark()},
+            env={**(without_secrets(os.environ) if env is None else env), **REGISTRY.mark()},
             cwd=cwd,
             pass_fds=pass_fds,
             start_new_session=True,  # setsid: also keeps a terminal's Ctrl-C from it

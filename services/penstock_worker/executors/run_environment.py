@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import orjson
 
 from penstock.run.task_executors import Run
+from penstock.service.process_secrecy import without_secrets
 
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
 """All that a command gets of the worker's own environment: passwords live there too."""
@@ -38,5 +39,5 @@ def of_run(run: Run) -> dict[str, str]:
 
 
 def inherited(names: Iterable[str] = ()) -> Mapping[str, str]:
-    """The harmless variables of the worker, and those that the action names."""
-    return {name: os.environ[name] for name in (*INHERITED, *names) if name in os.environ}
+    """The harmless variables of the worker, and those that the action names; never a credential of ours."""
+    return without_secrets({name: os.environ[name] for name in (*INHERITED, *names) if name in os.environ})

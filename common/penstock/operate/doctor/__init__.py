@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.operate.doctor import broker, installation, postgres, software, standby
+from penstock.operate.doctor import broker, installation, postgres, roles, software, standby
 from penstock.operate.doctor.finding import Finding
 from penstock.settings import Settings
 
@@ -13,15 +13,17 @@ async def examine(settings: Settings) -> list[Finding]:
     """Look at everything that can be looked at. What cannot be reached is a finding, never an error."""
     found = [*software.findings()]
     database, reached = await postgres.reach(settings)
-    routes: list[str] = []
+    served: list[str] = []
     found.append(reached)
     if database is not None:
         session = database.session()
         try:
             found += await postgres.findings(session)
             found += await installation.findings(session, settings)
-            routes = await installation.served_queues(session, settings)
+            if await installation.is_migrated(session):
+                found += await roles.findings(session)
+            served = await installation.served_queues(session, settings)
         finally:
             await database.close()
     found += await standby.findings(settings)
-    return found + await broker.findings(settings, routes)
+    return found + await broker.findings(settings, served)

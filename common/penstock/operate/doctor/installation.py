@@ -56,6 +56,11 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
     ]
 
 
+async def is_migrated(session: Session) -> bool:
+    """Say whether the schema is as this version needs it."""
+    return (await _schema(session)).state == "ok"
+
+
 async def served_queues(session: Session, settings: Settings) -> list[str]:
     """The queues of the routes that some worker serves; none where there is no schema yet."""
     if (await _schema(session)).state != "ok":

@@ -100,7 +100,7 @@ spec:
               valueFrom: {fieldRef: {fieldPath: metadata.name}}
             {{- $secret := include "penstock.secret" $root }}
             - name: PENSTOCK_DATABASE_URL
-              valueFrom: {secretKeyRef: {name: {{ $secret }}, key: database-url}}
+              valueFrom: {secretKeyRef: {name: {{ index $root.Values.secret.services .component | default $secret }}, key: database-url}}
             - name: PENSTOCK_BROKER_URL
               valueFrom: {secretKeyRef: {name: {{ $secret }}, key: broker-url, optional: true}}
             - name: PENSTOCK_SECRETS_KEY

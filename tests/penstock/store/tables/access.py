@@ -58,3 +58,10 @@ audit = Table(
     Column("reason", Text),
     Index("audit_at", "at"),
 )
+
+service_role = Table(
+    "service_role",
+    METADATA,
+    Column("role", Text, primary_key=True),
+    Column("service", Text, nullable=False),
+)

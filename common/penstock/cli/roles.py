@@ -1,0 +1,77 @@
+"""`penstock roles`: a role of PostgreSQL and a user of RabbitMQ for each service."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from penstock.cli.command_runner import run, with_session
+from penstock.cli.output import Json, json_line, out, table
+from penstock.client.installation import find_installation
+from penstock.operate import broker_users
+from penstock.operate import roles as operate
+from penstock.operate.roles import MadeRole
+from penstock.settings import Settings
+from penstock.store import grants
+from penstock.store.database import Session
+
+
+def roles(
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Make the roles, with new passwords for those that are not there.")
+    ] = False,
+    broker: Annotated[
+        bool, typer.Option("--broker", help="The users of RabbitMQ instead, as commands of rabbitmqctl.")
+    ] = False,
+    names: Annotated[
+        str, typer.Option(help="What the names of the roles begin with: `penstock` makes penstock_worker.")
+    ] = "penstock",
+    vhost: Annotated[str, typer.Option(help="With --broker: the vhost.")] = "/",
+    declared: Annotated[
+        bool,
+        typer.Option(
+            "--declared", help="With --broker: for services that run with PENSTOCK_DECLARE_TOPOLOGY=false."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Print the SQL that gives each service a role with the rights that it needs, or run it. The schema stays the role's that
+    `penstock migrate` runs as. With --apply, ROLE_PASSWORD_WORKER and so on are the passwords of new and of old roles."""
+    wanted = operate.named(names)
+    if broker:
+        settings = run(_settings())
+        for command in broker_users.commands(vhost, settings.prefix, wanted, declares=not declared):
+            json_line({"command": command}) if json else out.print(command, markup=False, soft_wrap=True)
+        return
+    if not apply:
+        settings = run(_settings())
+        for line in grants.script(settings.database_schema, wanted):
+            json_line({"sql": line.strip()}) if json else out.print(line, markup=False, soft_wrap=True)
+        return
+
+    async def work(session: Session) -> list[MadeRole]:
+        given = {service: os.environ.get(f"ROLE_PASSWORD_{service.upper()}") for service in wanted}
+        passwords = {service: password for service, password in given.items() if password}
+        return await operate.apply(session, session.settings, wanted, passwords)
+
+    made = with_session(work)
+    if json:
+        for one in made:
+            json_line(asdict(one))
+        return
+    table(
+        ["service", "role", "PENSTOCK_DATABASE_URL, shown this once"],
+        [(one.service, one.role, one.address or "as before") for one in made],
+        empty="None.",
+    )
+
+
+async def _settings() -> Settings:
+    return await find_installation()
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(roles)

@@ -1,0 +1,91 @@
+"""The permissions of each service's user on RabbitMQ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+from penstock.messaging.transports.rabbitmq.topology import Names
+from penstock.store.queues import DEAD, EVENT_RECEIVED, WORK
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """Regular expressions over names of exchanges and queues, as RabbitMQ takes them."""
+
+    configure: str
+    write: str
+    read: str
+
+
+BROKER_SERVICES = ("executor", "worker", "api", "client")
+
+
+def permissions(prefix: str, service: str, *, declares: bool = True) -> Permissions:
+    """Return what the user of a service needs. `declares`: it declares the topology when it starts; without it
+    (PENSTOCK_DECLARE_TOPOLOGY=false) it only checks that all is there, and needs to configure no more than the queue on which
+    it hears broadcasts."""
+    names = Names(prefix)
+    listening = names.queue("control.") + "*"
+    if service == "executor":
+        every = f"^{re.escape(prefix)}(\\..*)?$"
+        return Permissions(every if declares else _any([listening]), every, every)
+    publishes = [names.work_exchange, names.status_exchange, names.control_exchange]
+    consumes: list[str] = []
+    if service == "worker":
+        publishes.append(names.dead_exchange)
+        consumes = [names.queue(WORK) + "*"]
+    hears = [names.control_exchange, listening]
+    if not declares:
+        return Permissions(_any([listening]), _any([*publishes, listening]), _any([*consumes, *hears]))
+    exchanges = [
+        names.work_exchange,
+        names.events_exchange,
+        names.dead_exchange,
+        names.control_exchange,
+        names.status_exchange,
+    ]
+    queues = [names.queue(DEAD), names.queue(EVENT_RECEIVED), listening, *consumes]
+    # A declared queue is bound, which takes writing to the queue and reading from the exchange; and one with a dead-letter
+    # exchange takes reading from the queue and writing to that exchange.
+    return Permissions(
+        _any([*exchanges, *queues]),
+        _any([*publishes, names.dead_exchange, *queues]),
+        _any([*exchanges, *queues]),
+    )
+
+
+def _any(names: Sequence[str]) -> str:
+    """Return an expression for these names; one that ends with `*` stands for all that begin so."""
+    parts = [re.escape(name[:-1]) + ".*" if name.endswith("*") else re.escape(name) for name in names]
+    return f"^({'|'.join(dict.fromkeys(parts))})$"
+
+
+def topic_permissions(prefix: str, service: str) -> list[tuple[str, str, str]]:
+    """List the topic exchanges that a user may publish to with some routing keys alone: (exchange, write, read)."""
+    if service == "executor":
+        return []
+    names = Names(prefix)
+    return [
+        (names.events_exchange, "^$", ".*"),
+        (names.dead_exchange, ".*" if service == "worker" else "^$", ".*"),
+        (names.status_exchange, ".*", "^$"),
+    ]
+
+
+def commands(vhost: str, prefix: str, users: dict[str, str], *, declares: bool = True) -> Iterator[str]:
+    """Give the commands that give each service's user its permissions. RabbitMQ asks for the passwords."""
+    for service in BROKER_SERVICES:
+        user, allowed = users[service], permissions(prefix, service, declares=declares)
+        yield f"rabbitmqctl add_user {quote(user)}"
+        yield (
+            f"rabbitmqctl set_permissions -p {quote(vhost)} {quote(user)} "
+            f"{quote(allowed.configure)} {quote(allowed.write)} {quote(allowed.read)}"
+        )
+        for exchange, write, read in topic_permissions(prefix, service):
+            yield (
+                f"rabbitmqctl set_topic_permissions -p {quote(vhost)} {quote(user)} "
+                f"{quote(exchange)} {quote(write)} {quote(read)}"
+            )

@@ -1,0 +1,79 @@
+"""Roles of PostgreSQL, one a service, with the rights that the service needs and no others."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from penstock.errors import ConfigurationError, NotAllowed
+from penstock.settings import Settings
+from penstock.store import grants
+from penstock.store.database import Session
+from penstock.store.rights import SERVICES
+
+ROUNDS = 4096
+"""Of SCRAM-SHA-256, as PostgreSQL itself takes."""
+
+
+def named(prefix: str) -> dict[str, str]:
+    """Return the role of each service: `penstock_worker`."""
+    return {service: f"{prefix}_{service}" for service in SERVICES}
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRole:
+    """A role and its service; `address`: PENSTOCK_DATABASE_URL for it, where it was created. No later call tells it."""
+
+    service: str
+    role: str
+    address: str | None
+
+
+async def apply(
+    session: Session, settings: Settings, roles: Mapping[str, str], passwords: Mapping[str, str] = {}
+) -> list[MadeRole]:
+    """Create the roles that are not there, and give all of them their rights. `passwords` by service: those of others are made
+    up for new roles, and stay as they are for old ones. Raises NotAllowed."""
+    made: list[MadeRole] = []
+    try:
+        async with session.transaction() as tx:
+            for service, role in roles.items():
+                address, password = None, passwords.get(service)
+                if not await grants.exists(tx, role):
+                    password = password or secrets.token_urlsafe(24)
+                    await grants.create(tx, role, verifier(password))
+                    address = with_user(settings, role, password)
+                elif password is not None:
+                    await grants.set_password(tx, role, verifier(password))
+                await grants.give(tx, service, role)
+                made.append(MadeRole(service, role, address))
+    except NotAllowed as error:
+        raise NotAllowed(
+            error.message,
+            hint="Run this as the owner of the schema with CREATEROLE, or let an administrator run what `penstock roles` prints.",
+        ) from error
+    return made
+
+
+def with_user(settings: Settings, role: str, password: str) -> str:
+    """Return the database's address for another user."""
+    if settings.database_url is None:
+        raise ConfigurationError("no database is named", hint="Set PENSTOCK_DATABASE_URL.")
+    parts = urlsplit(settings.database_url.get_secret_value())
+    place = parts.netloc.rpartition("@")[2]
+    user = f"{quote(role, safe='')}:{quote(password, safe='')}"
+    return urlunsplit(parts._replace(netloc=f"{user}@{place}"))
+
+
+def verifier(password: str) -> str:
+    """Return what PostgreSQL keeps of a password, so that the password itself stands in none of its logs."""
+    salt = secrets.token_bytes(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, ROUNDS)
+    client, server = (hmac.digest(salted, f"{side} Key".encode(), "sha256") for side in ("Client", "Server"))
+    kept = [base64.b64encode(part).decode() for part in (salt, hashlib.sha256(client).digest(), server)]
+    return f"SCRAM-SHA-256${ROUNDS}:{kept[0]}${kept[1]}:{kept[2]}"

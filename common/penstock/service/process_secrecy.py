@@ -1,0 +1,94 @@
+"""Our credentials leave the environment of a service before it imports code of its users, and other processes of the same user
+may not look into its memory. Code in the same process can still find them there: SECURITY.md says what keeps it out."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from urllib.parse import unquote
+
+from pydantic import SecretStr
+
+from penstock.language.redaction import SHORTEST
+from penstock.settings import Settings
+
+SECRETS = frozenset(
+    {
+        *(
+            f"PENSTOCK_{name.upper()}"
+            for name, field in Settings.model_fields.items()
+            if field.annotation == SecretStr | None
+        ),
+        "PENSTOCK_TOKEN",
+    }
+)
+"""Variables of ours that are secret."""
+PR_SET_DUMPABLE = 4
+ENV_START, ENV_END = 47, 48
+"""Fields of /proc/self/stat, counted from the one after the name of the program."""
+
+
+def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for another program: without our credentials."""
+    return {name: value for name, value in variables.items() if name not in SECRETS}
+
+
+def forget_secrets() -> None:
+    """Take our credentials out of this process's environment, also as the kernel shows it to others. For a process that is a
+    service and has read its settings."""
+    present = [name for name in SECRETS if name in os.environ]
+    values = [os.environ.pop(name) for name in present]
+    if sys.platform == "linux":
+        with suppress(OSError, ValueError, IndexError):
+            _erase([value.encode() for value in values])
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def credentials(settings: Settings) -> set[str]:
+    """Return what no output may show of the settings: passwords of servers, master keys and the like. A password that is the name
+    of its user protects nothing, and to hide it would hide a word."""
+    urls = [settings.database_url, settings.database_read_url, settings.broker_url]
+    found: set[str] = set()
+    for url in filter(None, urls):
+        for one in re.split(r",(?=\w+://)", url.get_secret_value()):
+            user, colon, password = one.partition("://")[2].rpartition("@")[0].partition(":")
+            passwords = {password} if colon else set()
+            passwords |= set(re.findall(r"[?&]password=([^&]*)", one))
+            found |= {form for each in passwords if each != user for form in (each, unquote(each))}
+    for secret in (settings.secrets_key, settings.oidc_client_secret):
+        if secret is not None:
+            found |= {each.strip() for each in secret.get_secret_value().split(",")}
+    if settings.secrets_key_file is not None:
+        with suppress(OSError, ValueError):
+            found |= set(settings.secrets_key_file.read_text("ascii").split())
+    return {each for each in found if len(each) >= SHORTEST}
+
+
+@contextmanager
+def hidden_secrets() -> Iterator[None]:
+    """Keep our credentials out of the environment while code of users is imported, and put them back."""
+    kept = {name: os.environ.pop(name) for name in SECRETS if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
+
+
+def _erase(values: list[bytes]) -> None:
+    """Overwrite these in the block of memory that the process began with, from which /proc/PID/environ is read. Nothing points
+    there any more once a variable is unset."""
+    with open("/proc/self/stat", "rb") as stat:
+        fields = stat.read().rpartition(b")")[2].split()
+    start, end = int(fields[ENV_START]), int(fields[ENV_END])
+    if not 0 < start < end:
+        return
+    block = ctypes.string_at(start, end - start)
+    for value in filter(None, values):
+        at = block.find(b"=" + value + b"\0")
+        while at >= 0:
+            ctypes.memset(start + at + 1, ord("*"), len(value))
+            at = block.find(b"=" + value + b"\0", at + 1)

@@ -1,0 +1,163 @@
+"""The rights of each service in the database: the one table from which `penstock roles`, `penstock doctor` and the tests work.
+
+Letters as PostgreSQL writes them: r select, a insert, w update, d delete; `r*` some columns. No service reaches a table that is
+not named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+SERVICES = ("executor", "worker", "api", "client", "look")
+"""What runs as a role of its own. The role that owns the schema is that of `penstock migrate`.
+
+`client` starts executions, publishes events and reads what became of them. `look` reads what is not secret: no payload, no
+result, no definition, no output."""
+
+_TABLES = """
+table               executor  worker  api   client  look
+
+admission           rawd      ra      ra    -       r
+archive             rawd      r       r     r       r*
+attempt             rawd      raw     raw   r       r*
+awaited             rad       rad     rad   rad     r
+claim               rawd      rawd    rd    -       r
+cluster             rw        rw      rw    -       r
+figures             rw        -       r     -       r
+finished            rawd      a       a     -       r
+history             rawd      ra      ra    r       r
+idempotency         rad       ra      ra    -       -
+inquiry             rawd      rawd    rawd  -       r*
+lane                rawd      rawd    rawd  -       r
+live                rawd      rawd    rawd  -       r
+log_line            rawd      ra      r     r       -
+namespace           raw       raw     raw   ra      r
+execution           rawd      raw     raw   r       r
+outbox              rawd      rawd    rawd  rwd     r*
+parked              rawd      rawd    rawd  -       r
+paused_workflow     rad       rad     rad   -       r
+payload             rad       ra      ra    r       -
+process             rawd      rawd    rawd  r       r
+result              rad       ra      ra    r       -
+slot                rad       rad     rad   -       r
+step                rawd      rawd    rawd  -       -
+subscribed_move     rawd      a       a     -       r
+suspended           rad       rad     rad   -       r
+timer               rawd      rawd    rawd  -       r
+untold              rawd      rad     rawd  -       r
+untraced            rawd      rawd    rawd  -       r
+waiter              rad       rad     rad   -       r
+wake                rad       ra      rad   -       r
+workflow            rawd      rawd    rawd  -       r*
+workflow_command    rawd      rw      raw   -       -
+workflow_item       rad       rad     rad   -       -
+workflow_kept       rad       rad     rad   -       -
+workflow_task       rawd      rawd    rawd  -       -
+workflow_variable   rawd      rawd    rawd  -       -
+
+event               rawd      ra      ra    -       r*
+event_key           rad       ra      ra    -       -
+event_path          ra        ra      ra    -       -
+event_trace         rad       r       ra    -       -
+event_wait          rad       rad     rad   -       -
+unmatched           rawd      ra      rawd  -       r
+enforcement         rawd      ra      rawd  -       r*
+dead_letter         rawd      -       rawd  -       r*
+poll                rawd      -       rawd  -       r*
+schedule            rawd      -       rawd  -       r
+fire                rawd      -       raw   -       r
+open_fire           rawd      -       rawd  -       r
+waiting_fire        rawd      -       rawd  -       r
+
+catalog             r         r       rawd  r       r
+definition          r         ra      ra    r       r*
+concurrency_limit   r         r       raw   r       r
+legal_move          r         r       r     -       r
+penstock_function   r         r       r     r       r
+penstock_migration  r         r       r     r       r
+service_role        -         -       -     -       r
+
+api_token           -         -       rad   -       -
+person              -         -       rawd  -       -
+person_role         -         -       rad   -       -
+person_session      -         -       rawd  -       -
+login_failure       -         -       rad   -       -
+audit               r*d       -       ra    -       -
+secret              -         -       rawd  -       -
+webhook             -         -       rawd  -       -
+subscription        rw        -       rawd  -       -
+delivery            rawd      -       r     -       -
+"""
+
+_COLUMNS: Mapping[tuple[str, str], str] = {
+    ("archive", "look"): (
+        "id finished_at status action namespace root parent task item created_at attempt failures "
+        "recoveries priority definition_id reason"
+    ),
+    ("attempt", "look"): "execution_id attempt outcome worker at",
+    ("audit", "executor"): "id at",
+    ("dead_letter", "look"): "id queue reason type message_id cut_from count first_at last_at",
+    ("definition", "look"): "id kind ref digest created_at",
+    ("enforcement", "look"): (
+        "event_id rule definition_id execution_id status namespace_id action_definition_id priority "
+        "created_at"
+    ),
+    ("event", "look"): "id trigger tenant source created_at",
+    ("inquiry", "look"): "execution_id status prompt assignee due_at created_at answered_at responder",
+    ("outbox", "look"): "id queue ids message_id type tries due_at created_at error holder",
+    (
+        "poll",
+        "look",
+    ): "trigger definition_id namespace_id every enabled next_due running called_at found failures",
+    ("workflow", "look"): "execution_id",
+}
+"""The columns that a service reads where the table has `r*`: the others may hold what users gave, or are none of its business."""
+
+FUNCTIONS: Mapping[str, tuple[str, ...]] = {
+    "make_partitions": ("executor",),
+    "drop_partition": ("executor",),
+    "secrets_of_attempt": ("worker",),
+    "submit_executions": ("executor", "api", "client"),
+    "store_events": ("executor", "api", "client"),
+}
+"""The functions that have the owner's rights, and the services that may call each. All others have the rights of their caller,
+and give nothing that the tables do not."""
+
+SEQUENCES: Mapping[str, tuple[str, ...]] = {"admission_seq": ("executor", "worker", "api")}
+"""Sequences that no table owns, and the services that draw numbers from them."""
+
+_VERBS = {"r": "select", "a": "insert", "w": "update", "d": "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """What may be done with a table; `columns`: with these alone, or, where there are none, with all."""
+
+    verb: str
+    columns: tuple[str, ...] = ()
+
+    @property
+    def sql(self) -> str:
+        return f"{self.verb} ({', '.join(self.columns)})" if self.columns else self.verb
+
+
+def _parsed(table: str, service: str, cell: str) -> tuple[Right, ...]:
+    columns = tuple(_COLUMNS[table, service].split()) if "*" in cell else ()
+    return tuple(
+        Right(verb, columns if letter == "r" else ()) for letter, verb in _VERBS.items() if letter in cell
+    )
+
+
+def _read(text: str) -> dict[str, dict[str, tuple[Right, ...]]]:
+    head, *lines = [line.split() for line in text.splitlines() if line]
+    if tuple(head[1:]) != SERVICES:
+        raise ValueError("the columns of the table of rights are not the services")
+    return {
+        table: {service: _parsed(table, service, cell) for service, cell in zip(SERVICES, cells, strict=True)}
+        for table, *cells in lines
+    }
+
+
+TABLES: Mapping[str, Mapping[str, tuple[Right, ...]]] = _read(_TABLES)
+"""The rights of each service on each table."""

@@ -1,0 +1,16 @@
+-- The sealed secrets that the parameters of an execution refer to, for the process that runs it. No other row of the table is
+-- within reach of a worker. (A claim that was lost meanwhile gets nothing.)
+create or replace function secrets_of_attempt(p_execution uuid, p_process uuid, p_names text[])
+returns table (tenant text, name text, sealed bytea, data_key bytea, master_key text)
+language sql stable security definer
+as $$
+    select s.tenant, s.name, s.sealed, s.data_key, s.master_key
+    from execution e
+    join namespace n on n.id = e.namespace_id
+    join payload p on p.execution_id = e.id
+    join secret s on s.tenant = split_part(n.name, '::', 1) and s.name = any (p_names)
+    where e.id = p_execution and e.claim = p_process
+        and exists (
+            select from jsonb_path_query(p.params, '$."$secrets"[*][1][*].secret') as named
+            where named #>> '{}' = s.name)
+$$;

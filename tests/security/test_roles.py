@@ -1,0 +1,251 @@
+"""A service's role reaches what the service needs, and no credential beyond that: every table and every function is tried."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+from pydantic import SecretStr
+
+from penstock.operate import secrets
+from penstock.store.rights import FUNCTIONS, SERVICES, TABLES
+from tests.flows import shop
+from tests.flows.installation import Installation
+from tests.penstock.operate.keys import KEY
+from tests.servers.databases import as_service
+
+CREDENTIALS = {
+    *("api_token", "person", "person_role", "person_session", "login_failure"),
+    *("secret", "webhook", "subscription", "delivery", "audit", "service_role"),
+}
+"""Written here a second time, so that a slip in the table of rights is found."""
+HIDDEN_FROM_LOOK = CREDENTIALS - {"service_role"} | {
+    *("payload", "result", "log_line", "step", "workflow_task", "workflow_item", "workflow_kept"),
+    *(
+        "workflow_variable",
+        "workflow_command",
+        "event_key",
+        "event_path",
+        "event_trace",
+        "event_wait",
+        "idempotency",
+    ),
+}
+READ_BY_LOOK_IN_PART = {
+    "archive": {"params", "options", "origin", "result", "error", "state", "steps", "attempts"},
+    "attempt": {"error"},
+    "definition": {"body"},
+    "dead_letter": {"body", "headers", "fingerprint"},
+    "enforcement": {"params", "options", "error"},
+    "event": {"payload"},
+    "inquiry": {"schema", "default_answer", "response"},
+    "outbox": {"body", "headers"},
+    "poll": {"state", "error"},
+}
+"""Columns that may hold what users gave, and so what their schemas mark as secret."""
+ALL_TABLES = """
+select c.relname::text as name, coalesce(i.inhparent::regclass::text, c.relname::text) as whole
+from pg_class c left join pg_inherits i on i.inhrelid = c.oid
+where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f')
+"""
+ALL_FUNCTIONS = """
+select p.proname::text as name, p.oid::integer as oid, p.prosecdef as definer, p.proconfig as settings,
+    exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee = 0) as public
+from pg_proc p where p.pronamespace = 'public'::regnamespace
+"""
+
+
+@pytest.fixture
+async def owner(database: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    connection = await asyncpg.connect(database)
+    yield connection
+    await connection.close()
+
+
+async def may(connection: asyncpg.Connection[asyncpg.Record], sql: str) -> bool:
+    """Whether PostgreSQL lets this session begin a statement: it checks rights before it explains one."""
+    try:
+        await connection.fetch(f"explain {sql}")
+    except asyncpg.InsufficientPrivilegeError:
+        return False
+    return True
+
+
+async def columns(owner: asyncpg.Connection[asyncpg.Record], table: str) -> list[str]:
+    rows = await owner.fetch(
+        "select attname::text as name from pg_attribute where attrelid = $1::text::regclass and attnum > 0 "
+        "and not attisdropped and attgenerated = '' order by attnum",
+        table,
+    )
+    return [row["name"] for row in rows]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+async def test_a_role_does_what_the_table_says_and_no_more(
+    database: str, owner: asyncpg.Connection[asyncpg.Record], service: str
+) -> None:
+    connection = await asyncpg.connect(as_service(database, service))
+    tables = {row["name"]: row["whole"] for row in await owner.fetch(ALL_TABLES)}
+    wrong: list[tuple[object, ...]] = []
+    for table, whole in tables.items():
+        names = await columns(owner, table)
+        readable = {n for n in names if await may(connection, f'select "{n}" from "{table}"')}
+        held = {"select"} if readable else set()
+        if await may(connection, f'insert into "{table}" ("{names[0]}") values (default)'):
+            held.add("insert")
+        if any([await may(connection, f'update "{table}" set "{n}" = default') for n in names]):
+            held.add("update")
+        if await may(connection, f'delete from "{table}"'):
+            held.add("delete")
+        if await may_truncate(connection, table):
+            held.add("truncate")
+        rights = TABLES.get(whole, {}).get(service, ())
+        said = {right.verb for right in rights}
+        if table != whole and any(right.columns for right in rights):
+            said -= {
+                right.verb for right in rights if right.columns
+            }  # a partition is reached through its table
+        if held != said:
+            wrong.append((table, held, said))
+        if service in ("worker", "client") and whole in CREDENTIALS and held:
+            wrong.append((table, held, "is a credential"))
+        if service == "look":
+            secret = READ_BY_LOOK_IN_PART.get(whole, set())
+            if held - {"select"} or readable & secret or (whole in HIDDEN_FROM_LOOK and readable):
+                wrong.append((table, held, readable & secret))
+    await connection.close()
+    assert not wrong
+    assert set(tables.values()) >= set(TABLES) | CREDENTIALS
+
+
+async def may_truncate(connection: asyncpg.Connection[asyncpg.Record], table: str) -> bool:
+    try:
+        async with connection.transaction():
+            await connection.execute(f'lock table "{table}" in access exclusive mode nowait')
+            return bool(await connection.fetchval("select has_table_privilege($1, 'truncate')", table))
+    except (asyncpg.InsufficientPrivilegeError, asyncpg.LockNotAvailableError):
+        return False
+
+
+async def test_a_function_with_the_owners_rights_is_fenced(
+    database: str, owner: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    functions = await owner.fetch(ALL_FUNCTIONS)
+    definers = {row["name"]: row for row in functions if row["definer"]}
+    assert set(definers) == set(FUNCTIONS)
+    for name, row in definers.items():
+        assert "search_path=public, pg_temp" in row["settings"], name
+        assert not row["public"], name
+        for service in SERVICES:
+            connection = await asyncpg.connect(as_service(database, service))
+            allowed = await connection.fetchval(
+                "select has_function_privilege(oid, 'execute') from pg_proc where oid = $1::oid", row["oid"]
+            )
+            await connection.close()
+            assert allowed is (service in FUNCTIONS[name]), (name, service)
+
+
+async def test_no_role_makes_anything_in_the_schema(database: str) -> None:
+    for service in SERVICES:
+        connection = await asyncpg.connect(as_service(database, service))
+        for sql in (
+            "create table mine (id integer)",
+            "create function mine() returns integer language sql as 'select 1'",
+            "alter table execution add column mine integer",
+            "drop table execution",
+            "alter function submit_executions owner to current_user",
+        ):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await connection.execute(sql)
+        await connection.close()
+
+
+async def test_a_table_of_ones_own_deceives_no_function(database: str) -> None:
+    """A temporary table of the name of ours stands before it on the usual path."""
+    connection = await asyncpg.connect(as_service(database, "worker"))
+    await connection.execute("create temporary table execution (id uuid, namespace_id integer, claim uuid)")
+    await connection.execute("create temporary table payload (execution_id uuid, params jsonb)")
+    await connection.execute(
+        "insert into execution values ('00000000-0000-0000-0000-000000000001', 1, '00000000-0000-0000-0000-000000000002')"
+    )
+    await connection.execute(
+        """insert into payload values ('00000000-0000-0000-0000-000000000001',
+        '{"$secrets": [[["p"], [{"secret": "pin"}]]]}')"""
+    )
+    owner = await asyncpg.connect(database)
+    await owner.execute(
+        "insert into secret (tenant, name, sealed, data_key, master_key, set_by) values ('t', 'pin', '', '', 'k', 'ada');"
+        "insert into namespace (name, action, kind, queue) values ('t::a::b', 'a.b', 'action', 'work.default')"
+    )
+    await owner.execute("update namespace set name = 't::a::b'")
+    await owner.close()
+    rows = await connection.fetch(
+        "select * from secrets_of_attempt('00000000-0000-0000-0000-000000000001', "
+        "'00000000-0000-0000-0000-000000000002', '{pin}')"
+    )
+    assert not rows
+    await connection.close()
+
+
+async def test_a_worker_is_given_only_secrets_of_what_it_runs(database: str) -> None:
+    async with Installation(database, None, secrets_key=KEY) as house:
+        await house.apply(*shop.ALL)
+        for name in ("pin", "other"):
+            await secrets.put(house.session, "public", name, "a secret", by="ada")
+        id = await house.client.start("shop.count", secrets={"words": "pin"})
+        connection = await asyncpg.connect(as_service(database, "worker"))
+        process = "00000000-0000-0000-0000-000000000009"
+
+        async def named(*names: str) -> list[str]:
+            rows = await connection.fetch(
+                "select name from secrets_of_attempt($1, $2, $3)", id, process, names
+            )
+            return [row["name"] for row in rows]
+
+        assert await named("pin", "other") == []
+        await house.rows(
+            "update execution set status = 'scheduled' where id = $1 and status = 'requested'", id
+        )
+        await house.rows(
+            "update execution set status = 'running', claim = $2, attempt = 1 where id = $1", id, process
+        )
+        assert await named("pin", "other") == ["pin"]
+        await connection.close()
+
+
+async def test_services_of_a_flow_run_as_their_roles(make_house: object, house: Installation) -> None:
+    await house.start(*shop.ALL)
+    assert await house.client.run("shop.count", {"words": "a b"}, timeout=30) == 2
+    rows = await house.rows(
+        "select distinct split_part(application_name, ':', 1) as service, usename::text as role from pg_stat_activity "
+        "where datname = current_database() and application_name like any ('{executor:%,worker:%}')"
+    )
+    assert {(row["service"], row["role"].rpartition("_")[2]) for row in rows} == {
+        ("executor", "executor"),
+        ("worker", "worker"),
+    }
+    await house.sound()
+
+
+async def test_a_client_starts_publishes_and_waits(
+    database: str, broker: str | None, make_house: object, house: Installation
+) -> None:
+    from penstock.client.client import Client
+
+    await house.start(*shop.ALL)
+    settings = house.settings(database_url=SecretStr(as_service(database, "client")))
+    async with Client.connect(settings) as client:
+        assert await client.run("shop.count", {"words": "a b"}, timeout=30) == 2
+        ids = await client.start_many("shop.charge", [{"order": n} for n in range(20)])
+        assert [await client.result(id, timeout=30) for id in ids]
+        event = await client.publish("shop.order_placed", {"id": 7, "amount": 500})
+        await house.until("select 1 from enforcement where event_id = $1", event)
+        assert (await client.get(ids[0])).status == "completed"
+        assert await client.history(ids[0])
+        assert await client.attempts(ids[0]) is not None
+        from penstock.errors import NotAllowed
+
+        with pytest.raises(NotAllowed):
+            await client.cancel(ids[0])
+    await house.quiet()
