@@ -6,10 +6,8 @@ import os
 import socket
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     SecretStr,
@@ -19,30 +17,15 @@ from pydantic import (
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from penstock.language import labels as labels_
-
-
-def _identifier(value: str) -> str:
-    if not value.replace("_", "").replace(".", "").replace("-", "").isalnum():
-        raise ValueError("letters, digits, '_', '-' and '.' only")
-    return value
-
-
-def _lowered(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
-
-
-Identifier = Annotated[str, Field(min_length=1, max_length=63), AfterValidator(_identifier)]
-Seconds = Annotated[float, Field(gt=0)]
-LogLevel = Literal["debug", "info", "warning", "error", "critical"]
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""Addresses that only this machine reaches."""
-
-
-def is_tls_or_local(address: str) -> bool:
-    """Whether nobody between can read or change what is sent there: over TLS, or on this machine."""
-    parts = urlsplit(address)
-    local = parts.scheme == "http" and parts.hostname in LOOPBACK
-    return local or (parts.scheme == "https" and bool(parts.hostname))
+from penstock.language.event_sources import Producer
+from penstock.language.setting_values import (
+    LOOPBACK,
+    Identifier,
+    LogLevel,
+    Seconds,
+    is_tls_or_local,
+    lowered,
+)
 
 
 class Settings(BaseSettings):
@@ -73,6 +56,10 @@ class Settings(BaseSettings):
     """What every queue and exchange on the broker begins with, so that installations can share one."""
     declare_topology: bool = True
     """`false` where the user may not configure the broker: queues are checked, not declared."""
+    producers: dict[str, Producer] = Field(default_factory=dict)
+    """Users of the broker that may publish events, as JSON: `{"shop": {"tenants": ["acme"], "triggers": ["shop.*"]}}`. RabbitMQ
+    checks the property `user_id` of their messages. Unset: the header `tenant` of any message is believed. Executors, the API
+    and commands have the same."""
 
     name: Identifier = Field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
     """What people call this process, in logs, in the history and in `penstock workers list`. Two may have the same name: what
@@ -81,9 +68,9 @@ class Settings(BaseSettings):
     """Port of `/live`, `/ready` and `/metrics`. `0`: any free one, which the log says."""
     host: str = "127.0.0.1"
     """Address of `PENSTOCK_PORT`."""
-    log_level: Annotated[LogLevel, BeforeValidator(_lowered)] = "info"
+    log_level: Annotated[LogLevel, BeforeValidator(lowered)] = "info"
     """What is logged: lines of this level and of those above it."""
-    log_format: Annotated[Literal["json", "console", "auto"], BeforeValidator(_lowered)] = "auto"
+    log_format: Annotated[Literal["json", "console", "auto"], BeforeValidator(lowered)] = "auto"
     """`auto`: `console` on a terminal, else `json`."""
     trace_url: str | None = None
     """Where a trace is shown, for links from pages and `penstock show`: `https://tempo.example/trace/{trace_id}`. Traces are
@@ -231,6 +218,13 @@ class Settings(BaseSettings):
     def _names_a_route(cls, value: str) -> str:
         if not value.replace(",", " ").strip():
             raise ValueError("names no route; leave it out for the route `default`")
+        return value
+
+    @field_validator("producers")
+    @classmethod
+    def _name_users(cls, value: dict[str, Producer]) -> dict[str, Producer]:
+        if wrong := next((name for name in value if not name or "/" in name), None):
+            raise ValueError(f"{wrong!r} is no name of a user: it is empty, or holds a slash")
         return value
 
     @field_validator("labels")

@@ -17,6 +17,7 @@ SECTIONS = {
     "Servers": (
         *("database_url", "database_read_url", "database_schema", "database_pooler"),
         *("database_connections", "broker_url", "prefix", "queue_type", "declare_topology"),
+        "producers",
     ),
     "This process": ("name", "port", "host", "log_level", "log_format", "trace_url"),
     "API": (
@@ -54,6 +55,7 @@ SEE = {
     "database_url": "[clusters](how-to/clusters.md)",
     "database_read_url": "[reading from a standby](how-to/clusters.md#read-from-a-standby)",
     "broker_url": "[transports](transports.md)",
+    "producers": "[who may publish](wire-format.md#who-may-publish)",
     "log_format": "[what lines hold](reference/logs.md)",
     "trace_url": "[traces](how-to/tracing.md)",
     "api_host": "[HTTP API](api.md)",

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock.settings import LOOPBACK
+from penstock.language.setting_values import LOOPBACK
 from penstock_api.problems import Problem, answer
 
 Scope = MutableMapping[str, Any]

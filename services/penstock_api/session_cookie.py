@@ -9,7 +9,8 @@ from typing import Literal
 from fastapi import Request, Response
 
 from penstock.errors import NotAllowed
-from penstock.settings import LOOPBACK, Settings
+from penstock.language.setting_values import LOOPBACK
+from penstock.settings import Settings
 from penstock_api.backend import backend_of
 from penstock_api.same_origin import SAFE, says_same_origin
 

@@ -10,6 +10,7 @@ import orjson
 from fastapi import APIRouter, Path, Request
 
 from penstock.errors import InvalidInput
+from penstock.language.event_sources import of_webhook
 from penstock.language.expressions import compile_template
 from penstock.operate import webhooks
 from penstock_api import webhook_signatures
@@ -39,12 +40,12 @@ async def call(
     if webhook.payload is not None:
         names = {"body": body, "headers": headers, "query": dict(request.query_params)}
         payload = compile_template(orjson.loads(webhook.payload))(names)
-    id = await here.client.publish(
+    id = await here.client.publishing.publish(
         webhook.trigger,
         payload,
         key=webhook_signatures.key_of(webhook, headers, body),
         tenant=webhook.tenant,
-        source=f"webhook:{name}",
+        source=of_webhook(name),
     )
     return Published(id=id)
 
