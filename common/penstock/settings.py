@@ -22,7 +22,10 @@ from penstock.language.setting_values import (
     LOOPBACK,
     Identifier,
     LogLevel,
+    Networks,
+    PublicAddress,
     Seconds,
+    TraceAddress,
     is_tls_or_local,
     lowered,
 )
@@ -72,7 +75,7 @@ class Settings(BaseSettings):
     """What is logged: lines of this level and of those above it."""
     log_format: Annotated[Literal["json", "console", "auto"], BeforeValidator(lowered)] = "auto"
     """`auto`: `console` on a terminal, else `json`."""
-    trace_url: str | None = None
+    trace_url: TraceAddress | None = None
     """Where a trace is shown, for links from pages and `penstock show`: `https://tempo.example/trace/{trace_id}`. Traces are
     switched on by OpenTelemetry's own variables."""
 
@@ -81,9 +84,12 @@ class Settings(BaseSettings):
     api_port: int = Field(default=8000, ge=0, le=65535)
     """Port of the HTTP API. `0`: any free one, which the log says. `penstock dev` takes any free one where this is not set and
     8000 is taken."""
-    api_address: str | None = None
+    api_address: PublicAddress | None = None
     """How browsers reach the API, such as `https://penstock.example.org`: sessions go over TLS alone where it begins so; without
     it, everywhere but on a loopback address."""
+    trusted_proxies: Networks = ""
+    """Addresses and networks of proxies, separated by commas, whose `X-Forwarded-For` names the caller. Unset: none is believed,
+    and failed log-ins of all callers behind one proxy count together."""
     api_access: Literal["token", "open"] = "token"
     """`token`: nothing without one. `open`: everything for anybody, on a loopback address alone, which is what `penstock dev`
     does."""
@@ -205,13 +211,6 @@ class Settings(BaseSettings):
     before they drop them. The same for all executors, on a disk that they share."""
     export_format: Literal["jsonl", "parquet"] = "jsonl"
     """`jsonl`: JSON lines, compressed with gzip. `parquet` needs `pip install 'penstock[parquet]'`."""
-
-    @field_validator("trace_url")
-    @classmethod
-    def _leads_to_a_trace(cls, value: str | None) -> str | None:
-        if value is not None and not (value.startswith(("http://", "https://")) and "{trace_id}" in value):
-            raise ValueError("should be an http(s) address with {trace_id} in it")
-        return value
 
     @field_validator("routes")
     @classmethod

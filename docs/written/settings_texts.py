@@ -21,7 +21,7 @@ SECTIONS = {
     ),
     "This process": ("name", "port", "host", "log_level", "log_format", "trace_url"),
     "API": (
-        *("api_host", "api_port", "api_address", "api_access"),
+        *("api_host", "api_port", "api_address", "trusted_proxies", "api_access"),
         *("oidc_issuer", "oidc_client_id", "oidc_client_secret", "oidc_scopes"),
         *("oidc_name_claim", "oidc_roles_claim", "oidc_roles"),
     ),

@@ -39,13 +39,27 @@ def networks(text: str) -> list[IPv4Network | IPv6Network]:
     return [ip_network(word.strip()) for word in text.split(",") if word.strip()]
 
 
-def public_address(value: str | None) -> str | None:
-    """Return the address that browsers use, without a slash at its end. Raises ValueError where it is none."""
-    if value is None:
-        return None
+def _networks_of(text: str) -> str:
+    networks(text)
+    return text
+
+
+def _trace_address(value: str) -> str:
+    if not (value.startswith(("http://", "https://")) and "{trace_id}" in value):
+        raise ValueError("should be an http(s) address with {trace_id} in it")
+    return value
+
+
+def _public_address(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise ValueError("should be an http(s) address, such as https://penstock.example.org/penstock")
     if parts.username is not None or "//" in parts.path or not parts.path.isascii() or "%" in parts.path:
         raise ValueError("holds what no browser sends as an origin and a path")
     return value.rstrip("/")
+
+
+Networks = Annotated[str, AfterValidator(_networks_of)]
+TraceAddress = Annotated[str, AfterValidator(_trace_address)]
+PublicAddress = Annotated[str, AfterValidator(_public_address)]
+"""The address that browsers use, without a slash at its end. It may have a path."""
