@@ -85,8 +85,8 @@ class Settings(BaseSettings):
     """Port of the HTTP API. `0`: any free one, which the log says. `penstock dev` takes any free one where this is not set and
     8000 is taken."""
     api_address: PublicAddress | None = None
-    """How browsers reach the API, such as `https://penstock.example.org`: sessions go over TLS alone where it begins so; without
-    it, everywhere but on a loopback address."""
+    """How browsers reach the API, such as `https://example.org/penstock`: it is the origin of its pages, and its path stands
+    before their addresses. Sessions go over TLS alone where it begins so; without it, everywhere but on a loopback address."""
     trusted_proxies: Networks = ""
     """Addresses and networks of proxies, separated by commas, whose `X-Forwarded-For` names the caller. Unset: none is believed,
     and failed log-ins of all callers behind one proxy count together."""

@@ -59,6 +59,8 @@ SEE = {
     "log_format": "[what lines hold](reference/logs.md)",
     "trace_url": "[traces](how-to/tracing.md)",
     "api_host": "[HTTP API](api.md)",
+    "api_address": "[behind a proxy](api.md#behind-a-proxy)",
+    "trusted_proxies": "[behind a proxy](api.md#behind-a-proxy)",
     "api_access": "[access](api.md#access)",
     "oidc_issuer": "[single sign-on](how-to/single-sign-on.md)",
     "secrets_kms": "[how they are kept](secrets.md#how-they-are-kept)",

@@ -14,10 +14,10 @@ from penstock_api.main import server_config
 
 
 @asynccontextmanager
-async def serving(app: FastAPI, settings: Settings | None = None) -> AsyncIterator[str]:
-    """Serve it as the service does, on a free port of this machine; gives the address."""
-    config = server_config(app, settings or app.state.backend.settings)
-    config.port, config.timeout_graceful_shutdown = 0, 1
+async def serving(app: FastAPI, settings: Settings | None = None, port: int = 0) -> AsyncIterator[str]:
+    """Serve it as the service does, on this port or a free one of this machine; gives the address."""
+    config = server_config(app, settings or Settings())
+    config.port, config.timeout_graceful_shutdown = port, 1
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
     while not server.started:
