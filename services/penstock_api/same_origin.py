@@ -43,8 +43,8 @@ def public_netloc(address: str | None) -> str | None:
 
 def _is_own(origin: str, host: str, netloc: str | None) -> bool:
     """Return whether an origin is this host, by its name in the request or in the settings: a proxy may rewrite the first."""
-    asked = urlsplit(origin).netloc
-    return asked == host or (netloc is not None and asked == netloc)
+    origin_netloc = urlsplit(origin).netloc
+    return origin_netloc == host or (netloc is not None and origin_netloc == netloc)
 
 
 def says_same_origin(headers: Mapping[str, str], netloc: str | None = None) -> bool:

@@ -21,6 +21,7 @@ from penstock_api.routes.router import operation_id
 
 router = APIRouter(tags=["webhooks"], responses=ANSWERS, generate_unique_id_function=operation_id)
 
+FORM_FIELDS = 1000
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -53,7 +54,12 @@ async def call(
 def _read(raw: bytes, kind: str) -> Any:
     """The body: JSON, or the fields of a form."""
     if kind.partition(";")[0].strip().lower() == FORM:
-        return dict(parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000))
+        try:
+            return dict(
+                parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FORM_FIELDS)
+            )
+        except ValueError:
+            raise InvalidInput(f"a form has at most {FORM_FIELDS:,} fields", hint="Send JSON.") from None
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:

@@ -80,21 +80,21 @@ async def test_buttons_cookies_and_redirects_work_behind_nginx(
     api: Api, nginx: Nginx, upstream: int, way: str
 ) -> None:
     async with browsing(api, nginx, upstream, way) as browser:
-        asked = await browser.get("/executions", headers={"accept": "text/html"})
-        assert (asked.status_code, asked.headers["location"].split("?")[0]) == (303, f"{PATH}/sign-in")
+        refusal = await browser.get("/executions", headers={"accept": "text/html"})
+        assert (refusal.status_code, refusal.headers["location"].split("?")[0]) == (303, f"{PATH}/sign-in")
         entered = await sign_in(browser)
         assert (entered.status_code, entered.headers["location"]) == (303, f"{PATH}/executions")
         cookie = entered.headers["set-cookie"]
         assert cookie.startswith("__Secure-penstock_session=")
         assert f"Path={PATH}/;" in cookie
         body = {"action": "shop.count", "parameters": {"words": "x"}}
-        made = await browser.post("/api/v1/executions", json=body, headers=of_page(browser))
-        assert made.status_code == 201, made.text
-        assert made.headers["location"] == f"{PATH}/api/v1/executions/{made.json()['id']}"
+        started = await browser.post("/api/v1/executions", json=body, headers=of_page(browser))
+        assert started.status_code == 201, started.text
+        assert started.headers["location"] == f"{PATH}/api/v1/executions/{started.json()['id']}"
         forged = {"origin": "https://evil.example"}
         assert (await browser.post("/api/v1/executions", json=body, headers=forged)).status_code == 403
-        left = await browser.post("/sign-out", headers=of_page(browser))
-        assert left.headers["location"] == f"{PATH}/sign-in"
+        sign_out = await browser.post("/sign-out", headers=of_page(browser))
+        assert sign_out.headers["location"] == f"{PATH}/sign-in"
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -106,7 +106,7 @@ async def test_every_link_of_a_page_is_below_the_path(
         await sign_in(browser)
         at = urlsplit(str(browser.base_url))
         start = [*(place.path for place in MENU), "/docs", "/sign-in"]
-        seen: set[str] = set()
+        links: set[str] = set()
         for page in start:
             answer = await browser.get(page, headers={"accept": "text/html"})
             assert answer.status_code == 200, (page, answer.text[:200])
@@ -117,12 +117,12 @@ async def test_every_link_of_a_page_is_below_the_path(
                 address = urlsplit(urljoin(where, named.replace("&amp;", "&")))
                 assert address.path.startswith(f"{PATH}/"), (page, kind, named)
                 if kind != "action":
-                    seen.add(address.path[len(PATH) :] + (f"?{address.query}" if address.query else ""))
+                    links.add(address.path[len(PATH) :] + (f"?{address.query}" if address.query else ""))
             assert f'data-base="{PATH}"' in answer.text or page == "/docs"
-        assert len(seen) > 20
-        for one in sorted(seen):
-            answer = await browser.get(one, headers={"accept": "text/html"})
-            assert answer.status_code in (200, 303), (one, answer.status_code, answer.text[:200])
+        assert len(links) > 20
+        for link in sorted(links):
+            answer = await browser.get(link, headers={"accept": "text/html"})
+            assert answer.status_code in (200, 303), (link, answer.status_code, answer.text[:200])
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -146,9 +146,9 @@ async def test_stream_arrives_at_once_through_nginx(
 async def test_trusted_proxy_names_the_caller(api: Api, nginx: Nginx, upstream: int) -> None:
     async with browsing(api, nginx, upstream, "kept") as browser:
         for forwarded in ("192.0.2.7", "198.51.100.1, 192.0.2.8"):
-            said = {"name": "nobody", "password": PASSWORD}
+            body = {"name": "nobody", "password": PASSWORD}
             headers = {**of_page(browser), "x-forwarded-for": forwarded}
-            assert (await browser.post("/api/v1/session", json=said, headers=headers)).status_code == 401
+            assert (await browser.post("/api/v1/session", json=body, headers=headers)).status_code == 401
         # The browser is on 127.0.0.1, which is trusted too: the last address that is not counts.
         addresses = {row["address"] for row in await api.house.rows("select address from login_failure")}
         assert addresses == {"192.0.2.7", "192.0.2.8"}
@@ -157,8 +157,8 @@ async def test_trusted_proxy_names_the_caller(api: Api, nginx: Nginx, upstream: 
 async def test_other_machine_is_not_believed(api: Api) -> None:
     settings = api.house.settings(trusted_proxies="10.0.0.0/8")
     async with serving(api.app, settings) as address, httpx.AsyncClient(base_url=address) as client:
-        said = {"name": "nobody", "password": PASSWORD}
-        await client.post("/api/v1/session", json=said, headers={"x-forwarded-for": "192.0.2.7"})
+        body = {"name": "nobody", "password": PASSWORD}
+        await client.post("/api/v1/session", json=body, headers={"x-forwarded-for": "192.0.2.7"})
         [row] = await api.house.rows("select address from login_failure")
         assert row["address"] == "127.0.0.1"
 
@@ -174,6 +174,6 @@ def test_path_of_penstock_itself_is_refused(api: Api, path: str) -> None:
 @pytest.mark.parametrize(
     "address", ["example.org", "ftp://example.org", "https://example.org/?a=b", "https://"]
 )
-def test_what_is_no_address_is_refused(api: Api, address: str) -> None:
+def test_malformed_address_is_refused(api: Api, address: str) -> None:
     with pytest.raises(ValueError, match="api_address"):
         api.house.settings(api_address=address)

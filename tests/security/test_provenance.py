@@ -97,7 +97,7 @@ async def test_program_cannot_name_a_door_as_its_source(database: str) -> None:
         assert not await house.rows("select 1 from event")
 
 
-async def test_user_of_the_broker_publishes_what_is_mapped(database: str, vhost: str) -> None:
+async def test_user_of_the_broker_publishes_as_it_is_mapped(database: str, vhost: str) -> None:
     producers = {"guest": Producer(tenants=("acme",), triggers=("till.*",))}
     async with Installation(database, vhost, producers=producers) as house:
         await house.start(Trigger(TRIGGER), Trigger("bank.paid"))

@@ -174,8 +174,8 @@ async def test_connections_are_bounded_and_the_oldest_idle_makes_room(
         writer.write(b"GET /live HTT")
     for _ in range(5):
         assert await port.answers()
-    ended = [await asyncio.wait_for(reader.read(), 30) for reader, _ in silent[:15]]
-    assert ended == [b""] * 15, "the oldest were not closed"
+    last_bytes = [await asyncio.wait_for(reader.read(), 30) for reader, _ in silent[:15]]
+    assert last_bytes == [b""] * 15, "the oldest were not closed"
     assert not stream.at_eof()
     for _, writer in (*silent, (stream, stream_writer)):
         writer.close()

@@ -66,8 +66,8 @@ class LogInLine:
         return len(self._waiting)
 
     def _enter(self, name: str, address: str) -> _Place:
-        here = [place for place in (*self._waiting, *self._under_way) if place.address == address]
-        if len(here) >= OF_ADDRESS or sum(place.name == name for place in here) >= OF_NAME_AND_ADDRESS:
+        own = [place for place in (*self._waiting, *self._under_way) if place.address == address]
+        if len(own) >= OF_ADDRESS or sum(place.name == name for place in own) >= OF_NAME_AND_ADDRESS:
             self._note_failure(address)
             raise _refusal()
         place = _Place(name, address)

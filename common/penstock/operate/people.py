@@ -143,13 +143,13 @@ async def log_in(
         await people.forget_failure(session, attempt)
         improved = await _hash(password) if _hasher().check_needs_rehash(hashed) else None
         async with session.transaction() as tx:
-            begun = await begin_session(
+            new_session = await begin_session(
                 tx, name, before=caller.session_before, seconds=SESSION, verified=hashed
             )
             if improved is not None:
                 await people.improve_password(tx, name, improved)
             await people.remember_address(tx, name, caller.address)
-            return begun
+            return new_session
 
 
 async def begin_session(
