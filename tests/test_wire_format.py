@@ -45,7 +45,7 @@ async def test_the_example_publishes_an_event_once(database: str, vhost: str) ->
         assert await house.client.result(row["execution_id"], timeout=20) == "charged 250 for order 7"
         await house.quiet()
         [event] = await house.rows("select source, tenant from event")
-        assert (event["source"], event["tenant"]) == ("webshop", "public")
+        assert (event["source"], event["tenant"]) == ("amqp:webshop", "public")
         [key] = await house.rows("select message_id from event_key")
         assert key["message_id"] == "order-7"
 

@@ -152,7 +152,11 @@ class NotAuthenticated(PenstockError):
 
 
 class TooManyAttempts(PenstockError):
-    """Somebody tries too often what should succeed at once, such as a log-in. Wait, as it says."""
+    """A caller tries too often what should succeed at once, such as a log-in. Wait for so many `seconds`."""
+
+    def __init__(self, message: str, *, hint: str | None = None, seconds: float = 1.0) -> None:
+        super().__init__(message, hint=hint)
+        self.seconds = seconds
 
 
 class NotAllowed(PenstockError):

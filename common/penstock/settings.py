@@ -6,37 +6,31 @@ import os
 import socket
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from penstock.language import labels as labels_
+from penstock.language.event_sources import Producer
 from penstock.language.outside_names import schema_name
-
-
-def _identifier(value: str) -> str:
-    if not value.replace("_", "").replace(".", "").replace("-", "").isalnum():
-        raise ValueError("letters, digits, '_', '-' and '.' only")
-    return value
-
-
-def _lowered(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
-
-
-Identifier = Annotated[str, Field(min_length=1, max_length=63), AfterValidator(_identifier)]
-Seconds = Annotated[float, Field(gt=0)]
-LogLevel = Literal["debug", "info", "warning", "error", "critical"]
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""Addresses that only this machine reaches."""
-
-
-def is_tls_or_local(address: str) -> bool:
-    """Whether nobody between can read or change what is sent there: over TLS, or on this machine."""
-    parts = urlsplit(address)
-    local = parts.scheme == "http" and parts.hostname in LOOPBACK
-    return local or (parts.scheme == "https" and bool(parts.hostname))
+from penstock.language.setting_values import (
+    LOOPBACK,
+    Identifier,
+    LogLevel,
+    Networks,
+    PublicAddress,
+    Seconds,
+    TraceAddress,
+    is_tls_or_local,
+    lowered,
+)
 
 
 class Settings(BaseSettings):
@@ -67,6 +61,10 @@ class Settings(BaseSettings):
     """What every queue and exchange on the broker begins with, so that installations can share one."""
     declare_topology: bool = True
     """`false` where the user may not configure the broker: queues are checked, not declared."""
+    producers: dict[str, Producer] = Field(default_factory=dict)
+    """Users of the broker that may publish events, as JSON: `{"shop": {"tenants": ["acme"], "triggers": ["shop.*"]}}`. RabbitMQ
+    checks the property `user_id` of their messages. Unset: the header `tenant` of any message is believed. Executors, the API
+    and commands have the same."""
 
     name: Identifier = Field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
     """What people call this process, in logs, in the history and in `penstock workers list`. Two may have the same name: what
@@ -75,11 +73,11 @@ class Settings(BaseSettings):
     """Port of `/live`, `/ready` and `/metrics`. `0`: any free one, which the log says."""
     host: str = "127.0.0.1"
     """Address of `PENSTOCK_PORT`."""
-    log_level: Annotated[LogLevel, BeforeValidator(_lowered)] = "info"
+    log_level: Annotated[LogLevel, BeforeValidator(lowered)] = "info"
     """What is logged: lines of this level and of those above it."""
-    log_format: Annotated[Literal["json", "console", "auto"], BeforeValidator(_lowered)] = "auto"
+    log_format: Annotated[Literal["json", "console", "auto"], BeforeValidator(lowered)] = "auto"
     """`auto`: `console` on a terminal, else `json`."""
-    trace_url: str | None = None
+    trace_url: TraceAddress | None = None
     """Where a trace is shown, for links from pages and `penstock show`: `https://tempo.example/trace/{trace_id}`. Traces are
     switched on by OpenTelemetry's own variables."""
 
@@ -88,9 +86,12 @@ class Settings(BaseSettings):
     api_port: int = Field(default=8000, ge=0, le=65535)
     """Port of the HTTP API. `0`: any free one, which the log says. `penstock dev` takes any free one where this is not set and
     8000 is taken."""
-    api_address: str | None = None
-    """How browsers reach the API, such as `https://penstock.example.org`: sessions go over TLS alone where it begins so; without
-    it, everywhere but on a loopback address."""
+    api_address: PublicAddress | None = None
+    """How browsers reach the API, such as `https://example.org/penstock`: it is the origin of its pages, and its path stands
+    before their addresses. Sessions go over TLS alone where it begins so; without it, everywhere but on a loopback address."""
+    trusted_proxies: Networks = ""
+    """Addresses and networks of proxies, separated by commas, whose `X-Forwarded-For` names the caller. Unset: none is believed,
+    and failed log-ins of all callers behind one proxy count together."""
     api_access: Literal["token", "open"] = "token"
     """`token`: nothing without one. `open`: everything for anybody, on a loopback address alone, which is what `penstock dev`
     does."""
@@ -213,18 +214,18 @@ class Settings(BaseSettings):
     export_format: Literal["jsonl", "parquet"] = "jsonl"
     """`jsonl`: JSON lines, compressed with gzip. `parquet` needs `pip install 'penstock[parquet]'`."""
 
-    @field_validator("trace_url")
-    @classmethod
-    def _leads_to_a_trace(cls, value: str | None) -> str | None:
-        if value is not None and not (value.startswith(("http://", "https://")) and "{trace_id}" in value):
-            raise ValueError("should be an http(s) address with {trace_id} in it")
-        return value
-
     @field_validator("routes")
     @classmethod
     def _names_a_route(cls, value: str) -> str:
         if not value.replace(",", " ").strip():
             raise ValueError("names no route; leave it out for the route `default`")
+        return value
+
+    @field_validator("producers")
+    @classmethod
+    def _name_users(cls, value: dict[str, Producer]) -> dict[str, Producer]:
+        if wrong := next((name for name in value if not name or "/" in name), None):
+            raise ValueError(f"{wrong!r} is no name of a user: it is empty, or holds a slash")
         return value
 
     @field_validator("labels")

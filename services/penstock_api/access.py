@@ -6,7 +6,7 @@ the caller's own (see `ExecutionId` and `Asked`). `*_ALL` is for what belongs to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 from uuid import UUID
@@ -41,7 +41,7 @@ class Guard(HTTPBearer):
     async def __call__(self, request: Request, scopes: SecurityScopes) -> None:  # type: ignore[override]
         """Note who asks, for the route. Raises NotAuthenticated, NotAllowed."""
         [scope] = scopes.scopes
-        request.state.caller = self.admitted(await self._caller(request), scope)
+        request.state.caller = self.admitted(await self.find_caller(request), scope)
 
     def admitted(self, caller: Caller, scope: str) -> Caller:
         """The caller, as far as a route with this scope concerns. Raises NotAllowed."""
@@ -59,7 +59,8 @@ class Guard(HTTPBearer):
             return ANYBODY
         return await here.caller(token) if token is not None and token.startswith(access.PREFIX) else None
 
-    async def _caller(self, request: Request) -> Caller:
+    async def find_caller(self, request: Request) -> Caller:
+        """Return the caller, whatever its scopes. Raises NotAuthenticated."""
         here = backend_of(request)
         if here.settings.api_access == "open":
             return ANYBODY
@@ -82,6 +83,22 @@ class Guard(HTTPBearer):
                 hint="`penstock tokens list` shows those there are; `penstock tokens create` makes one. Or log in again.",
             )
         return caller
+
+
+def still_lets_in(request: Request, guard: Any) -> Callable[[], Awaitable[None]]:
+    """Return a look that raises once the caller of a stream is not let in any more, or for other tenants.
+
+    The look raises NotAuthenticated or NotAllowed."""
+    [scope] = guard.scopes
+    lets_in: Guard = guard.dependency
+    tenants = request.state.caller.tenants
+
+    async def look() -> None:
+        caller = lets_in.admitted(await lets_in.find_caller(request), scope)
+        if caller.tenants != tenants:
+            raise NotAllowed("the tenants of this caller have changed", hint="Connect again.")
+
+    return look
 
 
 def token_in(authorization: str) -> str | None:

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
 
 from penstock import tracing
-from penstock_api import log_in, pages, quick_submit, webhook_calls
+from penstock_api import log_in, pages, public_path, quick_submit, webhook_calls
 from penstock_api.allowed import table
 from penstock_api.backend import Backend
 from penstock_api.description import describe
 from penstock_api.problems import ANSWERS, handle_errors
 from penstock_api.routes import ROUTERS
-from penstock_api.same_origin import Receive, SameOrigin, Scope, Send
+from penstock_api.same_origin import Receive, SameOrigin, Scope, Send, public_netloc
 from penstock_api.traced_requests import TracedRequests
 
 PREFIX = "/api/v1"
@@ -29,8 +30,14 @@ class Application(FastAPI):
     """Submits have a quick way in front of all that is done for any request."""
 
     quick: Mapping[str, quick_submit.Submit] = {}
+    public_path = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope, send = (
+                public_path.enter(self.public_path, scope),
+                public_path.leave(self.public_path, send),
+            )
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self.quick:
             submit = self.quick[scope["path"]]
             unread = await quick_submit.answer(submit, self.state.backend, scope, receive, send)
@@ -64,9 +71,16 @@ def make_app(backend: Backend) -> FastAPI:
         app.include_router(router)
     describe(app)
     app.state.routes = table(app)
+    app.public_path = public_path.path_of(
+        backend.settings, [route.path for route in iter_route_contexts(app.routes) if route.path]
+    )
     if tracing.is_on():
         app.add_middleware(TracedRequests)
-    app.add_middleware(SameOrigin, loopback=backend.settings.api_access == "open")
+    app.add_middleware(
+        SameOrigin,
+        loopback=backend.settings.api_access == "open",
+        netloc=public_netloc(backend.settings.api_address),
+    )
     return app
 
 

@@ -15,6 +15,7 @@ from penstock.client.limits import Limits
 from penstock.client.schedules import Schedules
 from penstock.operate.access import PREFIX, Caller, find_caller
 from penstock.operate.activity import Activity, ActivityWatch
+from penstock.operate.log_in_line import LogInLine
 from penstock.operate.people import find_session_caller
 from penstock.service.assembly import cancel
 from penstock.settings import Settings
@@ -46,6 +47,7 @@ class Backend:
     ends: ResultWatch
     looks: SharedLooks
     open_pages: OpenPages
+    log_ins: LogInLine = field(default_factory=LogInLine)
     _activity: ActivityWatch = field(default_factory=ActivityWatch)
     _known: dict[str, tuple[Caller, float]] = field(default_factory=dict)
 

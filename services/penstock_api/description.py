@@ -17,6 +17,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from penstock.errors import NotFound
 from penstock.language.shipped_schemas import KINDS, file_name, shipped
 from penstock_api.problems import KIND
+from penstock_api.public_path import base
 
 Document = dict[str, Any]
 
@@ -59,6 +60,8 @@ def document_of(app: FastAPI) -> Document:
     document = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
+    if base():
+        document["servers"] = [{"url": base()}]
     for _, operation in _operations(document):
         for status, said in operation["responses"].items():
             if status[0] in "45":
@@ -93,6 +96,7 @@ def page_of(document: Document) -> str:
         (_HERE / "templates/description.html").read_text()
     )
     return template.render(
+        base=base(),
         info=document["info"],
         openapi=document["openapi"],
         document_at=DOCUMENT_AT,

@@ -22,9 +22,10 @@ from joserfc.errors import BadSignatureError, InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet, KeySetSerialization
 
 from penstock.errors import ConfigurationError, ConnectionFailed, NotAuthenticated
+from penstock.language.setting_values import is_tls_or_local
 from penstock.operate.single_sign_on import Identity, Roles, roles_mapped
 from penstock.service.http_addresses import trusted
-from penstock.settings import Settings, is_tls_or_local
+from penstock.settings import Settings
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Public keys alone, whatever a token or the provider's own description says: neither `none`, nor a secret taken for a key."""

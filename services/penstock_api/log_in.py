@@ -10,6 +10,7 @@ from penstock.operate import people
 from penstock.store import audit
 from penstock_api import session_cookie
 from penstock_api.backend import Here
+from penstock_api.caller_address import address_of
 from penstock_api.models import users as models
 from penstock_api.problems import ANSWERS, Problem
 from penstock_api.routes.router import operation_id
@@ -26,16 +27,13 @@ router = APIRouter(
 @router.post("/session")
 async def log_in(given: models.LogIn, request: Request, response: Response, here: Here) -> models.LoggedIn:
     """Begin a session: a cookie, always a new one. The one that came with this ends."""
-    address = request.client.host if request.client else ""
+    address = address_of(request)
+    caller = people.LogInCaller(address, session_cookie.secret_of(request), request.is_disconnected)
     try:
-        # Not one of the pool: those who wait for a password to be hashed would have all of them.
+        # Not a session of the pool: log-ins that hash a password would hold all of them.
         session = here.client.session
         begun = await people.log_in(
-            session,
-            given.name,
-            given.password.get_secret_value(),
-            address=address,
-            before=session_cookie.secret_of(request),
+            session, given.name, given.password.get_secret_value(), line=here.log_ins, caller=caller
         )
         await audit.note(session, f"user:{begun.name}", "users_log_in", request.url.path, None)
     except (NotAuthenticated, TooManyAttempts) as refused:

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 
 import structlog
 import uvicorn
+from fastapi import FastAPI
 
 from penstock.client.client import Client
+from penstock.language.setting_values import networks
 from penstock.service.assembly import Parts, Stop
 from penstock.service.health import serve_health
 from penstock.service.ports import listening
@@ -17,6 +19,7 @@ from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
+from penstock_api.connections import BoundedProtocol
 
 log = structlog.get_logger()
 
@@ -37,18 +40,7 @@ async def work(parts: Parts, listener: socket.socket, stop: Stop) -> None:
     """The same on connections and a socket that are open."""
     client = Client(parts.settings, parts.database, parts.publisher)
     backend = Backend.of(client)
-    server = _Server(
-        uvicorn.Config(
-            make_app(backend),
-            log_config=None,
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            lifespan="off",
-            timeout_graceful_shutdown=GRACE,
-        )
-    )
+    server = _Server(server_config(make_app(backend), parts.settings))
     serving = parts.supervisor.start("http", lambda: server.serve(sockets=[listener]))
     health = await serve_health(parts)
     if backend.standby is not None:
@@ -70,6 +62,22 @@ async def work(parts: Parts, listener: socket.socket, stop: Stop) -> None:
         await health.close()
         await client.close()
     log.info("api.stopped")
+
+
+def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """Return how an API is served: with bounds on its connections, and with proxies believed as the settings say."""
+    return uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=[str(network) for network in networks(settings.trusted_proxies)],
+        lifespan="off",
+        timeout_graceful_shutdown=GRACE,
+    )
 
 
 class _Server(uvicorn.Server):

@@ -127,6 +127,7 @@ class OpenPages:
             yield first.event
             while loop.time() < until:
                 while moved is not None and not (await asyncio.wait((moved,), timeout=QUIET))[0]:
+                    await guard()
                     yield ALIVE
                 if page.over:
                     return

@@ -105,8 +105,8 @@ def explained_to_callers(error: Exception) -> JSONResponse:
             )
         )
     headers = {"www-authenticate": 'Bearer realm="penstock"'} if status == 401 else {}
-    if status == 429:
-        headers["retry-after"] = "900"
+    if isinstance(known, errors.TooManyAttempts):
+        headers["retry-after"] = f"{known.seconds:.0f}"
     if status == 503:
         log.warning("api.unavailable", reason=known.message)
         headers["retry-after"] = "1"

@@ -65,6 +65,7 @@ async def answer(
 ) -> Receive | None:
     """Answers the request, and gives None; or, where FastAPI has to, that from which it can read the request."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    netloc = same_origin.public_netloc(backend.settings.api_address)
     is_open = backend.settings.api_access == "open"
     length, key = headers.get("content-length", ""), headers.get("idempotency-key")
     if (
@@ -73,7 +74,7 @@ async def answer(
         or not (length.isdecimal() and int(length) <= submit.largest)
         or (key is not None and len(key) > LONGEST_KEY)
         or len(headers) < len(scope["headers"])  # one of them came twice
-        or same_origin.refused("POST", headers, loopback=is_open)
+        or same_origin.refused("POST", headers, loopback=is_open, netloc=netloc)
     ):
         return receive
     try:

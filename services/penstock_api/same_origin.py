@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock.settings import LOOPBACK
+from penstock.language.setting_values import LOOPBACK
 from penstock_api.problems import Problem, answer
 
 Scope = MutableMapping[str, Any]
@@ -32,16 +32,34 @@ HEADERS = (
 )
 
 
-def says_same_origin(headers: Mapping[str, str]) -> bool:
-    """Whether a browser says that a page of this very host asks; every browser that is kept up does, of whatever changes
-    something. `headers`: by lower-case name."""
+def public_netloc(address: str | None) -> str | None:
+    """Return host and port of PENSTOCK_API_ADDRESS as an origin has them: without the port that its scheme has by default."""
+    if address is None:
+        return None
+    parts = urlsplit(address)
+    usual = {"http": ":80", "https": ":443"}[parts.scheme]
+    return parts.netloc.lower().removesuffix(usual)
+
+
+def _is_own(origin: str, host: str, netloc: str | None) -> bool:
+    """Return whether an origin is this host, by its name in the request or in the settings: a proxy may rewrite the first."""
+    origin_netloc = urlsplit(origin).netloc
+    return origin_netloc == host or (netloc is not None and origin_netloc == netloc)
+
+
+def says_same_origin(headers: Mapping[str, str], netloc: str | None = None) -> bool:
+    """Return whether a browser says that a page of this very host asks. Every recent browser says so of what changes something.
+
+    `headers`: by lower-case name. `netloc`: see `public_netloc`."""
     if (site := headers.get("sec-fetch-site")) is not None:
         return site == "same-origin"
     origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc == headers.get("host", "")
+    return origin is not None and _is_own(origin, headers.get("host", ""), netloc)
 
 
-def refused(method: str, headers: Mapping[str, str], *, loopback: bool) -> str | None:
+def refused(
+    method: str, headers: Mapping[str, str], *, loopback: bool, netloc: str | None = None
+) -> str | None:
     """Why a request is not answered; None where it is. `headers`: by lower-case name. `loopback`: nobody needs a token, so that
     only names of this machine are answered to: another name could be a page's, made to lead here (DNS rebinding)."""
     host = headers.get("host", "")
@@ -52,7 +70,7 @@ def refused(method: str, headers: Mapping[str, str], *, loopback: bool) -> str |
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         return "a page of another origin may not do this"
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and not _is_own(origin, host, netloc):
         return "a page of another origin may not do this"
     return None
 
@@ -73,15 +91,16 @@ def with_headers(send: Send) -> Send:
 class SameOrigin:
     """In front of all routes. `loopback`: see `refused`."""
 
-    def __init__(self, app: App, *, loopback: bool) -> None:
+    def __init__(self, app: App, *, loopback: bool, netloc: str | None) -> None:
         self._app = app
         self._loopback = loopback
+        self._netloc = netloc
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        if said := refused(scope["method"], headers, loopback=self._loopback):
+        if said := refused(scope["method"], headers, loopback=self._loopback, netloc=self._netloc):
             problem = Problem(title="Forbidden", status=403, detail=said, hint="Call it from its own pages.")
             return await answer(problem)(scope, receive, with_headers(send))
         await self._app(scope, receive, with_headers(send))

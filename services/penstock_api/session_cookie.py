@@ -9,20 +9,24 @@ from typing import Literal
 from fastapi import Request, Response
 
 from penstock.errors import NotAllowed
-from penstock.settings import LOOPBACK, Settings
+from penstock.language.setting_values import LOOPBACK
+from penstock.settings import Settings
 from penstock_api.backend import backend_of
-from penstock_api.same_origin import SAFE, says_same_origin
+from penstock_api.public_path import base
+from penstock_api.same_origin import SAFE, public_netloc, says_same_origin
 
 SESSION, TOKEN, ASKED = "penstock_session", "penstock_token", "penstock_sign_in"
-SECURE = "__Host-"
-"""Browsers take a cookie whose name begins so only over TLS, for this host, from this host (RFC 6265bis)."""
+SECURE, SECURE_BELOW = "__Host-", "__Secure-"
+"""Browsers take a cookie whose name begins so only over TLS (RFC 6265bis). The first also asks for the path `/`: below a path of
+a host that others share, a cookie has that path, and the second."""
 
 
 def secret_of(request: Request, name: str = SESSION) -> str | None:
     """The session's secret, or the token, that came with it; None where none did. Raises NotAllowed where something is to be
     changed, and the browser does not say that a page of ours asks."""
+    netloc = public_netloc(backend_of(request).settings.api_address)
     secret = request.cookies.get(_name(name, backend_of(request).settings))
-    if secret and request.method not in SAFE and not says_same_origin(request.headers):
+    if secret and request.method not in SAFE and not says_same_origin(request.headers, netloc):
         raise NotAllowed(
             "a session changes something only where the browser says that a page of this host asks",
             hint="Programs use a token: penstock tokens create NAME.",
@@ -34,7 +38,7 @@ def put(request: Request, response: Response, secret: str, until: datetime, name
     settings = backend_of(request).settings
     seconds = int((until - datetime.now(UTC)).total_seconds())
     response.set_cookie(
-        _name(name, settings), secret, max_age=max(1, seconds), path="/", secure=_secure(settings), httponly=True,
+        _name(name, settings), secret, max_age=max(1, seconds), path=f"{base()}/", secure=_secure(settings), httponly=True,
         samesite=_samesite(name),
     )  # fmt: skip
 
@@ -42,7 +46,11 @@ def put(request: Request, response: Response, secret: str, until: datetime, name
 def take_back(request: Request, response: Response, name: str = SESSION) -> None:
     settings = backend_of(request).settings
     response.delete_cookie(
-        _name(name, settings), path="/", secure=_secure(settings), httponly=True, samesite=_samesite(name)
+        _name(name, settings),
+        path=f"{base()}/",
+        secure=_secure(settings),
+        httponly=True,
+        samesite=_samesite(name),
     )
 
 
@@ -51,7 +59,9 @@ def _samesite(name: str) -> Literal["lax", "strict"]:
 
 
 def _name(name: str, settings: Settings) -> str:
-    return f"{SECURE}{name}" if _secure(settings) else name
+    if not _secure(settings):
+        return name
+    return f"{SECURE_BELOW if base() else SECURE}{name}"
 
 
 def _secure(settings: Settings) -> bool:

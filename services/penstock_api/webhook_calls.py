@@ -10,6 +10,7 @@ import orjson
 from fastapi import APIRouter, Path, Request
 
 from penstock.errors import InvalidInput
+from penstock.language.event_sources import of_webhook
 from penstock.language.expressions import compile_template
 from penstock.operate import webhooks
 from penstock_api import webhook_signatures
@@ -20,6 +21,7 @@ from penstock_api.routes.router import operation_id
 
 router = APIRouter(tags=["webhooks"], responses=ANSWERS, generate_unique_id_function=operation_id)
 
+FORM_FIELDS = 1000
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -39,12 +41,12 @@ async def call(
     if webhook.payload is not None:
         names = {"body": body, "headers": headers, "query": dict(request.query_params)}
         payload = compile_template(orjson.loads(webhook.payload))(names)
-    id = await here.client.publish(
+    id = await here.client.publishing.publish(
         webhook.trigger,
         payload,
         key=webhook_signatures.key_of(webhook, headers, body),
         tenant=webhook.tenant,
-        source=f"webhook:{name}",
+        source=of_webhook(name),
     )
     return Published(id=id)
 
@@ -52,7 +54,12 @@ async def call(
 def _read(raw: bytes, kind: str) -> Any:
     """The body: JSON, or the fields of a form."""
     if kind.partition(";")[0].strip().lower() == FORM:
-        return dict(parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000))
+        try:
+            return dict(
+                parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FORM_FIELDS)
+            )
+        except ValueError:
+            raise InvalidInput(f"a form has at most {FORM_FIELDS:,} fields", hint="Send JSON.") from None
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:

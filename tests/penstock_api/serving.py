@@ -9,15 +9,16 @@ from contextlib import asynccontextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from penstock.settings import Settings
+from penstock_api.main import server_config
+
 
 @asynccontextmanager
-async def serving(app: FastAPI) -> AsyncIterator[str]:
-    """Serve it on a free port of this machine; gives the address."""
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app, port=0, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
-        )
-    )
+async def serving(app: FastAPI, settings: Settings | None = None, port: int = 0) -> AsyncIterator[str]:
+    """Serve it as the service does, on this port or a free one of this machine; gives the address."""
+    config = server_config(app, settings or Settings())
+    config.port, config.timeout_graceful_shutdown = port, 1
+    server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)

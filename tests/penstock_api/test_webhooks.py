@@ -111,4 +111,6 @@ async def test_what_cannot_be_an_event_is_refused_and_said(api: Api, call: httpx
         form = {**given, "payload": {"id": "{{ body.id | int }}"}}
         assert (await call.put(f"{V1}/webhooks/odd", json={**form, "secret": None})).status_code == 200
         assert await send(b"id=7&name=x", **{"content-type": "application/x-www-form-urlencoded"}) == 202
+        fields = b"&".join(b"f%d=x" % n for n in range(1001))
+        assert await send(fields, **{"content-type": "application/x-www-form-urlencoded"}) == 422
     await call.delete(f"{V1}/webhooks/odd")

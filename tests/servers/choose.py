@@ -17,7 +17,7 @@ from functools import cache
 from typing import TypeVar
 
 from penstock.errors import PenstockError
-from tests.servers import apt, containers, helm, pgbouncer, rabbitmq
+from tests.servers import apt, containers, helm, nginx, pgbouncer, rabbitmq
 from tests.servers.errors import NoServer
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import FAST, DockerPostgres, GivenPostgres, NativePostgres, Postgres
@@ -72,6 +72,12 @@ def rabbitmq_cluster(way: Way = straight) -> RabbitMQCluster:
 def private_pgbouncer(dsn: str) -> PgBouncer:
     _need("pgbouncer", pgbouncer.find_program)
     return PgBouncer(dsn)
+
+
+def private_nginx(upstream: int, path: str) -> nginx.Nginx:
+    """nginx over TLS before the server on port `upstream`, below `path`."""
+    _need("nginx-light", nginx.find_program)
+    return nginx.Nginx(upstream, path)
 
 
 def promtool() -> str:

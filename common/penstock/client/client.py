@@ -17,6 +17,7 @@ from uuid import UUID
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
 from penstock.errors import InvalidInput, WrongClock
 from penstock.language.action_ref import STARTER, ActionRef, Starter, open_starter
+from penstock.language.event_sources import check_source
 from penstock.language.ids import new_id
 
 if TYPE_CHECKING:
@@ -163,8 +164,10 @@ class Client(StartAndWait):
         tenant: str = "public",
         source: str = "client",
     ) -> UUID:
-        """Publish an event; returns its id once it is durably stored. The same `key` again gives the same event.
-        Raises NotFound for an unknown trigger, InvalidInput for a payload that does not fit, Conflict."""
+        """Publish an event; returns its id once it is durably stored. The same `key` of the same `source` again gives the same
+        event. Raises NotFound for an unknown trigger, InvalidInput for a payload that does not fit or a source that is reserved,
+        Conflict."""
+        source = check_source(source)
         return await self.publishing.publish(trigger, payload, key=key, tenant=tenant, source=source)
 
     # -- results -------------------------------------------------------------------------------------------------

@@ -17,13 +17,22 @@ from penstock.client import answers
 from penstock.client.bulk import Outcome
 from penstock.client.client import Client
 from penstock.errors import Conflict, NotFound, PenstockError, Undecodable
+from penstock.language.event_sources import check_producer, of_message
 from penstock.language.moves import FINAL
 from penstock.language.redaction import MASK
 from penstock.messaging import envelope
 from penstock.operate.masking import Masking
 from penstock.store import catalog, dead_letters, events, executions, outbox, queues
 from penstock.store.database import Session, Transaction, retried
-from penstock.store.dead_letters import APP, TRIGGER, DeadLetter, DeadLetterSummary, LetterCount, LetterFilter
+from penstock.store.dead_letters import (
+    APP,
+    TRIGGER,
+    USER,
+    DeadLetter,
+    DeadLetterSummary,
+    LetterCount,
+    LetterFilter,
+)
 from penstock.store.events import NewEvent
 
 BATCH = 200
@@ -156,12 +165,12 @@ async def _event(client: Client, letter: DeadLetter) -> NewEvent:
             f"the body is not JSON ({error}): it would be refused again",
             hint="Publish it anew where it came from, and drop this one.",
         ) from None
+    tenant, user = check_producer(
+        client.session.settings.producers, letter.headers.get(USER), str(trigger), letter.headers
+    )
+    source = of_message(letter.headers.get(APP), user)
     return await client.publishing.checked(
-        trigger,
-        payload,
-        key=letter.message_id,
-        tenant=str(letter.headers.get("tenant") or "public"),
-        source=letter.headers.get(APP),
+        trigger, payload, key=letter.message_id, tenant=tenant, source=source
     )
 
 

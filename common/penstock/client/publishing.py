@@ -37,19 +37,17 @@ class Publishing:
         self._triggers: dict[str, tuple[Schema, float]] = {}
 
     async def publish(self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str) -> UUID:
-        """Raises NotFound, InvalidInput, Conflict."""
+        """Store an event. The caller vouches for its `source`. Raises NotFound, InvalidInput, Conflict."""
         with tracing.producing(PUBLISH, trigger, tenant):
             return await self._group.submit(
                 await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
             )
 
     async def checked(
-        self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str | None
+        self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str
     ) -> NewEvent:
-        """An event that can be stored. Raises NotFound, InvalidInput."""
+        """Return an event that can be stored. The caller vouches for its `source`. Raises NotFound, InvalidInput."""
         check_tenant(tenant)
-        if source is not None:
-            check_name(source, "the source")
         if key is not None:
             check_name(key, "the key")
         schema = await self._schema(trigger)

@@ -6,7 +6,7 @@ import os
 from urllib.parse import urlsplit
 
 from penstock.errors import ConfigurationError
-from penstock.settings import LOOPBACK
+from penstock.language.setting_values import LOOPBACK
 
 
 def checked_address(url: str) -> str:

@@ -13,7 +13,7 @@ from penstock.messaging.pieces import pieces
 from penstock.messaging.transports import Delivery
 from penstock.store import dead_letters
 from penstock.store.database import Transaction
-from penstock.store.dead_letters import APP, TRIGGER, KeptLetter
+from penstock.store.dead_letters import APP, TRIGGER, USER, KeptLetter
 from penstock.store.storable import storable
 
 LARGEST = 1024 * 1024
@@ -75,4 +75,4 @@ def _kept(letter: Letter) -> KeptLetter:
 
 def headers_of_event(delivery: Delivery) -> dict[str, Any]:
     """The headers to keep of a dead event from outside, with what else it takes to publish it again."""
-    return {**delivery.headers, TRIGGER: delivery.routing_key, APP: delivery.app_id}
+    return {**delivery.headers, TRIGGER: delivery.routing_key, APP: delivery.app_id, USER: delivery.user_id}

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +22,7 @@ from penstock.language.ids import new_id
 from penstock.language.options import did_you_mean
 from penstock.language.outside_names import check_tenant
 from penstock.operate.access import ROLES, Caller, Grant
+from penstock.operate.log_in_line import AT_ONCE, LogInLine
 from penstock.store import people
 from penstock.store.database import Session, Transaction
 from penstock.store.people import Person
@@ -36,8 +37,6 @@ WINDOW = 900.0
 """Seconds for which a log-in that failed counts."""
 MOST_OF_BOTH, MOST_OF_NAME, MOST_OF_ADDRESS = 10, 100, 500
 """Failures after which nobody is let in: of a name from an address, of a name, from an address (a proxy's, perhaps)."""
-HASHED_AT_ONCE = 2
-"""A hash takes 64 MB and a core: more at a time would let anybody use up the machine."""
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
 
@@ -49,6 +48,19 @@ class Begun:
     secret: str
     name: str
     expires_at: datetime
+
+
+async def _stays() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class LogInCaller:
+    """The caller of a log-in: its address, the secret of the session that came with it, and whether it has left meanwhile."""
+
+    address: str
+    session_before: str | None = None
+    has_left: Callable[[], Awaitable[bool]] = _stays
 
 
 async def create(
@@ -112,44 +124,65 @@ async def end_sessions(session: Session, name: str) -> int:
 
 
 async def log_in(
-    session: Session, name: str, password: str, *, address: str, before: str | None = None
+    session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> Begun:
-    """A new session, and the end of the one whose secret came `before`. Raises NotAuthenticated, TooManyAttempts."""
+    """Begin a session, and end the one whose secret came before. Raises NotAuthenticated, TooManyAttempts."""
     name, password = name[:LONGEST].replace("\0", ""), password[: LONGEST + 1]
-    attempt = new_id()
-    await wait_in_line(session, attempt, name, address)
-    hashed = await people.password_of(session, name)
-    # Somebody who is not there takes as long as somebody with another password.
-    if not await _in_thread(_matches, hashed, password) or hashed is None:
-        raise NotAuthenticated(
-            "no user has this name and this password", hint="`penstock users password NAME` sets another one."
-        )
-    await people.forget_failure(session, attempt)
-    if _hasher().check_needs_rehash(hashed):
-        await people.improve_password(session, name, hashed, await _hash(password))
-    async with session.transaction() as tx:
-        return await begin_session(tx, name, before=before, seconds=SESSION)
+    async with line.turn(name, caller.address):
+        if await caller.has_left():
+            raise TooManyAttempts("the caller of this log-in has left")
+        attempt = new_id()
+        await count_as_failed(session, attempt, name, caller.address)
+        hashed = await people.password_of(session, name)
+        # A name that does not exist takes as long as a wrong password.
+        if not await _in_thread(_matches, hashed, password) or hashed is None:
+            raise NotAuthenticated(
+                "no user has this name and this password",
+                hint="`penstock users password NAME` sets another one.",
+            )
+        await people.forget_failure(session, attempt)
+        improved = await _hash(password) if _hasher().check_needs_rehash(hashed) else None
+        async with session.transaction() as tx:
+            new_session = await begin_session(
+                tx, name, before=caller.session_before, seconds=SESSION, verified=hashed
+            )
+            if improved is not None:
+                await people.improve_password(tx, name, improved)
+            await people.remember_address(tx, name, caller.address)
+            return new_session
 
 
-async def begin_session(tx: Transaction, name: str, *, before: str | None, seconds: float) -> Begun:
-    """A new session of somebody who has shown who they are, and the end of the one whose secret came `before`. Raises
-    NotAuthenticated where they are gone."""
+async def begin_session(
+    tx: Transaction, name: str, *, before: str | None, seconds: float, verified: str | None = None
+) -> Begun:
+    """Begin a session of an authenticated person, and end the one whose secret came `before`.
+
+    `verified`: the hash that the password was compared with. Raises NotAuthenticated where it is not the person's any more.
+    """
     secret = secrets.token_urlsafe(32)
     if before is not None:
         await people.end_session(tx, _digest(before))
-    expires_at = await people.begin_session(tx, name, _digest(secret), seconds, IDLE)
+    expires_at = await people.begin_session(tx, name, _digest(secret), seconds, IDLE, verified)
     if expires_at is None:
-        raise NotAuthenticated("this user was deleted a moment ago", hint="Ask who did it.")
+        raise NotAuthenticated(
+            "this user was deleted, or got another password, a moment ago", hint="Log in again."
+        )
     return Begun(secret, name, expires_at)
 
 
-async def wait_in_line(session: Session, attempt: UUID, name: str, address: str) -> None:
-    """Count it as one that failed, until it is known that it has not. Raises TooManyAttempts."""
+async def count_as_failed(session: Session, attempt: UUID, name: str, address: str) -> None:
+    """Count a log-in as one that failed, until it is known to be right. Raises TooManyAttempts.
+
+    Failures of a name from elsewhere do not count at an address from which the person has logged in before.
+    """
     failed = await people.note_failure(session, attempt, name, address, WINDOW)
-    if failed.both > MOST_OF_BOTH or failed.name > MOST_OF_NAME or failed.address > MOST_OF_ADDRESS:
+    is_locked = failed.name > MOST_OF_NAME and not failed.known
+    if failed.both > MOST_OF_BOTH or is_locked or failed.address > MOST_OF_ADDRESS:
         await people.forget_failure(session, attempt)
         raise TooManyAttempts(
-            "too many log-ins have failed of late", hint=f"Try again in {WINDOW / 60:.0f} minutes."
+            "too many log-ins have failed of late",
+            hint=f"Try again in {WINDOW / 60:.0f} minutes.",
+            seconds=WINDOW,
         )
 
 
@@ -221,7 +254,7 @@ async def _in_thread(work: Callable[..., T], *given: object) -> T:
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(HASHED_AT_ONCE, "passwords")
+    return ThreadPoolExecutor(AT_ONCE, "passwords")
 
 
 def _digest(secret: str) -> bytes:

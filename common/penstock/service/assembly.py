@@ -146,7 +146,7 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
         await tracing.flush()
 
 
-async def cancel(*tasks: asyncio.Task[Any]) -> None:
+async def cancel(*tasks: asyncio.Future[Any]) -> None:
     """Cancel tasks and wait until they have ended."""
     for task in tasks:
         task.cancel()

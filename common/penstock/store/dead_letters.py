@@ -17,7 +17,9 @@ from penstock.store.rows import rows_as
 TRIGGER = "x-penstock-trigger"
 """In the stored headers of an event from outside: its routing key."""
 APP = "x-penstock-app"
-"""In the stored headers of an event from outside: who published it."""
+"""In the stored headers of an event from outside: its `app_id`."""
+USER = "x-penstock-user"
+"""In the stored headers of an event from outside: the user of the broker that published it."""
 
 OF_POLICIES = {"expired": "message-ttl", "maxlen": "max-length"}
 """Reasons for which only a policy of the broker ends a message of ours, and the key of such a policy."""

@@ -70,7 +70,7 @@ async def set_roles(tx: Transaction, name: str, roles: Sequence[str], tenants: S
 
 
 SET_PASSWORD = "update person set password = $2 where name = $1 returning id"
-IMPROVE_PASSWORD = "update person set password = $3 where name = $1 and password = $2"
+IMPROVE_PASSWORD = "update person set password = $2 where name = $1"
 END_SESSIONS = "delete from person_session where person = (select id from person where name = $1)"
 
 
@@ -81,9 +81,9 @@ async def set_password(tx: Transaction, name: str, password: str) -> bool:
     return found
 
 
-async def improve_password(session: Session, name: str, old: str, new: str) -> None:
-    """The same password, hashed as passwords are hashed now."""
-    await session.fetch(IMPROVE_PASSWORD, name, old, new)
+async def improve_password(tx: Transaction, name: str, new: str) -> None:
+    """Store the same password, hashed as passwords are hashed now. The caller holds the person's row."""
+    await tx.execute(IMPROVE_PASSWORD, name, new)
 
 
 async def end_sessions(tx: Transaction, name: str) -> int:
@@ -109,9 +109,15 @@ async def password_of(session: Session, name: str) -> str | None:
 
 BEGIN = """
 insert into person_session (digest, person, expires_at)
-select $2, id, clock_timestamp() + make_interval(secs => $3::float8) from person where name = $1
+select $2, id, clock_timestamp() + make_interval(secs => $3::float8)
+from (select id from person where name = $1 and password = coalesce($4, password) for no key update) held
 returning expires_at
 """
+REMEMBER_ADDRESS = """
+insert into known_address (person, address) select id, $2 from person where name = $1
+on conflict (person, address) do update set seen_at = clock_timestamp()
+"""
+FORGET_ADDRESSES = "delete from known_address where seen_at < clock_timestamp() - interval '90 days'"
 CLEAN = """
 delete from person_session
 where expires_at < clock_timestamp() or seen_at < clock_timestamp() - make_interval(secs => $1)
@@ -119,12 +125,22 @@ where expires_at < clock_timestamp() or seen_at < clock_timestamp() - make_inter
 
 
 async def begin_session(
-    tx: Transaction, name: str, digest: bytes, seconds: float, idle: float
+    tx: Transaction, name: str, digest: bytes, seconds: float, idle: float, verified: str | None
 ) -> datetime | None:
-    """When it ends; None where the person is gone. Sessions of anybody that are over are forgotten."""
+    """Begin a session and return when it ends. Forget sessions that are over.
+
+    Return None where the person is gone, or has another hash than the `verified` one. The row is locked: another transaction may
+    change the password and end all sessions between the verification and this statement.
+    """
     await tx.execute(CLEAN, idle)
-    rows = await tx.fetch(BEGIN, name, digest, seconds)
+    rows = await tx.fetch(BEGIN, name, digest, seconds, verified)
     return rows[0]["expires_at"] if rows else None
+
+
+async def remember_address(tx: Transaction, name: str, address: str) -> None:
+    """Note that the person logged in from this address. Forget addresses that were not used for 90 days."""
+    await tx.execute(FORGET_ADDRESSES)
+    await tx.execute(REMEMBER_ADDRESS, name, address)
 
 
 END = "delete from person_session where digest = $1"
@@ -164,7 +180,10 @@ async def session_owner(session: Session, digest: bytes, idle: float) -> Session
 
 FAILURES = """
 select count(*) filter (where name = $1 and address = $2)::integer as both,
-    count(*) filter (where name = $1)::integer as name, count(*) filter (where address = $2)::integer as address
+    count(*) filter (where name = $1)::integer as name, count(*) filter (where address = $2)::integer as address,
+    exists (
+        select from known_address k join person p on p.id = k.person where p.name = $1 and k.address = $2
+    ) as known
 from login_failure where (name = $1 or address = $2) and at > clock_timestamp() - make_interval(secs => $3)
 """
 OLD_FAILURES = "delete from login_failure where at < clock_timestamp() - make_interval(secs => $1)"
@@ -174,11 +193,14 @@ FORGET_FAILURE = "delete from login_failure where id = $1"
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Log-ins that failed, or are under way: of this name from this address, of this name, from this address."""
+    """Log-ins that failed, or are under way: of this name from this address, of this name, from this address.
+
+    `known`: the person of this name has logged in from this address before."""
 
     both: int
     name: int
     address: int
+    known: bool
 
 
 async def note_failure(session: Session, id: UUID, name: str, address: str, seconds: float) -> Failures:

@@ -24,6 +24,14 @@ create table person_session (
 );
 create index person_session_person on person_session (person);
 
+-- Addresses from which a person has logged in. Failures of others with that name do not keep the person out from there.
+create table known_address (
+    person uuid not null references person (id) on delete cascade,
+    address text not null,
+    seen_at timestamptz not null default clock_timestamp(),
+    primary key (person, address)
+);
+
 -- Log-ins that failed of late, or are under way: so many of a name or an address, and the next one has to wait.
 create table login_failure (
     id uuid primary key,

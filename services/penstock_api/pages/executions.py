@@ -41,7 +41,7 @@ async def show(
     """The newest that are like what the address says. `find`: an id, which is gone to, or the name of an action."""
     asked = {name: ",".join(request.query_params.getlist(name)) for name in NAMES}
     asked = {name: value for name, value in asked.items() if value}
-    if found := await _found(session, find.strip()):
+    if found := await _found(session, caller, find.strip()):
         return RedirectResponse(f"/executions/{found}", 303)
     if find.strip():
         asked["action"] = find.strip()
@@ -61,13 +61,14 @@ async def show(
     )
 
 
-async def _found(session: Db, find: str) -> UUID | None:
-    """The execution of this id, if there is one."""
+async def _found(session: Db, caller: Caller, find: str) -> UUID | None:
+    """Return the execution of this id, if the caller sees it: an id of another tenant is as good as none."""
     try:
         id = UUID(find)
     except ValueError:
         return None
-    return id if await executions.tenant(session, id) is not None else None
+    tenant = await executions.tenant(session, id)
+    return id if tenant is not None and caller.sees(tenant) else None
 
 
 def chosen(asked: Mapping[str, str], caller: Caller) -> ExecutionFilter:

@@ -22,6 +22,7 @@ from penstock.store import audit
 from penstock.store.people import forget_failure
 from penstock_api import session_cookie
 from penstock_api.backend import Backend, Here
+from penstock_api.caller_address import address_of
 from penstock_api.pages.page import page
 from penstock_api.pages.sign_in import inside
 from penstock_api.problems import STATUSES
@@ -62,7 +63,7 @@ async def arrive(request: Request, here: Here) -> Response:
         asked, then = _asked(request)
         begun = await _enter(request, here, provider, asked)
     except PenstockError as error:
-        address = request.client.host if request.client else ""
+        address = address_of(request)
         log.warning("api.provider_sign_in_refused", address=address, reason=error.message)
         answer = _said(request, error, then)
     else:
@@ -76,8 +77,7 @@ async def arrive(request: Request, here: Here) -> Response:
 async def _enter(request: Request, here: Backend, provider: IdentityProvider, asked: Asked) -> people.Begun:
     """It counts as one that failed, of its address, until it is known that it has not."""
     session, attempt = here.client.session, new_id()
-    address = request.client.host if request.client else ""
-    await people.wait_in_line(session, attempt, f"provider {attempt}", address)
+    await people.count_as_failed(session, attempt, f"provider {attempt}", address_of(request))
     identity = await provider.identify(asked, request.query_params)
     begun = await single_sign_on.enter(session, identity, before=session_cookie.secret_of(request))
     await forget_failure(session, attempt)

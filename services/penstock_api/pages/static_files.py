@@ -8,6 +8,7 @@ from pathlib import Path
 from fastapi import APIRouter, Response
 
 from penstock.errors import NotFound
+from penstock_api.public_path import base
 
 router = APIRouter(include_in_schema=False)
 
@@ -24,7 +25,7 @@ FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 def address(name: str) -> str:
     """Where one of them is. Raises KeyError."""
     assert FILES[name]
-    return f"/static/{VERSION}/{name}"
+    return f"{base()}/static/{VERSION}/{name}"
 
 
 @router.get("/static/{version}/{name}")

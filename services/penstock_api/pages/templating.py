@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 from penstock.language.moves import FINAL
 from penstock.operate.why.answer import count, ordinal, span
 from penstock_api.pages import static_files
+from penstock_api.public_path import base
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -66,7 +67,7 @@ def clock(value: datetime) -> str:
 def address(path: str, /, **query: Any) -> str:
     """A path with those of these parameters that say something."""
     said = {name: value for name, value in query.items() if value not in (None, "", [], False)}
-    return f"{path}?{urlencode(said, doseq=True)}" if said else path
+    return f"{base()}{path}?{urlencode(said, doseq=True)}" if said else base() + path
 
 
 def short(id: object) -> str:
@@ -83,7 +84,7 @@ def linked(text: str) -> Markup:
     for found in ID.finditer(text):
         shown = "See why." if found[0].startswith("See") else short(found[1])
         parts += escape(text[at : found.start()])
-        parts += Markup('<a href="/executions/{}">{}</a>').format(found[1], shown)
+        parts += Markup('<a href="{}/executions/{}">{}</a>').format(base(), found[1], shown)
         at = found.end()
     return parts + escape(text[at:])
 
@@ -112,5 +113,5 @@ TEMPLATES.filters.update(
     ordinal=ordinal,
     linked=linked,
 )
-TEMPLATES.globals.update(address=address, static=static_files.address, FINAL=FINAL, count=count)
+TEMPLATES.globals.update(base=base, address=address, static=static_files.address, FINAL=FINAL, count=count)
 TEMPLATES.globals.update(drawings=TEMPLATES.get_template("drawings.html").module)

@@ -8,6 +8,7 @@ from uuid import UUID
 from fastapi import Header, Query, Response
 
 from penstock.errors import NotFound
+from penstock.language.event_sources import API
 from penstock.operate import event_rules
 from penstock.store.event_list import EventFilter
 from penstock_api.access import READ, SUBMIT, Asked, Tenants, own
@@ -32,8 +33,9 @@ async def publish(
     ] = None,
 ) -> models.Published:
     """Publish an event. Answered once it is durably stored."""
-    id = await here.client.publish(
-        given.trigger, given.payload, key=idempotency_key, tenant=own(caller, given.tenant), source="api"
+    tenant = own(caller, given.tenant)
+    id = await here.client.publishing.publish(
+        given.trigger, given.payload, key=idempotency_key, tenant=tenant, source=API
     )
     response.headers["location"] = f"/api/v1/events/{id}"
     return models.Published(id=id)

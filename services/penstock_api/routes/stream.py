@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import Header, Query
+from fastapi import Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from penstock.store.changes import Change
-from penstock_api.access import READ, Tenants
+from penstock_api.access import READ, Tenants, still_lets_in
 from penstock_api.backend import Here
 from penstock_api.changes import Watched
+from penstock_api.guarded_streams import while_let_in
 from penstock_api.models.changes import Changed
 from penstock_api.routes.router import Router
 
@@ -25,6 +26,7 @@ LONGEST = 3600.0
 
 @router.get("/stream", response_class=EventSourceResponse, dependencies=[READ])
 async def stream(
+    request: Request,
     here: Here,
     tenants: Tenants,
     execution: Annotated[UUID | None, Query(description="Only this one, and its tasks.")] = None,
@@ -40,12 +42,14 @@ async def stream(
     ] = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """Executions that move: an event `changed` for each, a few times a second at the most; or `reset`, where so many
-    moved that whoever watches had better ask for what it shows. After a pause the same change may come twice."""
+    moved that whoever watches had better ask for what it shows. After a pause the same change may come twice. The stream ends
+    within seconds once the token or the session does."""
 
     watched = Watched(tenants, execution, action)
     since = None if last_event_id is None else datetime.fromtimestamp(float(last_event_id), UTC)
     yield ServerSentEvent(retry=1000)
-    async for turn in here.changes.watch(watched, seconds=seconds, since=since):
+    turns_of_stream = here.changes.watch(watched, seconds=seconds, since=since)
+    async for turn in while_let_in(turns_of_stream, still_lets_in(request, READ)):
         if turn is None:
             yield ServerSentEvent(event="reset", data={})
             continue

@@ -133,7 +133,9 @@ def letter_of(delivery: Delivery) -> Letter:
         type=delivery.type,
         message_id=delivery.id,
         headers=dead_letters.headers_of_event(delivery) if foreign else dict(delivery.headers),
-        same=(delivery.routing_key, delivery.app_id, _id_of_event(delivery)) if foreign else (),
+        same=(delivery.routing_key, delivery.app_id, delivery.user_id, _id_of_event(delivery))
+        if foreign
+        else (),
     )
 
 

@@ -1,7 +1,7 @@
 """An event from outside: any JSON body on the events exchange. Checked, stored once for each message id, and matched.
 
 The routing key is the trigger's ref. The message id, if there is one, is the dedupe key within (tenant, trigger,
-app id); it never becomes an id of ours. The header `tenant` names the tenant.
+source); it never becomes an id of ours. The header `tenant` names the tenant, as far as PENSTOCK_PRODUCERS lets it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ import orjson
 
 from penstock import tracing
 from penstock.errors import Conflict, InvalidInput, NotFound, PenstockError, Undecodable
+from penstock.language.event_sources import check_producer, of_message
 from penstock.language.ids import new_id
-from penstock.language.outside_names import check_name, check_tenant
+from penstock.language.outside_names import check_name
 from penstock.language.schemas import Schema
 from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import UNREADABLE, Delivery
+from penstock.settings import Settings
 from penstock.store import catalog, events
 from penstock.store.database import Transaction
 from penstock.tracing.spans import event_span
 from penstock_executor import rule_matching
 
-DEFAULT_TENANT = "public"
 LONGEST_TURN_S = 0.1
 """Processor time after which the checks of a batch let the event loop do something else. A costly check takes twice as long."""
 
@@ -43,7 +44,7 @@ async def handle(batch: Batch, tx: Transaction) -> None:
             await asyncio.sleep(0)
             began = time.thread_time()
         try:
-            event = _event(delivery, triggers, tx.settings.payload_cap)
+            event = _event(delivery, triggers, tx.settings)
         except PenstockError as error:
             batch.refuse(delivery, error)
         else:
@@ -61,14 +62,16 @@ async def handle(batch: Batch, tx: Transaction) -> None:
         await rule_matching.match(tx, await events.read(tx, answer.stored))
 
 
-def _event(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> events.NewEvent:
+def _event(delivery: Delivery, triggers: Mapping[str, Schema], settings: Settings) -> events.NewEvent:
     """The event of a delivery. Raises what the dead letter will give as its reason."""
     if UNREADABLE in delivery.headers:
         raise Undecodable(f"its properties cannot be read: {delivery.headers[UNREADABLE]}")
-    tenant = check_tenant(delivery.headers.get("tenant", DEFAULT_TENANT))
+    tenant, user = check_producer(
+        settings.producers, delivery.user_id, delivery.routing_key or "", delivery.headers
+    )
     message_id = None if delivery.id is None else check_name(delivery.id, "the message id")
-    source = check_name(delivery.app_id, "the app id") if delivery.app_id else None
-    payload = _payload(delivery, triggers, cap)
+    source = of_message(check_name(delivery.app_id, "the app id") if delivery.app_id else None, user)
+    payload = _payload(delivery, triggers, settings.payload_cap)
     id, trigger = new_id(), delivery.routing_key or ""
     return events.NewEvent(
         id=id,

@@ -69,7 +69,7 @@ async def test_an_event_is_replayed_once_its_trigger_exists(cluster: Installatio
     done = await penstock("dead-letters", "replay", letter["id"])
     assert (done.code, "event" in done.out) == (0, True)
     [event] = await cluster.rows("select trigger, source from event")
-    assert (event["trigger"], event["source"]) == ("shop.returned", "till")
+    assert (event["trigger"], event["source"]) == ("shop.returned", "amqp:till")
     assert await letters(cluster, 0) == []
     # The producer sends it again: it is the same event.
     await publish(vhost, ("shop.returned", b'{"id": 7}', {"message_id": "r-7", "app_id": "till"}))

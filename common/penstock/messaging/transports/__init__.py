@@ -39,7 +39,8 @@ class Message:
 
 @dataclass(slots=True)
 class Delivery:
-    """A message that arrived. `attempts` counts earlier deliveries of it (0 the first time)."""
+    """A message that arrived. `attempts` counts earlier deliveries of it (0 the first time). `user_id`: the user of the broker
+    that published it, where the broker has checked that."""
 
     queue: str
     body: bytes
@@ -47,6 +48,7 @@ class Delivery:
     id: str | None = None
     type: str | None = None
     app_id: str | None = None
+    user_id: str | None = None
     content_type: str | None = None
     routing_key: str | None = None
     attempts: int = 0

@@ -30,12 +30,12 @@ async function send(form, button) {
   if (button) button.disabled = true;
   try {
     const bare = method === "DELETE" || method === "GET";
-    const answer = await fetch(address, { method, headers, body: bare ? undefined : JSON.stringify(body), credentials: "same-origin" });
+    const answer = await fetch(document.body.dataset.base + address, { method, headers, body: bare ? undefined : JSON.stringify(body), credentials: "same-origin" });
     const said = answer.status === 204 ? {} : await answer.json().catch(() => ({}));
     if (!answer.ok) { show([said.detail ?? `the server said ${answer.status}`, said.hint].filter(Boolean).join("\n")); delete form.dataset.key; return; }
     form.removeAttribute("data-dirty");
     delete form.dataset.key;
-    if (form.dataset.then) { location.assign(form.dataset.then.replace("{id}", encodeURIComponent(said.id ?? ""))); return; }
+    if (form.dataset.then) { location.assign(document.body.dataset.base + form.dataset.then.replace("{id}", encodeURIComponent(said.id ?? ""))); return; }
     form.closest("details.action")?.removeAttribute("open");
     button?.blur();
     tell("Done.");

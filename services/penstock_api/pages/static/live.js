@@ -45,7 +45,7 @@ export async function look() {
   looking = true;
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html", "x-look": "again" }, credentials: "same-origin" });
-    if (answer.redirected && new URL(answer.url).pathname === "/sign-in") { location.reload(); return; }
+    if (answer.redirected && new URL(answer.url).pathname === `${document.body.dataset.base}/sign-in`) { location.reload(); return; }
     if (answer.ok) put(await answer.text());
   } catch { /* it is not there for a moment: the stream finds it again */ }
   looking = false;

@@ -38,6 +38,14 @@ person_session = Table(
     Index("person_session_person", "person"),
 )
 
+known_address = Table(
+    "known_address",
+    METADATA,
+    Column("person", UUID, ForeignKey("person.id", ondelete="CASCADE"), primary_key=True),
+    Column("address", Text, primary_key=True),
+    Column("seen_at", INSTANT, nullable=False, server_default=NOW),
+)
+
 login_failure = Table(
     "login_failure",
     METADATA,

@@ -34,6 +34,10 @@ BROKERS_OWN = frozenset({"x-delivery-count", "x-acquired-count", "x-death"})
 KEY_HEADER = "x-penstock-routing-key"
 """On a dead letter that we have put there: the routing key that the message had."""
 
+USER_HEADER = "x-penstock-user"
+"""On a dead letter that a handler has put there: the user that published the message. A copy cannot carry the property itself:
+RabbitMQ refuses a `user_id` that is not the user of the connection."""
+
 REASONS = frozenset({"rejected", "expired", "delivery_limit", "maxlen"})
 """Why RabbitMQ dead-letters a message."""
 
@@ -83,6 +87,8 @@ def dead_letter(delivery: Delivery, reason: str, names: Names) -> Outgoing:
     }
     key = delivery.routing_key or delivery.queue
     headers |= {REASON_HEADER: reason, QUEUE_HEADER: delivery.queue, KEY_HEADER: key}
+    if delivery.user_id is not None:
+        headers[USER_HEADER] = delivery.user_id
     return Outgoing(
         exchange=names.dead_exchange,
         routing_key=DEAD,  # never the message's own, which whoever sent it has chosen
@@ -113,8 +119,10 @@ def delivery(message: DeliveredMessage, queue: str, names: Names) -> Delivery:
     properties = message.header.properties
     given: dict[str, Any] = dict(properties.headers or {})
     headers = {name: value for name, value in given.items() if not name.startswith(OUR_HEADERS)}
-    key = message.routing_key
+    key, user = message.routing_key, properties.user_id
     if queue == DEAD:
+        if key == DEAD:
+            user = given.get(USER_HEADER)
         origin = _origin(key or "", given)
         headers |= {QUEUE_HEADER: origin.queue, REASON_HEADER: origin.reason}
         key = origin.routing_key
@@ -127,6 +135,7 @@ def delivery(message: DeliveredMessage, queue: str, names: Names) -> Delivery:
         id=properties.message_id,
         type=properties.message_type,
         app_id=properties.app_id,
+        user_id=user or None,
         content_type=properties.content_type,
         routing_key=key,
         attempts=_attempts(headers, bool(message.redelivered)),

@@ -1,0 +1,60 @@
+"""The path below which a proxy serves the API, such as `/penstock`: taken from requests, and put before addresses of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextvars import ContextVar
+from typing import Any
+from urllib.parse import urlsplit
+
+from penstock.errors import ConfigurationError
+from penstock.settings import Settings
+
+_path: ContextVar[str] = ContextVar("public path", default="")
+
+
+def base() -> str:
+    """Return the path of the request that is being answered, without a slash at its end; of most installations it is empty."""
+    return _path.get()
+
+
+def path_of(settings: Settings, routes: Iterable[str]) -> str:
+    """Return the path of PENSTOCK_API_ADDRESS. Raises ConfigurationError where a path of ours begins like it.
+
+    A proxy may take the path away or not. Both are understood only where no route begins with it.
+    """
+    path = urlsplit(settings.api_address or "").path.rstrip("/")
+    first = path.split("/")[1:2]
+    if first and first[0] in {route.split("/")[1] for route in routes}:
+        raise ConfigurationError(
+            f"PENSTOCK_API_ADDRESS has the path {path}, and so begins a path of Penstock itself",
+            hint="Choose another path, such as /penstock.",
+        )
+    return path
+
+
+def enter(path: str, scope: Any) -> Any:
+    """Return the scope of a request without the path that a proxy has left in it."""
+    _path.set(path)
+    if path and (scope["path"] == path or scope["path"].startswith(f"{path}/")):
+        inside = scope["path"][len(path) :] or "/"
+        return {**scope, "path": inside, "raw_path": inside.encode()}
+    return scope
+
+
+def leave(path: str, send: Any) -> Any:
+    """Return a `send` that puts the path before the address that an answer leads to."""
+    if not path:
+        return send
+
+    async def sent(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [
+                (name, path.encode() + value)
+                if name.lower() == b"location" and value[:1] == b"/" != value[1:2]
+                else (name, value)
+                for name, value in message.get("headers", ())
+            ]
+        await send(message)
+
+    return sent
