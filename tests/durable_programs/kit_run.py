@@ -1,0 +1,141 @@
+"""Programs in the testing kit: durable runs without servers, in virtual time, crashed where a test says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+
+from penstock import DurableContext, action
+from penstock.errors import ExecutionFailed
+from penstock.testing import DurableRun
+from penstock.testing.durable_memory import Memory
+from tests.durable_programs.interpreter import CHILD, Interpreter
+from tests.durable_programs.plain import BEGIN, Play, arrivals
+from tests.durable_programs.statements import Program, Value, Wait, span, wait_name
+from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
+from tests.durable_programs.world import MARK, World
+
+logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # errors of tasks that a program never awaits
+
+FAILED = re.compile(r"p\.program failed: (?:\w+\.)*(\w+): (.*)", re.DOTALL)
+
+
+class VirtualMemory(Memory):
+    """The memory of a run whose time is that of the loop."""
+
+    @property
+    def now(self) -> datetime:  # type: ignore[override]
+        return BEGIN + timedelta(seconds=time.monotonic())
+
+    @now.setter
+    def now(self, instant: datetime) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.clock.now = max(loop.clock.now, (instant - BEGIN).total_seconds())
+
+
+class CrashedRun(DurableRun):
+    """A run that is crashed at several commits: right before the nth (2n) or right after it (2n + 1)."""
+
+    def __init__(self, world: World, crashes: Collection[int]) -> None:
+        self.world = world
+        self.crashes = set(crashes)
+        self.crashed_at: list[str] = []
+        super().__init__()
+
+    def __post_init__(self) -> None:
+        self._memory = VirtualMemory(BEGIN, self._commit)
+
+    def _commit(self, records: list[Any], write: Callable[[], None]) -> None:
+        place, self.commits = self.commits, self.commits + 1
+        what = ", ".join(f"{record.kind} {record.key}" for record in records)
+        if 2 * place in self.crashes:
+            self._crash(f"before {what}")
+        write()
+        for record in records:
+            self._note(record)
+        if 2 * place + 1 in self.crashes:
+            self._crash(f"after {what}")
+
+    def _crash(self, where: str) -> None:
+        self.crashed_at.append(where)
+        super()._crash(where)
+
+    def _note(self, record: Any) -> None:
+        if record.kind != "step":
+            return
+        if record.error is not None:
+            self.world.record(orjson.loads(record.error)["message"], failed=True)
+        elif record.status == "completed" and record.result is not None:
+            self.world.record(record.result, failed=False)
+
+
+class KitPlay(Play):
+    """What became of a program in the kit."""
+
+    run: CrashedRun
+
+
+def play_in_kit(program: Program, crashes: Collection[int] = (), *, seed: int = 0) -> KitPlay:
+    """Play a program in the testing kit, crashed at these points."""
+    plays: list[KitPlay] = []
+    run_virtually(_play(program, crashes, seed, plays))
+    return plays[0]
+
+
+async def _play(program: Program, crashes: Collection[int], seed: int, plays: list[KitPlay]) -> None:
+    world = World(seed)
+    run = CrashedRun(world, crashes)
+
+    @action(pack="p", ref="p.program", retry={"max_attempts": program.attempts, "initial_delay": 0})
+    async def function(ctx: DurableContext) -> Any:
+        return await Interpreter(ctx, world).play(program.body, "0", {})
+
+    run.child(CHILD, world.child)
+    for after, name, value in program.signals():
+        run.signal(name, value, after=after)
+    come = arrivals(program)
+    for place, wait in program.places():
+        if isinstance(wait, Wait) and (name := wait_name(place)) in come:
+            for _ in range(3):  # for each time that the wait begins anew
+                (run.answer if wait.ask else run.event)(name, name=name, after=come[name])
+    if program.cancelled is not None:
+        run.cancel(after=span("cancel", program.cancelled))
+    outcome: tuple[Any, ...]
+    try:
+        outcome = ("completed", await run(function))
+    except ExecutionFailed as error:
+        outcome = _failed(str(error))
+    except Stuck:
+        outcome = ("stuck",)
+    except AssertionError as error:
+        outcome = ("stuck",) if "what never comes" in str(error) else ("broken", repr(error))
+    except Exception as error:
+        outcome = ("broken", repr(error))
+    state = {
+        place: run.state(place)
+        for place, value in program.places()
+        if isinstance(value, Value) and value.kind == "set" and run.state(place) is not None
+    }
+    play = KitPlay(outcome, world, state)
+    play.run = run
+    plays.append(play)
+
+
+def _failed(text: str) -> tuple[Any, ...]:
+    if "asked to end as cancelled" in text:
+        return ("cancelled",)
+    matched = FAILED.fullmatch(text)
+    if matched is None:
+        return ("broken", text)
+    kind, message = matched.groups()
+    if kind == "ReplayMismatch":
+        return ("broken", text)
+    return ("failed", kind, [] if kind.endswith("Group") else sorted(set(MARK.findall(message))))
