@@ -10,7 +10,7 @@ from tests.durable_programs.plain import Play, play
 from tests.durable_programs.statements import Program
 from tests.durable_programs.world import Call, World
 
-ORDERS = 40
+ORDERS = 12
 """Of what happens at once: that many are tried before a run is wrong."""
 
 

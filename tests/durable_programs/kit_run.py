@@ -6,24 +6,27 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import orjson
 
 from penstock import DurableContext, action
 from penstock.errors import ExecutionFailed
+from penstock.language.durable.records import Child
 from penstock.testing import DurableRun
-from penstock.testing.durable_memory import Memory
+from penstock.testing.durable_memory import AttemptMemory, Memory
 from tests.durable_programs.interpreter import CHILD, Interpreter
 from tests.durable_programs.plain import BEGIN, Play, arrivals
-from tests.durable_programs.statements import Program, Value, Wait, span, wait_name
+from tests.durable_programs.statements import DAY, Program, Value, Wait, span, wait_name
 from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
 from tests.durable_programs.world import MARK, World
 
 logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # errors of tasks that a program never awaits
 
+MOST_ATTEMPTS = 300
 FAILED = re.compile(r"p\.program failed: (?:\w+\.)*(\w+): (.*)", re.DOTALL)
 
 
@@ -39,6 +42,29 @@ class VirtualMemory(Memory):
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         loop.clock.now = max(loop.clock.now, (instant - BEGIN).total_seconds())
+
+    def begin(self) -> AttemptMemory:
+        self._attempt += 1
+        return VirtualAttempt(self, self._attempt)
+
+    def until_next(self) -> float:
+        """Return the seconds until something comes from outside."""
+        instants = [due for due, _, _ in self._due.values()] + [due for due, _, _ in self.signals]
+        ahead = [(due - self.now).total_seconds() for due in instants if due > self.now]
+        return min(ahead, default=366 * DAY)
+
+
+class VirtualAttempt(AttemptMemory):
+    """An attempt that looks again when something has come, instead of all the time."""
+
+    async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
+        memory = self._memory
+        assert isinstance(memory, VirtualMemory)
+        memory.arrive()
+        if not any(child.ended for child in memory.children.values() if child.id in ids):
+            await asyncio.sleep(memory.until_next())
+        memory.arrive()
+        return await super().ended(ids, 0)
 
 
 class CrashedRun(DurableRun):
@@ -63,6 +89,10 @@ class CrashedRun(DurableRun):
             self._note(record)
         if 2 * place + 1 in self.crashes:
             self._crash(f"after {what}")
+
+    async def _attempt(self, *arguments: Any) -> Any:
+        assert self.attempts < MOST_ATTEMPTS, f"the run has not ended after {MOST_ATTEMPTS} attempts"
+        return await super()._attempt(*arguments)
 
     def _crash(self, where: str) -> None:
         self.crashed_at.append(where)

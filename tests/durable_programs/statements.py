@@ -188,7 +188,7 @@ class Timeout(Statement):
     body: Statement = field(default_factory=Block)
 
     def parts(self, place: str) -> Iterator[tuple[str, Statement]]:
-        yield f"{place}<", self.body
+        yield f"{place}=", self.body
 
 
 @dataclass(frozen=True)
