@@ -160,16 +160,24 @@ class ClaimLost(PenstockError):
 
 class StepFailed(PenstockError):
     """A step of a durable function failed, after all its tries; or what it waited for ended in another status than `completed`.
-    `status` says which, `type` is the type of the error."""
+    `status` says which, `type` is the type of the error. `final`: its function said that another try is of no use."""
 
     def __init__(
-        self, message: str, *, name: str, ordinal: int = 1, status: str = "failed", type: str = ""
+        self,
+        message: str,
+        *,
+        name: str,
+        ordinal: int = 1,
+        status: str = "failed",
+        type: str = "",
+        final: bool = False,
     ) -> None:
         super().__init__(message)
         self.name = name
         self.ordinal = ordinal
         self.status = status
         self.type = type
+        self.final = final
 
 
 class StepTimedOut(StepFailed):

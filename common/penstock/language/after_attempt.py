@@ -67,8 +67,7 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
     assert error is not None
     final = TIMEOUT if outcome.kind == "timed_out" else FAILED
     stored = _stored(error)
-    retry = error.retryable if error.retryable is not None else policy.allows(error.kinds)
-    if not retry or failures + 1 >= policy.max_attempts:
+    if not error.is_retried(policy.allows) or failures + 1 >= policy.max_attempts:
         return Ending(final, error=stored, reason=f"{error.type}: {error.message}"[:200])
     delay = error.retry_after
     if delay is None:
@@ -108,8 +107,10 @@ def _ending_of_lost(error: TaskError, recovery: Recovery, policy: RetryPolicy, f
 
 def _stored(error: TaskError) -> str:
     told: dict[str, Any] = {"type": error.type, "message": error.message, "traceback": error.traceback}
-    if error.step is not None:
-        told["step"] = error.step
+    if error.steps:
+        told["steps"] = error.steps
+    if error.told:
+        told["told"] = error.told
     return orjson.dumps(told).decode()
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 import orjson
 
-from penstock.errors import PenstockError, ResultNotStorable, StepFailed
+from penstock.errors import PenstockError, ResultNotStorable
 from penstock.run import results
-from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry, Steering
+from penstock.run.failures import failed_steps, leaves, steering_of, verdict_of
+from penstock.run.steering import AskInquiry, Defer, Steering
 
 MESSAGE_LIMIT = 4 * 1024
 TRACEBACK_LIMIT = 16 * 1024
@@ -25,9 +27,10 @@ class TaskError:
     """Why an attempt failed, in words that can be stored.
 
     `type` is the class's name (`ValueError`, `acme.errors.Declined`); `kinds` names it and all its bases, for
-    a policy that retries on listed errors. `retryable` is True or False where the action said so, and None
-    where the retry policy decides. `retry_after` is in seconds, None for the policy's own delay. `step`: the step of a durable
-    function that failed, by name and ordinal."""
+    a policy that retries on listed errors; of an exception group `members` has that of each error in it. `retryable` is True or
+    False where the action said so, and None where the retry policy decides. `retry_after` is in seconds, None for the policy's
+    own delay. `steps`: the steps of a durable function that caused it, by name and ordinal; `told`: the number of what its run
+    was told last before it."""
 
     type: str
     message: str
@@ -35,7 +38,9 @@ class TaskError:
     retryable: bool | None = None
     retry_after: float | None = None
     kinds: tuple[str, ...] = ()
-    step: tuple[str, int] | None = None
+    members: tuple[tuple[str, ...], ...] = ()
+    steps: tuple[tuple[str, int], ...] = ()
+    told: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", text(self.message, MESSAGE_LIMIT))
@@ -46,11 +51,7 @@ class TaskError:
     @classmethod
     def of(cls, error: BaseException, *, retryable: bool | None = None) -> TaskError:
         """The error of an exception. `Retry` and `NonRetryable` say themselves whether to retry."""
-        after = None
-        if isinstance(error, Retry):
-            retryable, after = True, error.after
-        elif isinstance(error, NonRetryable | ResultNotStorable):
-            retryable = False
+        said, after = verdict_of(error)
         try:
             message = str(error)
             if isinstance(error, PenstockError) and error.hint:
@@ -61,11 +62,19 @@ class TaskError:
             type=name_of(type(error)),
             message=message,
             traceback=_trace(error),
-            retryable=retryable,
+            retryable=retryable if said is None else said,
             retry_after=after,
-            kinds=tuple(name_of(kind) for kind in type(error).__mro__ if kind is not object),
-            step=(error.name, error.ordinal) if isinstance(error, StepFailed) else None,
+            kinds=kinds_of(error),
+            members=tuple(kinds_of(leaf) for leaf in leaves(error)) if isinstance(error, BaseExceptionGroup) else (),
+            steps=failed_steps(error),
         )
+
+    def is_retried(self, allows: Callable[[Sequence[str]], bool]) -> bool:
+        """Whether this is tried again as long as attempts are left: as it says itself, else as a policy `allows` it. A group is, if
+        each error in it would be."""
+        if self.retryable is not None:
+            return self.retryable
+        return all(allows(kinds) for kinds in self.members or (self.kinds,))
 
 
 @dataclass(slots=True)  # not frozen: that would make each of them cost three times as much
@@ -123,12 +132,13 @@ class Outcome:
         """The outcome of a function that raised `error`. The carry of a Defer and the request of an
         AskInquiry have to be storable like a result."""
         try:
-            if isinstance(error, Defer):
-                results.encode(error.carry, limit)
-                return cls("deferred", until=error.until, delay=error.delay, carry=error.carry)
-            if isinstance(error, AskInquiry):
-                results.encode(error.request, limit)
-                return cls("inquiry", inquiry=error.request)
+            steering = steering_of(error)
+            if isinstance(steering, Defer):
+                results.encode(steering.carry, limit)
+                return cls("deferred", until=steering.until, delay=steering.delay, carry=steering.carry)
+            if isinstance(steering, AskInquiry):
+                results.encode(steering.request, limit)
+                return cls("inquiry", inquiry=steering.request)
         except ResultNotStorable as unstorable:
             return cls.failed(unstorable)
         return cls("failed", error=TaskError.of(error, retryable=retryable))
@@ -159,6 +169,11 @@ def _trace(error: BaseException) -> str:
     while frames is not None and frames.tb_frame.f_globals.get("__name__") == "penstock.run.calls":
         frames = frames.tb_next
     return "".join(traceback.format_exception(type(error), error, frames))
+
+
+def kinds_of(error: BaseException) -> tuple[str, ...]:
+    """The names of an error's class and of its base classes."""
+    return tuple(name_of(kind) for kind in type(error).__mro__ if kind is not object)
 
 
 def name_of(kind: type[BaseException]) -> str:

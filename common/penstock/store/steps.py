@@ -17,7 +17,8 @@ PAGE = 5000
 
 @dataclass(slots=True)
 class StepWrite:
-    """A step as it is recorded by an attempt. `result` and `error` are JSON; `took` is in seconds."""
+    """A step as it is recorded by an attempt. `result` and `error` are JSON; `took` is in seconds. Of status `told` it says only
+    when the result of its row was told. `unless`: the step that must not be there, by name and ordinal."""
 
     execution_id: UUID
     attempt: int
@@ -30,12 +31,15 @@ class StepWrite:
     took: float
     result: str | None
     error: str | None
+    asked_after: int = 0
+    told: int | None = None
+    unless: tuple[str, int] | None = None
 
 
 @dataclass(slots=True)
 class Unwritten:
-    """A step that was not recorded: `nth` is that of the write, from 1. The attempt is `lost`; or the step is recorded
-    already, like this."""
+    """A step that was not recorded: `nth` is that of the write, from 1. The attempt is `lost`; or the step is recorded already, like
+    this; or the step that must not be there is, like this."""
 
     nth: int
     name: str
@@ -47,12 +51,13 @@ class Unwritten:
     tries: int | None
     result: str | None
     error: str | None
+    at: datetime | None
 
 
 RECORD = """
-select nth, name, ordinal, place, lost, kind, status, tries, result, error
+select nth, name, ordinal, place, lost, kind, status, tries, result, error, at
 from record_steps($1, $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::integer[], $7::text[], $8::text[],
-    $9::smallint[], $10::real[], $11::text[], $12::text[])
+    $9::smallint[], $10::real[], $11::text[], $12::text[], $13::integer[], $14::integer[], $15::text[], $16::integer[])
 """
 
 
@@ -73,33 +78,32 @@ async def record(db: Session | Transaction, worker: UUID, writes: Sequence[StepW
         [w.took for w in writes],
         [w.result for w in writes],
         [w.error for w in writes],
+        [w.asked_after for w in writes],
+        [w.told for w in writes],
+        [w.unless and w.unless[0] for w in writes],
+        [w.unless and w.unless[1] for w in writes],
     )
     return rows_as(Unwritten, rows)
 
 
 @dataclass(slots=True)
 class RunHead:
-    """Of a run whose attempt begins: the database's clock, and what it was asked to end as. `failed_step` (JSON: name and
-    ordinal) is the one that the last attempt that failed ended with, if nothing was recorded of it since."""
+    """The state of a run whose attempt begins: the database's clock, and what it was asked to end as. `failure` (JSON: steps, told,
+    attempt) says how the last attempt that failed ended."""
 
     id: UUID
     now: datetime
     ends_as: str | None
-    failed_step: str | None
+    failure: str | None
 
 
 HEADS = """
-select e.id, clock_timestamp() as now, e.ends_as, f.step as failed_step
+select e.id, clock_timestamp() as now, e.ends_as, f.failure
 from execution e
 left join lateral (
-    select t.attempt, (t.error -> 'step')::text as step, t.error -> 'step' ->> 0 as name,
-        (t.error -> 'step' ->> 1)::integer as ordinal
+    select json_build_object('steps', t.error -> 'steps', 'told', t.error -> 'told', 'attempt', t.attempt)::text as failure
     from attempt t where t.execution_id = e.id and t.outcome = 'failed' and e.attempt > 1
     order by t.attempt desc limit 1
-) t on true
-left join lateral (
-    select t.step from step s
-    where s.execution_id = e.id and s.name = t.name and s.ordinal = t.ordinal and s.attempt <= t.attempt
 ) f on true
 where e.id = any($1::uuid[])
 """
@@ -126,10 +130,12 @@ class StoredStep:
     at: datetime
     result: str | None
     error: str | None
+    asked_after: int
+    told: int | None
 
 
 COLUMNS = """execution_id, name, ordinal, place, kind, status, tries, attempt, took, at, result::text as result,
-    error::text as error"""
+    error::text as error, asked_after, told"""
 READ = f"""
 select {COLUMNS} from step
 where execution_id = any($1::uuid[]) and (execution_id, name, ordinal) > ($2::uuid, $3::text, $4::integer)
@@ -149,6 +155,17 @@ async def read(session: Session, ids: Sequence[UUID]) -> list[StoredStep]:
         after = (found[-1].execution_id, found[-1].name, found[-1].ordinal)
 
 
+SENT = f"""
+select {COLUMNS} from unnest($1::uuid[], $2::text[], $3::integer[]) as k (run, signal, nth)
+join step on execution_id = k.run and name = k.signal and ordinal = k.nth
+"""
+
+
+async def sent(session: Session, keys: Sequence[tuple[UUID, str, int]]) -> list[StoredStep]:
+    """Return those of these signals that were sent, by run, name and ordinal."""
+    return rows_as(StoredStep, await session.fetch(SENT, *(list(part) for part in zip(*keys, strict=True))))
+
+
 @dataclass(slots=True)
 class StoredChild:
     """The execution of a step. `result` and `error` are JSON, once it has ended."""
@@ -161,18 +178,26 @@ class StoredChild:
     ended: bool
     result: str | None
     error: str | None
+    finished_at: datetime | None
 
 
-CHILDREN = """
+CHILD = """
 select e.parent, e.task as name, e.item as ordinal, e.id, e.status, e.finished_at is not null as ended,
-    r.result::text as result, r.error::text as error
-from execution e left join result r on r.execution_id = e.id where e.parent = any($1::uuid[])
+    r.result::text as result, r.error::text as error, e.finished_at
+from execution e left join result r on r.execution_id = e.id
 """
+CHILDREN = f"{CHILD} where e.parent = any($1::uuid[])"
+ENDED = f"{CHILD} where e.id = any($1::uuid[]) and e.finished_at is not null"
 
 
 async def children(db: Session | Transaction, parents: Sequence[UUID]) -> list[StoredChild]:
     """The executions of these runs' steps."""
     return rows_as(StoredChild, await db.fetch(CHILDREN, list(parents)))
+
+
+async def ended_children(session: Session, ids: Sequence[UUID]) -> list[StoredChild]:
+    """Return those of these executions that have ended."""
+    return rows_as(StoredChild, await session.fetch(ENDED, list(ids)))
 
 
 OWN = "select lock_attempts($1, $2::uuid[])"

@@ -16,6 +16,7 @@ from penstock.errors import ClaimLost
 from penstock.language.definitions.action import Action
 from penstock.language.durable.records import (
     ASK,
+    CANCELLED,
     COMPLETED,
     FAILED,
     MAP,
@@ -23,8 +24,11 @@ from penstock.language.durable.records import (
     SIGNAL,
     STARTED,
     STATE,
+    SUPERSEDED,
+    TOLD,
     Child,
     ChildStart,
+    Failure,
     History,
     Key,
     Record,
@@ -50,7 +54,7 @@ class Memory:
         self.cancelled_at: datetime | None = None
         self.failures = 0
         self._running: dict[Key, ChildStart] = {}
-        self._failed_by: Key | None = None
+        self._failure: Failure | None = None
         self._due: dict[UUID, tuple[datetime, str, str | None]] = {}
         self._ends_as: str | None = None
         self._commit = commit
@@ -68,7 +72,7 @@ class Memory:
     def load(self) -> History:
         records = {key: record for key, record in self.records.items() if record.kind != STATE}
         return History(
-            self.now, copy.deepcopy(records), copy.deepcopy(self.children), self._ends_as, self._failed_by
+            self.now, copy.deepcopy(records), copy.deepcopy(self.children), self._ends_as, self._failure
         )
 
     def write(self, records: Sequence[Record]) -> Mapping[Key, Record]:
@@ -76,14 +80,31 @@ class Memory:
 
         def store() -> None:
             for record in records:
-                there = self.records.get(record.key)
-                if there is not None and there.final and there.kind != STATE and there.key != self._failed_by:
-                    kept[record.key] = copy.deepcopy(there)
+                if (other := self._stands(record)) is None:
+                    self._put(record)
                 else:
-                    self.records[record.key] = copy.deepcopy(record)
+                    kept[record.key] = copy.deepcopy(other)
 
         self._commit(list(records), store)
         return kept
+
+    def _stands(self, record: Record) -> Record | None:
+        """The record that is there instead of this one, and stays."""
+        if record.unless is not None and (other := self.records.get(record.unless)) is not None:
+            return other
+        there = self.records.get(record.key)
+        if record.status in (TOLD, SUPERSEDED) or there is None or there.kind == STATE:
+            return None
+        again = there.status in (FAILED, CANCELLED) and there.attempt < self._attempt
+        return there if there.final and not again else None
+
+    def _put(self, record: Record) -> None:
+        if record.status == TOLD:
+            there = self.records[record.key]
+            there.told = record.told if there.told is None else there.told
+            return
+        stored = self.records[record.key] = copy.deepcopy(record)
+        stored.unless, stored.attempt, stored.at = None, self._attempt, self.now
 
     async def start(self, start: ChildStart) -> Child:
         key = start.record.key
@@ -94,7 +115,7 @@ class Memory:
 
     def _store(self, start: ChildStart) -> None:
         key = start.record.key
-        self.records[key] = copy.deepcopy(start.record)
+        self._put(start.record)
         child = self.children[key] = Child(new_id(), STARTED, False)
         if start.record.kind in (RUN, MAP):
             self._running[key] = start
@@ -135,7 +156,7 @@ class Memory:
             failure = TaskError.of(error)
             child.status = FAILED
             child.error = orjson.dumps({"type": failure.type, "message": failure.message}).decode()
-        child.ended = True
+        child.ended, child.at = True, self.now
 
     async def _call(self, ref: str, parameters: Mapping[str, Any]) -> Any:
         function = self.functions.get(ref)
@@ -154,10 +175,24 @@ class Memory:
             f"the test does not say what {ref} does: run.child({ref!r}, lambda **parameters: ...)"
         )
 
-    def fail(self, step: tuple[str, int] | None) -> None:
+    def fail(self, error: TaskError) -> None:
         """The attempt has failed, and is tried again."""
         self.failures += 1
-        self._failed_by = None if step is None else Key(*step)
+        self._failure = Failure(tuple(Key(*step) for step in error.steps), error.told, self._attempt)
+
+    def look(
+        self, signals: Sequence[Key], children: Sequence[UUID]
+    ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
+        """What is there by now of these."""
+        ended = {c.id: copy.deepcopy(c) for c in self.children.values() if c.id in children and c.ended}
+        return [copy.deepcopy(self.records[key]) for key in signals if key in self.records], ended
+
+    def cancel(self, ids: Sequence[UUID]) -> None:
+        """These children are not needed any more."""
+        for key, child in self.children.items():
+            if child.id in ids and not child.ended:
+                child.status, child.ended, child.at = "cancelled", True, self.now
+                self._running.pop(key, None)
 
     def move_on(self, awaited: Mapping[str, Any]) -> None:
         """Nothing happens until the next instant at which something comes for a run that waits for this. Raises AssertionError
@@ -179,11 +214,11 @@ class Memory:
         for child in self.children.values():
             due, status, result = self._due.get(child.id, (None, "", None))
             if due is not None and due <= self.now and not child.ended:
-                child.status, child.result, child.ended = status, result, True
+                child.status, child.result, child.ended, child.at = status, result, True, due
         for due, key, value in self.signals:
             if due <= self.now and key not in self.records:
                 text = orjson.dumps(value).decode()
-                self.records[key] = Record(key, 0, SIGNAL, COMPLETED, text)
+                self.records[key] = Record(key, 0, SIGNAL, COMPLETED, text, at=due)
         if self.cancelled_at is not None and self.cancelled_at <= self.now:
             self._ends_as, self.cancelled_at = "cancelled", None
 
@@ -220,8 +255,13 @@ class AttemptMemory:
             child.id: child for child in self._memory.children.values() if child.id in ids and child.ended
         }
 
+    async def look(
+        self, signals: Sequence[Key], children: Sequence[UUID]
+    ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
+        return self._memory.look(signals, children)
+
     async def cancel(self, ids: Sequence[UUID]) -> None:
-        """Children of a test end at once, or wait for nobody."""
+        self._memory.cancel(ids)
 
     def may_stay(self) -> bool:
         return False

@@ -75,6 +75,13 @@ class DurableRun:
         """The steps that are recorded, by name, in the order in which they were first asked for."""
         return [str(key) for key in self._memory.records]
 
+    @property
+    def told(self) -> list[str]:
+        """The results that the run was told, by the names of their steps, in the order in which it was. Of a child, a sleep or a signal
+        this is known once something was recorded after it."""
+        told = [(record.told, str(key)) for key, record in self._memory.records.items() if record.told]
+        return [name for _, name in sorted(told)]
+
     async def __call__(self, action: Action[..., Any], /, **parameters: Any) -> Any:
         """Run it, with the attempts that it takes. Returns its result, as JSON keeps it. Raises ExecutionFailed."""
         function = action.function
@@ -108,7 +115,7 @@ class DurableRun:
             self._memory.move_on(outcome.awaited or {})
             return None
         if outcome.error is not None and self._is_retried(action, outcome):
-            self._memory.fail(outcome.error.step)
+            self._memory.fail(outcome.error)
             return None
         return outcome
 
@@ -116,7 +123,7 @@ class DurableRun:
         error, policy = outcome.error, action.policies.retry
         if error is None or self._memory.failures + 1 >= policy.max_attempts:
             return False
-        return error.retryable if error.retryable is not None else policy.allows(error.kinds)
+        return error.is_retried(policy.allows)
 
     def _commit(self, records: list[Record], write: Callable[[], None]) -> None:
         """Every write of the run, with the crash that is due."""

@@ -1,5 +1,6 @@
 -- Gives a step of a durable function its result, in place of what it would do: one that has not begun, or has begun and is not
--- over (its child is `open_child` then: nobody needs it any more). `known`: the function has not ended; `given`: the step was
+-- over (its child is `open_child` then: nobody needs it any more). A step whose child has ended is over: what the child gave may
+-- have been told already. `known`: the function has not ended; `given`: the step was
 -- not over. What its attempt records after that does not count.
 -- planner: lookups
 create or replace function give_step(
@@ -21,7 +22,9 @@ begin
     values (p_execution, p_name, p_ordinal, 0, 'given', 'completed', 0, p_result::json)
     on conflict (execution_id, name, ordinal) do update set status = 'completed', result = excluded.result, error = null,
         at = clock_timestamp()
-    where s.status = 'started';
+    where s.status = 'started' and s.told is null
+        and not exists (select from execution c
+            where c.parent = p_execution and c.task = p_name and c.item = p_ordinal and c.finished_at is not null);
     given := found;
     if given then
         insert into workflow_command (execution_id, kind, task, value, by, reason, obeyed_at)

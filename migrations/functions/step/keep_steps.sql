@@ -5,11 +5,13 @@ create or replace function keep_steps(p_new uuid, p_old uuid, p_name text, p_ord
 language plpgsql
 as $$
 begin
-    insert into step (execution_id, name, ordinal, place, kind, status, tries, attempt, took, at, result, error)
-    select p_new, s.name, s.ordinal, s.place, s.kind, s.status, s.tries, 0, s.took, s.at, s.result, s.error
+    insert into step (execution_id, name, ordinal, place, kind, status, tries, attempt, took, at, result, error,
+        asked_after, told)
+    select p_new, s.name, s.ordinal, s.place, s.kind, s.status, s.tries, 0, s.took, s.at, s.result, s.error,
+        s.asked_after, s.told
     from recorded_steps(p_old) s
     left join recorded_steps(p_old) f on f.name = p_name and f.ordinal = p_ordinal
-    where (s.status = 'completed' or s.kind = 'sleep' and s.status = 'started')
+    where s.kind <> 'end' and (s.status = 'completed' or s.kind = 'sleep' and s.status = 'started')
         and (p_name is null or case
             when s.place > 0 and f.place > 0 and regexp_replace(s.name, '[^/]*$', '') = regexp_replace(f.name, '[^/]*$', '')
                 then s.place < f.place

@@ -1,41 +1,66 @@
 -- Records what functions of one worker have done, all that came together in one commit. The fence is the attempt and the claim
 -- (I2): what is not this worker's any more is `lost`, and not written. The rows are locked, so that nobody takes an attempt away
--- while its step is recorded: the attempt after it reads all that the one before has recorded. Returns only what was not
--- written: lost, or as somebody has recorded it before (`nth` counts from 1).
+-- while its step is recorded: the attempt after it reads all that the one before has recorded. A write of status `told` says only
+-- when the result of its row was told. Where a step must not be there (p_unless_names, p_unless_ordinals), that is looked for under
+-- the lock: a signal that was sent before is seen. Returns only what was not written (`nth` counts from 1): lost, or as it is
+-- recorded already, or the step that must not be there.
 -- planner: lookups_planned_once
 create or replace function record_steps(
     p_worker uuid, p_executions uuid[], p_attempts integer[], p_names text[], p_ordinals integer[], p_places integer[],
-    p_kinds text[], p_statuses text[], p_tries smallint[], p_took real[], p_results text[], p_errors text[]
+    p_kinds text[], p_statuses text[], p_tries smallint[], p_took real[], p_results text[], p_errors text[],
+    p_asked_after integer[], p_told integer[], p_unless_names text[], p_unless_ordinals integer[]
 ) returns table (
-    nth integer, name text, ordinal integer, place integer, lost boolean, kind text, status text, tries smallint, result text, error text
+    nth integer, name text, ordinal integer, place integer, lost boolean, kind text, status text, tries smallint, result text,
+    error text, at timestamptz
 )
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
     v_written integer;
+    v_told integer := 0;
 begin
     perform lock_attempts(p_worker, p_executions);
-    insert into step as s (execution_id, name, ordinal, place, kind, status, tries, attempt, took, result, error)
-    select d.id, d.name, d.ordinal, d.place, d.kind, d.status, d.tries, d.attempt, d.took, d.result::json, d.error::json
+    insert into step as s (execution_id, name, ordinal, place, kind, status, tries, attempt, took, result, error, asked_after, told)
+    select d.id, d.name, d.ordinal, d.place, d.kind, d.status, d.tries, d.attempt, d.took, d.result::json, d.error::json,
+        d.asked_after, d.told
     from unnest(p_executions, p_attempts, p_names, p_ordinals, p_places, p_kinds, p_statuses, p_tries, p_took, p_results,
-        p_errors) as d (id, attempt, name, ordinal, place, kind, status, tries, took, result, error)
-    where owns_attempt(p_worker, d.id, d.attempt)
+        p_errors, p_asked_after, p_told, p_unless_names, p_unless_ordinals)
+        as d (id, attempt, name, ordinal, place, kind, status, tries, took, result, error, asked_after, told, unless, unless_ordinal)
+    where d.status <> 'told' and owns_attempt(p_worker, d.id, d.attempt)
+        and (d.unless is null or not exists (select from step u
+            where u.execution_id = d.id and u.name = d.unless and u.ordinal = d.unless_ordinal))
     on conflict (execution_id, name, ordinal) do update set place = excluded.place, kind = excluded.kind,
         status = excluded.status, tries = excluded.tries, attempt = excluded.attempt, took = excluded.took,
-        at = clock_timestamp(), result = excluded.result, error = excluded.error
-    where s.status = 'started' or s.kind = 'state' or s.status = 'failed' and s.attempt < excluded.attempt;
+        at = case when excluded.status = 'superseded' or excluded.status = s.status and excluded.told is not null then s.at
+            else clock_timestamp() end,
+        result = excluded.result, error = excluded.error, asked_after = excluded.asked_after, told = excluded.told
+    where s.status = 'started' or s.kind = 'state' or excluded.status = 'superseded'
+        or s.status in ('failed', 'cancelled') and s.attempt < excluded.attempt;
     get diagnostics v_written = row_count;
-    if v_written = cardinality(p_executions) then
+    if 'told' = any (p_statuses) then
+        update step s set told = coalesce(s.told, d.told)
+        from unnest(p_executions, p_attempts, p_names, p_ordinals, p_statuses, p_told)
+            as d (id, attempt, name, ordinal, status, told)
+        where d.status = 'told' and owns_attempt(p_worker, d.id, d.attempt)
+            and s.execution_id = d.id and s.name = d.name and s.ordinal = d.ordinal;
+        get diagnostics v_told = row_count;
+    end if;
+    if v_written + v_told = cardinality(p_executions) then
         return;
     end if;
     return query
-        select d.nth::integer, d.name, d.ordinal, d.place, not owns_attempt(p_worker, d.id, d.attempt), s.kind, s.status, s.tries, s.result::text, s.error::text
-        from unnest(p_executions, p_attempts, p_names, p_ordinals, p_places, p_kinds, p_statuses, p_results)
-            with ordinality as d (id, attempt, name, ordinal, place, kind, status, result, nth)
-        left join lateral (select * from step s
-            where s.execution_id = d.id and s.name = d.name and s.ordinal = d.ordinal offset 0) s on true
-        where not owns_attempt(p_worker, d.id, d.attempt)
-            or (s.kind, s.status, s.attempt) is distinct from (d.kind, d.status, d.attempt)
-            or s.result::text is distinct from d.result;
+        select d.nth::integer, s.name, s.ordinal, coalesce(s.place, d.place), not owns_attempt(p_worker, d.id, d.attempt), s.kind,
+            s.status, s.tries, s.result::text, s.error::text, s.at
+        from unnest(p_executions, p_attempts, p_names, p_ordinals, p_places, p_kinds, p_statuses, p_results, p_unless_names,
+            p_unless_ordinals)
+            with ordinality as d (id, attempt, name, ordinal, place, kind, status, result, unless, unless_ordinal, nth)
+        left join lateral (select * from step u
+            where u.execution_id = d.id and u.name = d.unless and u.ordinal = d.unless_ordinal offset 0) u on true
+        left join lateral (select * from step t
+            where t.execution_id = d.id and t.name = d.name and t.ordinal = d.ordinal and u.name is null
+            union all select u.* where u.name is not null offset 0) s on true
+        where not owns_attempt(p_worker, d.id, d.attempt) or u.name is not null
+            or d.status <> 'told' and ((s.kind, s.status, s.attempt) is distinct from (d.kind, d.status, d.attempt)
+                or s.result::text is distinct from d.result);
 end $$;

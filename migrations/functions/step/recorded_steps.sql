@@ -8,7 +8,8 @@ begin
         select s.execution_id, s.name, s.ordinal, s.place, s.kind,
             case when c.status = 'completed' and s.status = 'started' then 'completed' else s.status end,
             s.tries, s.attempt, s.took, s.at,
-            case when c.status = 'completed' and s.status = 'started' then c.result::json else s.result end, s.error
+            case when c.status = 'completed' and s.status = 'started' then c.result::json else s.result end, s.error,
+            coalesce(s.asked_after, 0), s.told
         from (
             select * from step where execution_id = p_execution
             union all

@@ -2,7 +2,9 @@
 -- and ordinal. `place`: the how-manyth thing that its branch asked for; 0: the function did not ask, somebody told it.
 -- kind: step, value, version, sleep, run, map, ask, wait_for, signal, state, given. status: started (a sleep, a child, a step
 -- between two tries), completed, failed. `took`: seconds that its function ran, all tries together. `result` is text as it came:
--- a function that gets it back gets the very same. Of a child the result is its execution's.
+-- a function that gets it back gets the very same. Of a child the result is its execution's. `told`: the number of the result
+-- among all that the function was told; `asked_after`: the number of what it was told right before it asked for this.
+-- status, too: cancelled (the branch that asked was), superseded (a later attempt went another way). kind, too: end.
 create table step (
     execution_id uuid not null,
     name text not null,
@@ -16,6 +18,8 @@ create table step (
     at timestamptz not null default clock_timestamp(),
     result json,
     error json,
+    asked_after integer not null default 0,
+    told integer,
     primary key (execution_id, name, ordinal)
 ) with (autovacuum_vacuum_insert_scale_factor = 0.2);
 

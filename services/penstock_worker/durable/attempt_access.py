@@ -75,7 +75,7 @@ class AttemptAccess:
         for one in unwritten:
             if one.lost:
                 raise self._lost()
-            kept[Key(one.name, one.ordinal)] = _kept(one)
+            kept[records[one.nth - 1].key] = _kept(one)
         if self._traced is not None:
             for write in writes:
                 self._traced.step(write)
@@ -105,6 +105,11 @@ class AttemptAccess:
         waits = {self._awaited[id]: id for id in ids}
         done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         return {waits[task]: _child(waits[task], self._awaited.pop(waits[task]).result()) for task in done}
+
+    async def look(
+        self, signals: Sequence[Key], children: Sequence[UUID]
+    ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
+        return await self._recorder.look(self._event.execution_id, signals, children)
 
     async def resolved(self, result: Any) -> Any:
         return await self._watch.stored.resolved(result)
@@ -141,6 +146,9 @@ class AttemptAccess:
             record.took,
             record.result,
             record.error,
+            record.asked_after,
+            record.told,
+            record.unless,
         )
 
 
@@ -154,6 +162,7 @@ def _kept(one: Unwritten) -> Record:
         one.result,
         one.error,
         one.tries or 1,
+        at=one.at,
     )
 
 

@@ -63,6 +63,7 @@ class ChildOrder:
             0.0,
             None,
             None,
+            record.asked_after,
         )
 
 
@@ -107,7 +108,7 @@ def _answer(
         return refused[id(order)]
     key = order.start.record.key
     stored = there[order.execution_id, key.name, key.ordinal]
-    return Child(UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error)
+    return Child(UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error, stored.finished_at)
 
 
 async def _made(

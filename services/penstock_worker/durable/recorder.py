@@ -3,13 +3,14 @@ the next one."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
 import orjson
 
-from penstock.language.durable.records import CHILDREN, MAP, STATE, Child, History, Key, Record
+from penstock.language.durable.records import CHILDREN, MAP, STATE, TOLD, Child, Failure, History, Key, Record
 from penstock.store import executions, steps
 from penstock.store.database import Session, retried
 from penstock.store.group_commit import GroupCommit
@@ -17,6 +18,18 @@ from penstock.store.staged_messages import StagedMessage
 from penstock.store.steps import StepWrite, StoredChild, StoredStep, Unwritten
 from penstock_worker.durable.child_starts import Answer, ChildOrder, start_children
 from penstock_worker.durable.item_workflow import ensure_item_workflow
+
+
+Looked = tuple[Sequence[Record], Mapping[UUID, Child]]
+
+
+@dataclass(frozen=True, slots=True)
+class _LookOrder:
+    """A look of a run for signals that were sent to it, and for children that have ended."""
+
+    execution: UUID
+    signals: Sequence[Key]
+    children: Sequence[UUID]
 
 
 class Recorder:
@@ -37,12 +50,20 @@ class Recorder:
         self._writes: GroupCommit[Sequence[StepWrite], Sequence[Unwritten]] = GroupCommit(
             self._write, most=200
         )
-        self._reads: GroupCommit[UUID, History] = GroupCommit(self._read, most=100)
+        self._reads: GroupCommit[UUID | _LookOrder, History | Looked] = GroupCommit(self._read, most=100)
         self._starts: GroupCommit[ChildOrder, Child | None] = GroupCommit(self._start, most=100)
 
     async def load(self, execution: UUID) -> History:
         """All that is recorded of a run."""
-        return await self._reads.submit(execution)
+        history = await self._reads.submit(execution)
+        assert isinstance(history, History), "what was asked for"
+        return history
+
+    async def look(self, execution: UUID, signals: Sequence[Key], children: Sequence[UUID]) -> Looked:
+        """Return which of these signals were sent to a run, and which of these children have ended."""
+        looked = await self._reads.submit(_LookOrder(execution, signals, children))
+        assert not isinstance(looked, History), "what was asked for"
+        return looked
 
     async def record(self, writes: Sequence[StepWrite]) -> Sequence[Unwritten]:
         """Record these, of one attempt, and say what was not."""
@@ -66,26 +87,52 @@ class Recorder:
             await self._tell(canceling)
 
     async def _write(self, groups: Sequence[Sequence[StepWrite]]) -> Sequence[Sequence[Unwritten]]:
-        # Of a state that was set twice the last counts; a statement writes each row once.
-        rows = {(w.execution_id, w.attempt, w.name, w.ordinal): w for group in groups for w in group}
+        # Of a state that was set twice the last counts; a statement writes each row once. What says only when a result was told
+        # is joined to what writes its row.
+        rows: dict[tuple[UUID, int, str, int], StepWrite] = {}
+        for write in (w for group in groups for w in group):
+            key = (write.execution_id, write.attempt, write.name, write.ordinal)
+            before = rows.get(key)
+            marks = write.status == TOLD and before is not None
+            rows[key] = replace(before, told=write.told) if marks and before is not None else write
         writes = sorted(rows.values(), key=lambda w: (w.execution_id, w.name, w.ordinal))
-        found = await retried(lambda: steps.record(self._writing, self._worker, writes))
-        unwritten = {id(writes[one.nth - 1]): one for one in found}
+        unwritten = {
+            (w.execution_id, w.attempt, w.name, w.ordinal): one
+            for one in await retried(lambda: steps.record(self._writing, self._worker, writes))
+            for w in (writes[one.nth - 1],)
+        }
         return [
             [
-                one
-                for w in group
-                if (one := unwritten.get(id(rows[w.execution_id, w.attempt, w.name, w.ordinal])))
+                replace(one, nth=nth)
+                for nth, w in enumerate(group, 1)
+                if (one := unwritten.get((w.execution_id, w.attempt, w.name, w.ordinal)))
             ]
             for group in groups
         ]
 
-    async def _read(self, ids: Sequence[UUID]) -> Sequence[History]:
-        return await retried(lambda: self._histories(ids))
+    async def _read(self, orders: Sequence[UUID | _LookOrder]) -> Sequence[History | Looked]:
+        ids = [order for order in orders if isinstance(order, UUID)]
+        looks = [order for order in orders if isinstance(order, _LookOrder)]
+        histories = iter(await retried(lambda: self._histories(ids)) if ids else ())
+        looked = iter(await retried(lambda: self._looked(looks)) if looks else ())
+        return [next(histories) if isinstance(order, UUID) else next(looked) for order in orders]
+
+    async def _looked(self, orders: Sequence[_LookOrder]) -> list[Looked]:
+        keys = [(order.execution, *key) for order in orders for key in order.signals]
+        sent = await steps.sent(self._reading, keys) if keys else []
+        ids = [id for order in orders for id in order.children]
+        ended = {c.id: c for c in await steps.ended_children(self._reading, ids)} if ids else {}
+        return [
+            (
+                [_record(step) for step in sent if step.execution_id == order.execution],
+                {id: child_of(ended[id]) for id in order.children if id in ended},
+            )
+            for order in orders
+        ]
 
     async def _histories(self, ids: Sequence[UUID]) -> list[History]:
         found = {
-            head.id: History(head.now, ends_as=head.ends_as, failed_by=_key(head.failed_step))
+            head.id: History(head.now, ends_as=head.ends_as, failure=_failure(head.failure))
             for head in await steps.heads(self._reading, ids)
         }
         for step in await steps.read(self._reading, ids):
@@ -106,8 +153,11 @@ class Recorder:
         return answers
 
 
-def _key(step: str | None) -> Key | None:
-    return None if step is None else Key(*orjson.loads(step))
+def _failure(text: str | None) -> Failure | None:
+    if text is None:
+        return None
+    told = orjson.loads(text)
+    return Failure(tuple(Key(*step) for step in told["steps"] or ()), told["told"] or 0, told["attempt"])
 
 
 def _has_child(record: Record) -> bool:
@@ -124,8 +174,12 @@ def _record(step: StoredStep) -> Record:
         step.error,
         step.tries,
         step.took,
+        step.asked_after,
+        step.told,
+        step.at,
+        step.attempt,
     )
 
 
 def child_of(stored: StoredChild) -> Child:
-    return Child(UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error)
+    return Child(UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error, stored.finished_at)

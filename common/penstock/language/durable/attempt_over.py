@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.errors import PenstockError
 from penstock.language.durable.records import Awaited
 
 
@@ -17,9 +16,9 @@ class Suspended:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """It cannot go on: its claim is lost, or its code does not fit what is recorded."""
+    """It cannot go on: its claim is lost, its code does not fit what is recorded, or a write has failed."""
 
-    error: PenstockError
+    error: Exception
 
 
 @dataclass(frozen=True, slots=True)

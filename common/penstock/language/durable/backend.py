@@ -20,13 +20,20 @@ class Backend(Protocol):
         """The function of this step is about to be called."""
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
-        """Write these. Returns those that somebody has written already otherwise: they stand."""
+        """Write these. Return those that are recorded otherwise already: they stand. Of a record that is written `unless` another
+        one is there, and was not, return that other one by the key of this one. A record of status `told` only says when the
+        result of its row was told."""
 
     async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:
         """Record these and start their executions, each once."""
 
     async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
         """Wait so long at most for one of these to end; returns those that have."""
+
+    async def look(
+        self, signals: Sequence[Key], children: Sequence[UUID]
+    ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
+        """Return which of these signals were sent, and which of these children have ended, as of now."""
 
     async def resolved(self, result: Any) -> Any:
         """What a child gave, with stored results in place of references to them."""

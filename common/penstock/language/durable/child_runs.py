@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import orjson
 
+from penstock.errors import DefinitionError, InvalidInput, NotFound, PenstockError, ResultNotStorable
+from penstock.language.durable.calls import Answer, Call
 from penstock.language.durable.core import Core, failure, value_of
-from penstock.language.durable.records import ASK, WAIT_FOR, Child, ChildStart, Record
+from penstock.language.durable.records import ASK, FAILED, WAIT_FOR, Child, ChildStart, Record
 
 SLOW = (ASK, WAIT_FOR)
 """A human or the world outside answers: nothing is gained by waiting for that on a worker."""
+REFUSALS = (NotFound, InvalidInput, DefinitionError, ResultNotStorable)
+"""Errors that say that a child cannot be started as it is asked for."""
 
 
 async def run_child(core: Core, record: Record, target: str, parameters: Mapping[str, Any]) -> Any:
-    """Start the child of this step, if nobody has, and await its end. Raises StepFailed, StepTimedOut."""
-    if record.final:  # its result was given, or kept of the run before
-        return await _resolved(core, value_of(record))
+    """Start the child of this step, unless there is one, and await its end. Raises StepFailed, StepTimedOut."""
+    return await core.result(record, partial(_work, core, record, target, parameters))
+
+
+async def _work(core: Core, record: Record, target: str, parameters: Mapping[str, Any], call: Call) -> None:
     child = core.children.get(record.key)
     if child is None:
-        child = await core.waiting.busy(_start(core, ChildStart(record, target, parameters)))
+        call.starting = True
+        try:
+            child = await _start(core, ChildStart(record, target, parameters))
+        except REFUSALS as error:
+            await _refused(core, record, error, call)
+            return
+        finally:
+            call.starting = False
+        core.children[record.key] = child
     if not child.ended:
         core.open_children.add(child.id)
+        if call.told or call.future is None or call.future.done():  # it was cancelled while it started
+            core.deliveries.cancel_started(call, child.id)
+            return
+        call.child = child.id
         child = await core.waiting.for_child(child.id, slow=record.kind in SLOW)
         core.open_children.discard(child.id)
-    if child.status != "completed" and (given := await core.waiting.busy(core.written(record))).final:
-        return await _resolved(core, value_of(given))  # somebody has given its result, and ended the child
-    return await _resolved(core, _result_of(record, child))
+    await _settle(core, record, child, call)
 
 
 async def _start(core: Core, start: ChildStart) -> Child:
@@ -35,12 +52,43 @@ async def _start(core: Core, start: ChildStart) -> Child:
     return (await core.ours(core.backend.start([start])))[start.record.key]
 
 
-async def _resolved(core: Core, value: Any) -> Any:
-    return await core.waiting.busy(core.backend.resolved(value)) if value is not None else None
+async def _refused(core: Core, record: Record, error: PenstockError, call: Call) -> None:
+    record.status = FAILED
+    told = {"type": type(error).__name__, "message": error.message, "hint": error.hint}
+    record.error = orjson.dumps(told).decode()
+    record.told = core.deliveries.reserve(call)
+    record = await core.written(record)
+    core.deliveries.settle(call, core.answer_of(record))
 
 
-def _result_of(record: Record, child: Child) -> Any:
+async def _settle(core: Core, record: Record, child: Child, call: Call) -> None:
+    instant = child.at or core.clock()
     if child.status == "completed":
-        return orjson.loads(child.result or "null")
-    late = child.status == "timeout" and record.kind in SLOW
-    raise failure(record, child.status, child.error, late=late)
+        value = await _resolved(core, orjson.loads(child.result or "null"))
+        core.deliveries.settle(call, _giver(value), instant)
+        return
+    if record.told is None:
+        record.told = core.deliveries.reserve(call)
+        record = await core.written(record)
+    if record.final:  # a person has given its result, and ended the child
+        call.record = record
+        value = await _resolved(core, value_of(record))
+        core.deliveries.settle(call, _giver(value), instant)
+    else:
+        late = child.status == "timeout" and record.kind in SLOW
+        core.deliveries.settle(call, _raiser(record, child, late=late), instant)
+
+
+async def _resolved(core: Core, value: Any) -> Any:
+    return await core.backend.resolved(value) if value is not None else None
+
+
+def _giver(value: Any) -> Answer:
+    return lambda: value
+
+
+def _raiser(record: Record, child: Child, *, late: bool) -> Callable[[], Any]:
+    def answer() -> Any:
+        raise failure(record, child.status, child.error, late=late)
+
+    return answer

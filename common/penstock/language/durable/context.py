@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -11,15 +11,18 @@ from uuid import UUID
 
 import orjson
 
-from penstock.errors import ReplayMismatch
+from penstock.errors import DefinitionError
 from penstock.language.durable import records
 from penstock.language.durable.child_runs import run_child
 from penstock.language.durable.core import Core
+from penstock.language.durable.first import First, first_of
 from penstock.language.durable.journal import state_key
 from penstock.language.durable.names import child_name, step_name, target_of
 from penstock.language.durable.records import Record
 from penstock.language.durable.step_runs import run_step
 from penstock.language.durable.step_tries import policy_of
+from penstock.language.durable.time_limit import TimeLimit
+from penstock.language.durable.undo import Undo
 from penstock.language.durable.waits import await_signal, sleep_for
 from penstock.language.durations import seconds
 from penstock.language.ids import new_id
@@ -42,7 +45,7 @@ class DurableContext:
     def __init__(self, core: Core) -> None:
         """Made by whoever runs the function."""
         self._core = core
-        self._undo: list[tuple[str, Callable[[], Any]]] = []
+        self.undo = Undo(core)
 
     def step(
         self, name: str, function: Callable[..., Any], /, *args: Any, retry: Retries = None, **kwargs: Any
@@ -116,6 +119,11 @@ class DurableContext:
         child, which fans out. Raises StepFailed when one of them fails."""
         ref = target_of(action)
         given = [dict(item) for item in items]
+        if concurrency is not None and (isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1):
+            raise DefinitionError(
+                f"concurrency is a number of children at a time, at least 1, not {concurrency!r}",
+                hint="Leave it out to run all of them at once.",
+            )
         body = {"items": given, "concurrency": concurrency or max(1, len(given))}
         return self._child(records.MAP, name or ref.rpartition(".")[2], ref, body)
 
@@ -160,33 +168,33 @@ class DurableContext:
         return run_child(self._core, self._core.ask(kind, child_name(name)), target, parameters)
 
     def signal(self, name: str, *, timeout: Span | None = None) -> Coroutine[Any, Any, Any]:
-        """What is told to this run under this name (`penstock signal`), the first call the first of it. Raises StepTimedOut when
-        nothing was told in so much time."""
+        """What is sent to this run under this name (`penstock signal`): the nth signal of a name goes to the nth call that gets one.
+        Raises StepTimedOut if nothing was sent before the deadline; `timeout=0` takes what is there."""
         core, span = self._core, timedelta(seconds=seconds(timeout or 0))
         core.refuse_inside_step(f"signal {step_name(name)}")
         core.waiting.check()
         deadline = None if timeout is None else core.ask(records.SLEEP, f"timeout of {name}")
-        over = deadline is not None and deadline.status == records.FAILED
-        try:
-            asked = core.journal.ask_signal(name, timed_out=over)
-        except ReplayMismatch as error:
-            raise core.stopped(error) from None
-        return await_signal(core, asked, deadline, span)
+        return await_signal(core, name, core.deliveries.signals.number(), deadline, span)
+
+    def first(self, **arms: Awaitable[Any]) -> Coroutine[Any, Any, First]:
+        """Wait for the first of these: `name, value = await ctx.first(paid=ctx.signal("paid"), late=ctx.sleep("14d"))`. The others are
+        cancelled with their children, and have ended when this returns. Raises the error of the first, if it has one.
+
+        Each arm is a coroutine or a task; a coroutine becomes a branch."""
+        self._core.refuse_inside_step("first")
+        if not arms:
+            raise DefinitionError("ctx.first waits for nothing", hint='Name what it waits for: ctx.first(paid=ctx.signal("paid")).')
+        return first_of(self._core.loop, arms)
+
+    def timeout(self, duration: Span) -> TimeLimit:
+        """A limit on what stands in its block, on the database's clock: `async with ctx.timeout("5m"): ...`. It counts from when
+        the block was entered first. The block is cancelled then, and raises StepTimedOut."""
+        return TimeLimit(self._core, timedelta(seconds=seconds(duration)))
 
     def on_failure(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
-        """If this run fails, times out or is cancelled, call this then, as a step. The last one is called first."""
+        """If this run fails, times out or is cancelled, call this then, as a step. What was registered last is called first,
+        whichever branch registered it."""
         self._core.refuse_inside_step("on_failure")
         self._core.waiting.check()
         name = getattr(function, "__name__", None) or getattr(function, "name", None) or "undo"
-        self._undo.append((step_name(f"on failure {name}"), partial(function, *args, **kwargs)))
-
-    async def compensate(self) -> list[str]:
-        """Called by whoever runs the function, once it has failed for good. Returns what could not be undone, and why."""
-        failed: list[str] = []
-        for name, call in reversed(self._undo):
-            record = self._core.ask(records.STEP, name)
-            try:
-                await run_step(self._core, record, call, policy_of(None))
-            except Exception as error:
-                failed.append(str(error))
-        return failed
+        self.undo.register(step_name(f"on failure {name}"), partial(function, *args, **kwargs))

@@ -1,7 +1,8 @@
-"""What every call of a durable function goes through: held against the journal, recorded, and told when the attempt is over."""
+"""What every call of a durable function goes through: held against the journal, recorded, and told in the run's order."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
@@ -10,11 +11,15 @@ from uuid import UUID
 
 import orjson
 
-from penstock.errors import ClaimLost, DefinitionError, ReplayMismatch, StepFailed, StepTimedOut
+from penstock import errors
+from penstock.errors import ClaimLost, DefinitionError, PenstockError, ReplayMismatch, StepFailed, StepTimedOut
 from penstock.language.durable.attempt_over import AttemptOver, Stopped
 from penstock.language.durable.backend import Backend
+from penstock.language.durable.calls import Answer, Call, Work
+from penstock.language.durable.deliveries import Deliveries
 from penstock.language.durable.journal import Journal
-from penstock.language.durable.records import COMPLETED, STARTED, History, Key, Record
+from penstock.language.durable.records import CHILDREN, COMPLETED, SLEEP, History, Key, Record
+from penstock.language.durable.run_loop import RunLoop
 from penstock.language.durable.step_tries import IN_STEP
 from penstock.language.durable.waiting import Waiting
 
@@ -32,20 +37,32 @@ class Core:
         self.unwritten: dict[Key, Record] = {}
         self.open_children: set[UUID] = set()
         self.clock = _clock(history.now)
-        self.waiting = Waiting(backend, self.clock, warm)
-        self.waiting.ends_as = history.ends_as
+        self.loop = RunLoop()
+        self.waiting = Waiting(self, warm)
+        self.deliveries = Deliveries(self, history)
 
     def ask(self, kind: str, name: str) -> Record:
         """What is recorded of what the calling branch asks for now; a new record where nothing is."""
         self.refuse_inside_step(f"{kind} {name}")
         self.waiting.check()
         try:
-            key, position, found = self.journal.ask(kind, name)
+            return self.journal.ask(kind, name)
         except ReplayMismatch as error:
             raise self.stopped(error) from None
-        return found or Record(key, position, kind, STARTED, tries=0)
 
-    def stopped(self, error: ReplayMismatch) -> AttemptOver:
+    async def result(self, record: Record, work: Work) -> Any:
+        """Wait for the result of a call, as it is recorded or as `work` settles it."""
+        call = Call(record, work)
+        if record.final:
+            call.answer, call.instant = self.answer_of(record), record.at
+        elif record.kind == SLEEP and record.told is not None:
+            call.answer = _nothing
+        return await self.deliveries.result_of(call)
+
+    def answer_of(self, record: Record) -> Answer:
+        return lambda: value_of(record)
+
+    def stopped(self, error: PenstockError) -> AttemptOver:
         """The code does not fit what is recorded: the attempt is over."""
         self.waiting.end(Stopped(error))
         return AttemptOver()
@@ -57,21 +74,26 @@ class Core:
                 hint="Ask for it in the durable function itself, or call the function without ctx.step.",
             )
 
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def _to_write(self) -> list[Record]:
+        records = [*self.journal.changed, *self.unwritten.values()]
+        self.journal.changed.clear()
+        self.unwritten = {}
+        return records
+
     async def write_values(self) -> None:
-        """What was given to the function is recorded before anything outside can hear of it."""
-        if self.unwritten:
-            unwritten, self.unwritten = list(self.unwritten.values()), {}
-            await self.ours(self.backend.record(unwritten))
+        """What was given to the function, and what it was told, is recorded before anything outside can hear of it."""
+        if records := self._to_write():
+            await self.ours(self.backend.record(records))
 
     async def written(self, record: Record) -> Record:
-        """As it stands now: what somebody else has recorded meanwhile stands."""
-        unwritten, self.unwritten = list(self.unwritten.values()), {}
-        kept = await self.ours(self.backend.record([*unwritten, record]))
+        """As it stands now: what is recorded already stands."""
+        kept = await self.ours(self.backend.record([*self._to_write(), record]))
         return kept.get(record.key, record)
 
     async def ours(self, write: Awaitable[T]) -> T:
         """What a write gives. Where the claim is lost, or the attempt over, nothing goes on."""
-        self.waiting.check()
         try:
             answer = await write
         except ClaimLost as error:
@@ -84,8 +106,25 @@ class Core:
         """The instant at which this sleep is over, recorded before it begins."""
         if record.result is None:
             record.result = until_json(self.clock() + span)
-            await self.waiting.busy(self.written(record))
+            await self.written(record)
         return instant_of(record)
+
+    # -- a fresh look ---------------------------------------------------------------------------------------------------
+
+    async def look(self) -> None:
+        """Look for signals that were sent and children that have ended, so that they are told before an instant that came later."""
+        signals, children = self.deliveries.signals.awaited(), self.deliveries.open_children()
+        if not signals and not children:
+            return
+        sent, ended = await self.ours(self.backend.look(signals, list(children)))
+        if self.deliveries.signals.arrive(sent):
+            self.deliveries.wake()
+        self.waiting.resolve_children(dict(ended))
+        settling = [
+            call.task for id, call in children.items() if id in ended and call.task and not call.task.done()
+        ]
+        if settling:
+            await asyncio.wait(settling)
 
 
 def _clock(now: datetime) -> Callable[[], datetime]:
@@ -103,10 +142,23 @@ def instant_of(record: Record) -> datetime:
 
 
 def value_of(record: Record) -> Any:
-    """What a step that is over gives. Raises StepFailed."""
+    """What a step that is over gives. Raises StepFailed; and of a child that could not be started what said so."""
     if record.status == COMPLETED:
         return orjson.loads(record.result or "null")
+    if record.kind in CHILDREN and record.error is not None:
+        raise refusal(record)
     raise failure(record, "failed", record.error)
+
+
+def refusal(record: Record) -> PenstockError:
+    """The error with which a child could not be started."""
+    told = orjson.loads(record.error or "null") or {}
+    kind = getattr(errors, told.get("type") or "", None)
+    if not isinstance(kind, type) or not issubclass(kind, PenstockError):
+        return failure(record, "failed", record.error)
+    error: PenstockError = kind(told.get("message") or "", hint=told.get("hint"))
+    error.__dict__["step"] = record.key
+    return error
 
 
 def failure(record: Record, status: str, error: str | None, *, late: bool = False) -> StepFailed:
@@ -121,4 +173,9 @@ def failure(record: Record, status: str, error: str | None, *, late: bool = Fals
         ordinal=record.key.ordinal,
         status=status,
         type=told.get("type") or "",
+        final=bool(told.get("final")),
     )
+
+
+def _nothing() -> None:
+    return None

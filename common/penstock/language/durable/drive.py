@@ -7,13 +7,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
-from penstock.errors import ClaimLost, ReplayMismatch
-from penstock.language.durable.attempt_over import AttemptOver, Stopped, Suspended, Unfinished
+from penstock.errors import ClaimLost, DefinitionError, ReplayMismatch
+from penstock.language.durable.attempt_over import AttemptOver, Stopped, Suspended, Unfinished, Verdict
 from penstock.language.durable.backend import Backend
 from penstock.language.durable.context import DurableContext
 from penstock.language.durable.core import Core
-from penstock.language.durable.journal import BRANCH, Branch, Journal
-from penstock.language.durable.waiting import Waiting
+from penstock.language.durable.journal import Journal
 from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome, TaskError
 
@@ -67,16 +66,16 @@ class Attempt:
     async def _end(self, inside: asyncio.Task[Outcome], *, told: bool) -> None:
         """End it from outside. `told`: as a cancellation, with time to clean up; else only this attempt is over."""
         core = self._core
-        if core is not None and not told:
-            core.waiting.end(Unfinished())
-        elif core is not None:
+        if core is None:
+            if told:
+                self._ends_as = "cancelled"
+            else:
+                inside.cancel()
+        elif told:
             core.waiting.staying = True
-        if told and (core is None or core.journal.replaying):
-            self._ends_as = "cancelled"  # it is told where it goes on
-            if core is not None:
-                core.waiting.ends_as = "cancelled"
+            core.deliveries.end_as("cancelled")
         else:
-            inside.cancel()
+            core.waiting.end(Unfinished())
         await asyncio.wait({inside}, timeout=self._grace)
         if self._core is not None:
             self._core.waiting.end(Unfinished())
@@ -84,67 +83,90 @@ class Attempt:
         await asyncio.wait({inside})
 
     async def _inside(self, arguments: Mapping[str, Any]) -> Outcome:
-        root = Branch("", asyncio.current_task())
-        BRANCH.set(root)
         core = self._core = Core(
             self._backend, await self._backend.load(), limit=self._limit, warm=self._warm
         )
-        core.waiting.ends_as = core.waiting.ends_as or self._ends_as
-        core.waiting.staying = core.waiting.ends_as is not None
-        context = DurableContext(core)
+        deliveries = core.deliveries
+        deliveries.ends_as = deliveries.ends_as or self._ends_as
+        core.waiting.staying = deliveries.ends_as is not None
         try:
-            outcome = await self._called(core, context, arguments)
-            if outcome.error is not None and not self._retried(outcome):
-                await _undo(context, outcome)
-            if core.open_children:
-                await core.ours(self._backend.cancel(sorted(core.open_children)))
+            outcome = await self._played(core, arguments)
         except AttemptOver:
             outcome = UNFINISHED
         finally:
+            verdict = core.waiting.verdict
+            core.waiting.end(Unfinished())
+            await _in_a_callback(deliveries.end_tasks)
             core.waiting.close()
-            root.end()
-            root.task = None
-        return _said(core.waiting, outcome)
+            deliveries.forget()
+        return _said(verdict, outcome)
 
-    async def _called(self, core: Core, context: DurableContext, arguments: Mapping[str, Any]) -> Outcome:
-        try:
-            result = await self._function(context, **arguments)
-            core.waiting.check()
-            core.journal.check_end()
-            await core.write_values()
-            return Outcome.returned(result, self._limit)
-        except asyncio.CancelledError as error:
-            core.waiting.check()
-            return _cancelled(error)
-        except (AttemptOver, GeneratorExit):
-            raise
-        except ReplayMismatch as error:
-            raise core.stopped(error) from None
-        except BaseException as error:
-            core.waiting.check()
-            return Outcome.raised(error, limit=self._limit)
+    async def _played(self, core: Core, arguments: Mapping[str, Any]) -> Outcome:
+        """Run the function to its end, and what follows it."""
+        deliveries, context = core.deliveries, DurableContext(core)
+        root = core.loop.start(_called(self._function(context, **arguments), self._limit), core.loop.root)
+        await deliveries.run(root, root.done)
+        outcome = root.result()
+        if outcome.error is not None and self._retried(outcome):
+            core.waiting.staying = True
+            await deliveries.finish_running()
+            steps = tuple(deliveries.causes(outcome.error.steps))
+            return Outcome(outcome.kind, error=replace(outcome.error, steps=steps, told=core.journal.told))
+        if tasks := core.loop.open_tasks():
+            for task in tasks:
+                task.cancel()
+            await deliveries.run(root, lambda: not core.loop.open_tasks())
+        if outcome.kind == "completed":
+            _check_end(core)
+        elif outcome.error is not None:
+            undo = core.loop.start(context.undo.run(), core.loop.root)
+            await deliveries.run(undo, undo.done)
+            if failed := undo.result():
+                message = f"{outcome.error.message} (and not undone: {'; '.join(failed)})"
+                outcome.error = replace(outcome.error, message=message)
+        await deliveries.finish()
+        return outcome
 
 
-async def _undo(context: DurableContext, outcome: Outcome) -> None:
-    failed = await context.compensate()
-    if failed and outcome.error is not None:
-        message = f"{outcome.error.message} (and not undone: {'; '.join(failed)})"
-        outcome.error = replace(outcome.error, message=message)
+def _check_end(core: Core) -> None:
+    try:
+        core.journal.check_end()
+    except ReplayMismatch as error:
+        raise core.stopped(error) from None
 
 
-def _cancelled(error: asyncio.CancelledError) -> Outcome:
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        task.uncancel()
-    return Outcome("failed", error=TaskError.of(error, retryable=False))
+async def _called(function: Coroutine[Any, Any, Any], limit: int) -> Outcome:
+    """What a function came to, as a task of its own loop."""
+    try:
+        return Outcome.returned(await function, limit)
+    except asyncio.CancelledError as error:
+        return Outcome("failed", error=TaskError.of(error, retryable=False))
+    except (AttemptOver, GeneratorExit):
+        raise
+    except BaseException as error:
+        return Outcome.raised(error, limit=limit)
+
+
+async def _in_a_callback(function: Callable[[], None]) -> None:
+    """Call this while no task runs on the worker's loop."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def call() -> None:
+        function()
+        if not done.done():
+            done.set_result(None)
+
+    loop.call_soon(call)
+    await done
 
 
 UNFINISHED = Outcome("failed", error=TaskError("AttemptOver", "the attempt is over, the run goes on"))
 """Never reported: the verdict says what came of the attempt."""
 
 
-def _said(waiting: Waiting, outcome: Outcome) -> Outcome:
-    match waiting.verdict:
+def _said(verdict: Verdict | None, outcome: Outcome) -> Outcome:
+    match verdict:
         case None:
             return outcome
         case Suspended(awaited):
@@ -152,6 +174,7 @@ def _said(waiting: Waiting, outcome: Outcome) -> Outcome:
         case Stopped(error) if isinstance(error, ClaimLost):
             raise error
         case Stopped(error):
-            return Outcome("failed", error=TaskError.of(error, retryable=False))
+            final = isinstance(error, ReplayMismatch | DefinitionError)
+            return Outcome("failed", error=TaskError.of(error, retryable=False if final else None))
         case Unfinished():
             raise asyncio.CancelledError

@@ -1,18 +1,23 @@
 """Holds what a function asks for against what is recorded of its run.
 
-A step is found by name and ordinal, and has to stand where it stood: each branch (a task of asyncio's) counts what it asks for,
-and where another step was asked for at the same place before, the run stops. So code that was changed, or that goes another
-way by chance, is never given the result of something else."""
+A call is found by its branch, name and ordinal, and has to stand where it stood: each branch counts its calls, and where another
+call is recorded at the same place, the run stops. So code that was changed is never given the result of something else."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-
 from penstock.errors import ReplayMismatch
-from penstock.language.durable.records import FAILED, GIVEN, SIGNAL, STATE, History, Key, Record
+from penstock.language.durable.branches import branch_here
+from penstock.language.durable.records import (
+    GIVEN,
+    SIGNAL,
+    STARTED,
+    STATE,
+    SUPERSEDED,
+    History,
+    Key,
+    Record,
+)
+from penstock.language.durable.retried_history import forget_failure
 
 CHANGED = (
     "Its code was changed while it ran, or is not deterministic. Bring the code back, or guard the change with "
@@ -20,62 +25,21 @@ CHANGED = (
 )
 
 
-@dataclass(slots=True, eq=False)
-class Branch:
-    """A line of a function's code: the function itself, or a task that it made. `path` tells them apart, by the order in which
-    each made the next ones: `` for the function, `2/` for the second task that it made, `2/1/` for the first of that."""
-
-    path: str
-    task: asyncio.Task[object] | None
-    asked: int = 0
-    names: Counter[str] = field(default_factory=Counter)
-    made: list[Branch] = field(default_factory=list)
-
-    def end(self) -> None:
-        """The attempt is over: the tasks that it made, and that these made, are cancelled, and let go of once they are done. What
-        one that nobody awaits any more has raised is told to nobody."""
-        for branch in self.made:
-            branch.end()
-            if branch.task is not None:
-                branch.task.cancel()
-                branch.task.add_done_callback(branch._let_go)
-
-    def _let_go(self, task: asyncio.Task[object]) -> None:
-        # A task holds its context, and that this branch: without the cut both wait for the garbage collector.
-        self.task = None
-        if not task.cancelled():
-            task.exception()
-
-
-BRANCH: ContextVar[Branch | None] = ContextVar("penstock_durable_branch", default=None)
-"""Of the task that runs: inherited by the tasks that it makes, which then become branches of it."""
-
-
-def branch_here() -> Branch:
-    """The branch of the task that calls."""
-    branch, task = BRANCH.get(), asyncio.current_task()
-    assert branch is not None, "outside of a durable function"
-    if branch.task is not task:
-        parent, branch = branch, Branch(f"{branch.path}{len(branch.made) + 1}/", task)
-        parent.made.append(branch)
-        BRANCH.set(branch)
-    return branch
-
-
 class Journal:
-    """What is recorded of one run, and how much of it was asked for."""
+    """What is recorded of one run, and how much of it was asked for. `told` is the number of what the run was told last. `changed`
+    are the records that this attempt sets aside or takes back after a failure, until they are written."""
 
     def __init__(self, history: History) -> None:
         self._history = history
-        _forget_cause(history)
+        self._tentative, self.changed = forget_failure(history)
+        self._gone = {key for key, record in history.records.items() if record.status == SUPERSEDED}
         self._at = {
-            (_path(key.name), record.position): record
+            (path_of(key.name), record.position): record
             for key, record in history.records.items()
-            if record.position
+            if record.position and key not in self._gone
         }
-        self._unasked = set(self._at)
-        self._signals: dict[str, str] = {}
-        self._signalled: Counter[str] = Counter()
+        self._unasked = dict.fromkeys(self._at)
+        self.told = 0
 
     @property
     def replaying(self) -> bool:
@@ -86,21 +50,33 @@ class Journal:
         """The first thing that is recorded and that the function has not come to; None if it has come to all."""
         return self._at[min(self._unasked)] if self._unasked else None
 
-    def ask(self, kind: str, name: str) -> tuple[Key, int, Record | None]:
-        """The key of what the calling branch asks for now, its position, and what is recorded of it. Raises ReplayMismatch."""
+    def ask(self, kind: str, name: str) -> Record:
+        """What is recorded of what the calling branch asks for now; a new record where nothing is. Raises ReplayMismatch."""
         branch = branch_here()
         branch.asked += 1
-        branch.names[name] += 1
-        key = Key(branch.path + name, branch.names[name])
         place = (branch.path, branch.asked)
-        self._unasked.discard(place)
-        there, found = self._at.get(place), self._history.records.get(key)
+        there = self._at.get(place)
+        if there is not None and there.key in self._tentative and not self._fits(there, kind, branch.path + name):
+            self._set_aside(place)
+            there = None
+        branch.names[name] += 1
+        while (key := Key(branch.path + name, branch.names[name])) in self._gone:
+            branch.names[name] += 1
+        self._unasked.pop(place, None)
+        recorded = self._history.records.get(key)
         if there is not None and there.key != key:
             raise _mismatch(f"{kind} {key}", branch.asked, there)
-        other_place = found is not None and found.position not in (0, branch.asked)
-        if found is not None and (other_place or found.kind not in (kind, GIVEN)):
-            raise _mismatch(f"{kind} {key}", branch.asked, found)
-        return key, branch.asked, found
+        other_place = recorded is not None and recorded.position not in (0, branch.asked)
+        if recorded is not None and (other_place or recorded.kind not in (kind, GIVEN)):
+            raise _mismatch(f"{kind} {key}", branch.asked, recorded)
+        return recorded or Record(key, branch.asked, kind, STARTED, tries=0, asked_after=self.told)
+
+    def undo(self, name: str) -> Record:
+        """What is recorded of the next undo of this name that the calling branch registers. It has no place."""
+        branch = branch_here()
+        branch.undos[name] += 1
+        key = Key(branch.path + name, branch.undos[name])
+        return self._history.records.get(key) or Record(key, 0, "step", STARTED, tries=0, asked_after=self.told)
 
     def peek(self, kind: str, name: str) -> bool:
         """Whether this is what is recorded at the place that the calling branch has come to."""
@@ -108,22 +84,10 @@ class Journal:
         there = self._at.get((branch.path, branch.asked + 1))
         return there is not None and there.kind == kind and there.key.name == branch.path + name
 
-    def ask_signal(self, name: str, *, timed_out: bool = False) -> tuple[Key, Record | None]:
-        """The same of a signal, which somebody else records. Signals of one name come in order, so one branch asks for them.
-        `timed_out`: this call has waited in vain, in an attempt before."""
-        branch = branch_here()
-        if self._signals.setdefault(name, branch.path) != branch.path:
-            raise ReplayMismatch(
-                f"two branches wait for the signal {name!r}, and which of them it is for would be left to chance",
-                hint="Give each branch a signal of its own name.",
-            )
-        self._signalled[name] += not timed_out
-        key = signal_key(name, self._signalled[name])
-        return key, self._history.records.get(key)
-
-    def forget_signal(self, key: Key) -> None:
-        """Nothing came in time: the next call waits for the same one."""
-        self._signalled[key.name.partition("/")[2]] -= 1
+    def forget_unasked(self) -> None:
+        """All that is recorded was told: what went on after a failure and was not asked for again by now never will be."""
+        for place in [place for place in self._unasked if self._at[place].key in self._tentative]:
+            self._set_aside(place)
 
     def check_end(self) -> None:
         """The function has ended. Raises ReplayMismatch if something is recorded that it did not ask for."""
@@ -135,17 +99,18 @@ class Journal:
                 hint=CHANGED,
             )
 
+    def _fits(self, there: Record, kind: str, name: str) -> bool:
+        return (there.kind, there.key.name, there.asked_after) == (kind, name, self.told)
 
-def _forget_cause(history: History) -> None:
-    """The failed step that the attempt before ended with is tried anew, unless its branch has gone on after it."""
-    cause = None if history.failed_by is None else history.records.get(history.failed_by)
-    if cause is not None and cause.status == FAILED:
-        path = _path(cause.key.name)
-        later = (
-            r for k, r in history.records.items() if _path(k.name) == path and r.position > cause.position
-        )
-        if not any(later):
-            del history.records[cause.key]
+    def _set_aside(self, place: tuple[str, int]) -> None:
+        """Supersede the record at this place, and those after it in its branch."""
+        path, position = place
+        while (record := self._at.pop((path, position), None)) is not None:
+            self._unasked.pop((path, position), None)
+            self._gone.add(record.key)
+            record.status, record.told = SUPERSEDED, None
+            self.changed.append(record)
+            position += 1
 
 
 def signal_key(name: str, ordinal: int) -> Key:
@@ -156,7 +121,8 @@ def state_key(name: str) -> Key:
     return Key(f"{STATE}/{name}", 1)
 
 
-def _path(name: str) -> str:
+def path_of(name: str) -> str:
+    """The branch of a key's name."""
     return name[: name.rfind("/") + 1]
 
 

@@ -10,10 +10,15 @@ from uuid import UUID
 
 STEP, VALUE, SLEEP, VERSION = "step", "value", "sleep", "version"
 RUN, MAP, ASK, WAIT_FOR = "run", "map", "ask", "wait_for"
-SIGNAL, STATE, GIVEN = "signal", "state", "given"
+SIGNAL, STATE, GIVEN, END = "signal", "state", "given", "end"
+"""`state` is what ctx.set shows, `given` the result that a person gave to a step, `end` that the run was asked to end."""
 CHILDREN = frozenset({RUN, MAP, ASK, WAIT_FOR})
 """Kinds of steps that are executions of their own."""
 STARTED, COMPLETED, FAILED = "started", "completed", "failed"
+CANCELLED, SUPERSEDED = "cancelled", "superseded"
+"""The branch of the call was cancelled; a later attempt went another way than the call."""
+TOLD = "told"
+"""Not a status of a row: a write that says only when the result of the row was told."""
 
 
 class Key(NamedTuple):
@@ -29,9 +34,12 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class Record:
-    """A row. `position`: the how-manyth thing that its branch asked for (1 for the first; 0: not asked by the function).
-    `result` and `error` are JSON; of a sleep that has begun `result` is `{"until": instant}`. `took` is in seconds. `copied`:
-    the result was given by somebody, or is that of the run that this one is a re-run of."""
+    """A row. `position`: the how-manyth call of its branch this is (1 for the first; 0: a call without a place).
+    `result` and `error` are JSON; of a sleep that has begun `result` is `{"until": instant}`. `took` is in seconds.
+
+    `told` is the number of the result among all that the run was told, `asked_after` the number of what it was told right before
+    the call. `at`: when the row was written last; `attempt`: by which attempt. `unless`: the row is written only if there is no row
+    with this key, which is returned otherwise."""
 
     key: Key
     position: int
@@ -41,7 +49,11 @@ class Record:
     error: str | None = None
     tries: int = 1
     took: float = 0.0
-    copied: bool = False
+    asked_after: int = 0
+    told: int | None = None
+    at: datetime | None = None
+    attempt: int = 0
+    unless: Key | None = None
 
     @property
     def final(self) -> bool:
@@ -50,25 +62,36 @@ class Record:
 
 @dataclass(slots=True)
 class Child:
-    """The execution of a step that has one. `result` and `error` are JSON, once it has ended."""
+    """The execution of a step that has one. `result` and `error` are JSON, once it has ended, at the instant `at`."""
 
     id: UUID
     status: str
     ended: bool
     result: str | None = None
     error: str | None = None
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How the attempt before failed, which is tried again: the failed steps that caused it, the number of what the run was told
+    last before it, and the number of the attempt."""
+
+    causes: tuple[Key, ...]
+    told: int
+    attempt: int
 
 
 @dataclass(slots=True)
 class History:
     """All that is recorded when an attempt begins. `now` is the database's clock. `ends_as`: the run was asked to end.
-    `failed_by`: the failed step that the attempt before ended with, where that attempt is tried again."""
+    `failure`: of the last attempt that failed and was tried again."""
 
     now: datetime
     records: dict[Key, Record] = field(default_factory=dict)
     children: dict[Key, Child] = field(default_factory=dict)
     ends_as: str | None = None
-    failed_by: Key | None = None
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)

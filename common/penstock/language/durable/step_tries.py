@@ -59,12 +59,15 @@ async def _called(call: Callable[[], Any]) -> Any:
 
 
 def error_json(error: TaskError) -> str:
-    return orjson.dumps({"type": error.type, "message": error.message, "traceback": error.traceback}).decode()
+    told: dict[str, Any] = {"type": error.type, "message": error.message, "traceback": error.traceback}
+    if error.retryable is False:
+        told["final"] = True
+    return orjson.dumps(told).decode()
 
 
 def delay_of(policy: RetryPolicy, error: TaskError, tries: int) -> float | None:
     """Seconds to the next try; None if there is none."""
-    wanted = error.retryable if error.retryable is not None else policy.allows(error.kinds)
+    wanted = error.is_retried(policy.allows)
     if not wanted or tries >= policy.max_attempts:
         return None
     return (

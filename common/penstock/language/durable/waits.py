@@ -1,42 +1,74 @@
-"""Waiting for an instant, and for what is told to a run."""
+"""Waiting for an instant, and for what is sent to a run."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
-from penstock.language.durable.core import Core, failure, value_of
-from penstock.language.durable.records import COMPLETED, FAILED, Key, Record
+from penstock.language.durable.calls import Answer, Call
+from penstock.language.durable.core import Core, failure, instant_of
+from penstock.language.durable.records import COMPLETED, FAILED, SLEEP, STARTED, Record
 
-Ask = tuple[Key, Record | None]
+NOT_SENT = '{"message": "nothing was told in time"}'
 
 
 async def sleep_for(core: Core, record: Record, span: timedelta) -> None:
-    """Wait until this is over, counted from when it began first. Whoever was given a result for it is not to wait."""
-    if not record.final:
-        await core.waiting.until(await core.until_recorded(record, span))
+    """Wait until this is over, counted from when it began first. A sleep that was given a result is over."""
+    await core.result(record, partial(sleep, core, record, span))
 
 
-async def await_signal(core: Core, asked: Ask, deadline: Record | None, span: timedelta) -> Any:
-    """What was told. Raises StepTimedOut once the deadline has passed and nothing was; that is recorded, and stays so. One that
-    somebody has done away with never passes."""
-    key, told = asked
-    if deadline is None or deadline.status == COMPLETED:
-        return (
-            value_of(told) if told is not None else await core.waiting.for_signal(await _written(core, key))
-        )
-    if deadline.status == FAILED:
+async def sleep(core: Core, record: Record, span: timedelta, call: Call) -> None:
+    """Wait until the instant, and look whether anything that was earlier is still to be told."""
+    until = await core.until_recorded(record, span)
+    await core.waiting.until(until)
+    await core.look()
+    core.deliveries.settle(call, _nothing, until)
+
+
+async def await_signal(core: Core, name: str, order: int, deadline: Record | None, span: timedelta) -> Any:
+    """What was sent. Raises StepTimedOut once the deadline has passed and nothing was sent; that is recorded, and stays so. A
+    deadline that a person has done away with never passes."""
+    work = (
+        partial(_signal, core)
+        if deadline is None or deadline.status == COMPLETED
+        else partial(_until_deadline, core, deadline, name, span)
+    )
+    call = Call(None if deadline is None or deadline.status == COMPLETED else deadline, work, signal=name, order=order)
+    if deadline is not None and deadline.status == FAILED:
+        call.answer = _late(deadline)
+    return await core.deliveries.result_of(call)
+
+
+async def _signal(core: Core, call: Call) -> None:
+    await core.write_values()
+    await core.waiting.for_signal()
+
+
+async def _until_deadline(core: Core, deadline: Record, name: str, span: timedelta, call: Call) -> None:
+    """Wait for the deadline, and record that it has passed, in a transaction that finds no signal."""
+    if deadline.status == STARTED:
+        await core.waiting.for_signal(await core.until_recorded(deadline, span))
+    key = core.deliveries.signals.key_for(name, call)
+    number = core.deliveries.reserve(call)
+    passed = Record(
+        deadline.key, deadline.position, SLEEP, FAILED, deadline.result, NOT_SENT, asked_after=deadline.asked_after, told=number, unless=key
+    )  # fmt: skip
+    kept = await core.written(passed)
+    if kept.key == passed.key:
+        call.record = kept
+        core.deliveries.settle(call, _late(kept), core.clock())
+    else:
+        core.deliveries.signals.arrive([kept])
+        core.deliveries.serve(call)
+
+
+def _late(deadline: Record) -> Answer:
+    def answer() -> Any:
         raise failure(deadline, "timeout", deadline.error, late=True)
-    if told is not None:
-        return value_of(told)
-    await core.waiting.for_signal(key, await core.until_recorded(deadline, span))
-    deadline.status = FAILED
-    deadline.error = '{"message": "nothing was told in time"}'
-    deadline = await core.waiting.busy(core.written(deadline))
-    core.journal.forget_signal(key)
-    raise failure(deadline, "timeout", deadline.error, late=True)
+
+    return answer
 
 
-async def _written(core: Core, key: Key) -> Key:
-    await core.waiting.busy(core.write_values())
-    return key
+def _nothing() -> None:
+    return None

@@ -205,16 +205,18 @@ async def test_a_name_that_cannot_be_one_is_refused(name: Any) -> None:
         await DurableRun()(named)
 
 
-async def test_two_branches_do_not_share_a_signal() -> None:
+@crash_everywhere
+async def test_branches_share_a_signal_in_the_order_of_calls(run: DurableRun) -> None:
     @action(pack="t")
-    async def shared(ctx: DurableContext) -> None:
-        async def one() -> None:
-            await ctx.signal("go")
+    async def shared(ctx: DurableContext) -> list[Any]:
+        async def one(name: str) -> Any:
+            return await ctx.step(name, note, await ctx.signal("go"))
 
-        await asyncio.gather(one(), one())
+        return await asyncio.gather(one("a"), one("b"))
 
-    with pytest.raises(ExecutionFailed, match="two branches wait for the signal 'go'"):
-        await DurableRun()(shared)
+    run.signal("go", "first", after=5)
+    run.signal("go", "second", after=9)
+    assert await run(shared) == ["first", "second"]
 
 
 async def test_a_run_that_waits_for_what_never_comes_says_so() -> None:

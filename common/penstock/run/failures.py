@@ -1,0 +1,79 @@
+"""What an error says about the attempt that it ends: the leaves of exception groups, and the errors in a chain of causes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.errors import ResultNotStorable, StepFailed
+from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """Return the errors in an exception group and in its groups, or the error itself if it is no group."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for member in error.exceptions for leaf in leaves(member)]
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, what it was raised from or meanwhile, the members of groups, and so on, each once."""
+    pending, seen = [error], set[int]()
+    while pending:
+        one = pending.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        if isinstance(one, BaseExceptionGroup):
+            pending += one.exceptions
+        if one.__cause__ is not None:
+            pending.append(one.__cause__)
+        elif one.__context__ is not None and not one.__suppress_context__:
+            pending.append(one.__context__)
+
+
+def failed_steps(error: BaseException) -> tuple[tuple[str, int], ...]:
+    """Return the steps of a durable function that caused an error, by name and ordinal."""
+    steps = []
+    for one in chain(error):
+        if isinstance(one, StepFailed):
+            steps.append((one.name, one.ordinal))
+        elif (step := getattr(one, "step", None)) is not None and isinstance(step, tuple) and len(step) == 2:
+            steps.append((str(step[0]), int(step[1])))
+    return tuple(dict.fromkeys(steps))
+
+
+def is_final(error: BaseException) -> bool:
+    """Whether an error says that another attempt is of no use."""
+    return isinstance(error, NonRetryable | ResultNotStorable) or (isinstance(error, StepFailed) and error.final)
+
+
+def steering_of(error: BaseException) -> Defer | AskInquiry | None:
+    """Return what an error, or a group of them, says that should happen next; None if it is a failure."""
+    found = leaves(error)
+    if all(isinstance(leaf, Defer) for leaf in found):
+        deferrals = [leaf for leaf in found if isinstance(leaf, Defer)]
+        return latest(deferrals)
+    if len(found) == 1 and isinstance(found[0], AskInquiry):
+        return found[0]
+    return None
+
+
+def latest(deferrals: list[Defer]) -> Defer:
+    """Return the deferral that ends last, with what the first one carries."""
+    last = max(deferrals, key=lambda defer: (defer.until is not None, defer.until or 0, defer.delay or 0.0))
+    last.carry = deferrals[0].carry
+    return last
+
+
+def verdict_of(error: BaseException) -> tuple[bool | None, float | None]:
+    """Return whether an error says that it is to be retried (None: it does not say), and after how many seconds."""
+    found = leaves(error)
+    if any(is_final(leaf) for leaf in found):
+        return False, None
+    if any(isinstance(leaf, AskInquiry) for leaf in found):
+        return False, None
+    retries = [leaf for leaf in found if isinstance(leaf, Retry)]
+    if not retries:
+        return None, None
+    return True, max((leaf.after for leaf in retries if leaf.after is not None), default=None)

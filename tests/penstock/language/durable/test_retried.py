@@ -1,0 +1,142 @@
+"""Retries of durable functions: the next attempt calls the steps again that caused the failure, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from penstock import DurableContext, NonRetryable, action
+from penstock.errors import ExecutionFailed, StepFailed
+from penstock.testing import DurableRun, crash_everywhere
+
+CALLS: Counter[str] = Counter()
+RETRIED: dict[str, Any] = {"pack": "t", "retry": {"max_attempts": 4, "initial_delay": 0}}
+
+
+async def flaky(name: str, times: int = 1) -> str:
+    CALLS[name] += 1
+    if CALLS[name] <= times:
+        raise OSError(f"{name} is away")
+    return name
+
+
+async def ok(name: str, turns: int = 0) -> str:
+    CALLS[name] += 1
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    return name
+
+
+class Mine(Exception):
+    """An error of the function's own."""
+
+
+def checked(run: DurableRun, **calls: int) -> None:
+    """Each was called so often; once more where the run was crashed."""
+    for name, times in calls.items():
+        assert times <= CALLS[name] <= times + bool(run.crashed), (name, CALLS)
+
+
+@crash_everywhere
+async def test_a_step_beside_a_failed_one_is_kept(run: DurableRun) -> None:
+    CALLS.clear()
+
+    @action(**RETRIED)
+    async def beside(ctx: DurableContext) -> Any:
+        return await asyncio.gather(
+            ctx.step("flaky", flaky, "flaky"), ctx.step("ok", ok, "ok"), ctx.step("slow", ok, "slow", 60)
+        )
+
+    assert await run(beside) == ["flaky", "ok", "slow"]
+    checked(run, flaky=2, ok=1, slow=1)
+
+
+@crash_everywhere
+async def test_steps_that_each_fail_once_are_all_called_again(run: DurableRun) -> None:
+    CALLS.clear()
+
+    @action(**RETRIED)
+    async def four(ctx: DurableContext) -> Any:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(ctx.step("flaky", flaky, name)) for name in "abcd"]
+        return [task.result() for task in tasks]
+
+    assert await run(four) == list("abcd")
+
+
+@crash_everywhere
+async def test_a_cause_behind_another_error_is_called_again(run: DurableRun) -> None:
+    CALLS.clear()
+
+    @action(**RETRIED)
+    async def wraps(ctx: DurableContext) -> Any:
+        await ctx.step("before", ok, "before")
+        try:
+            return await ctx.step("flaky", flaky, "flaky", 2)
+        except StepFailed as error:
+            await ctx.step("report", ok, "report")
+            raise Mine("no luck") from error
+
+    assert await run(wraps) == "flaky"
+    checked(run, before=1, flaky=3)
+    assert CALLS["report"] == 2 or run.crashed
+
+
+@crash_everywhere
+async def test_a_branch_that_goes_on_beside_a_failure_is_kept(run: DurableRun) -> None:
+    CALLS.clear()
+
+    @action(**RETRIED)
+    async def pipeline(ctx: DurableContext) -> Any:
+        async def two() -> Any:
+            await ctx.step("one", ok, "one", 20)
+            return await ctx.step("two", ok, "two")
+
+        got = await asyncio.gather(ctx.step("flaky", flaky, "flaky"), two(), return_exceptions=True)
+        for one in got:
+            if isinstance(one, BaseException):
+                raise one
+        return got
+
+    assert await run(pipeline) == ["flaky", "two"]
+    checked(run, flaky=2, one=1, two=1)
+
+
+@crash_everywhere
+async def test_a_child_beside_a_failed_step_goes_on(run: DurableRun) -> None:
+    CALLS.clear()
+
+    @action(**RETRIED)
+    async def child(ctx: DurableContext) -> Any:
+        async with asyncio.TaskGroup() as group:
+            asked = group.create_task(ctx.ask("Well?"))
+            group.create_task(ctx.step("flaky", flaky, "flaky"))
+        return asked.result()
+
+    run.answer("yes", after="1d")
+    assert await run(child) == "yes"
+
+
+@pytest.mark.parametrize("inside", [True, False])
+async def test_a_step_that_is_not_to_be_retried_ends_the_run(inside: bool) -> None:
+    CALLS.clear()
+
+    async def refuses() -> None:
+        CALLS["refuses"] += 1
+        raise NonRetryable("no such customer")
+
+    @action(**RETRIED)
+    async def fails(ctx: DurableContext) -> None:
+        if inside:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(ctx.step("refuses", refuses))
+                group.create_task(ctx.step("flaky", flaky, "flaky"))
+        else:
+            await ctx.step("refuses", refuses)
+
+    with pytest.raises(ExecutionFailed):
+        await DurableRun()(fails)
+    assert CALLS["refuses"] == 1
