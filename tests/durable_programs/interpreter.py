@@ -86,7 +86,8 @@ class Interpreter:
         """Values that only chance knows go through a step: they have to be the same in each attempt."""
         match value.kind:
             case "now":
-                return round(self.context.now().timestamp())
+                self.world.times[place] = self.context.now()
+                return "now"
             case "set":
                 self.context.set(place, place)
                 return place

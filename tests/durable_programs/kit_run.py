@@ -15,7 +15,8 @@ import orjson
 
 from penstock import DurableContext, action
 from penstock.errors import ExecutionFailed
-from penstock.language.durable.records import Child
+from penstock.language.durable import waiting
+from penstock.language.durable.records import Child, Key, Record
 from penstock.testing import DurableRun
 from penstock.testing.durable_memory import AttemptMemory, Memory
 from tests.durable_programs.interpreter import CHILD, Interpreter
@@ -26,6 +27,8 @@ from tests.durable_programs.world import MARK, World
 
 logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # errors of tasks that a program never awaits
 
+LOOK = 60.0
+"""Seconds between two looks for signals while a step of hours runs. Half a second would be a hundred thousand looks."""
 MOST_ATTEMPTS = 300
 FAILED = re.compile(r"p\.program failed: (?:\w+\.)*(\w+): (.*)", re.DOTALL)
 
@@ -65,6 +68,12 @@ class VirtualAttempt(AttemptMemory):
             await asyncio.sleep(memory.until_next())
         memory.arrive()
         return await super().ended(ids, 0)
+
+    async def look(
+        self, signals: Sequence[Key], children: Sequence[UUID]
+    ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
+        self._memory.arrive()
+        return await super().look(signals, children)
 
 
 class CrashedRun(DurableRun):
@@ -116,7 +125,12 @@ class KitPlay(Play):
 def play_in_kit(program: Program, crashes: Collection[int] = (), *, seed: int = 0) -> KitPlay:
     """Play a program in the testing kit, crashed at these points."""
     plays: list[KitPlay] = []
-    run_virtually(_play(program, crashes, seed, plays))
+    looks = waiting.LOOK, waiting.SIGNAL_LOOK
+    waiting.LOOK = waiting.SIGNAL_LOOK = LOOK
+    try:
+        run_virtually(_play(program, crashes, seed, plays))
+    finally:
+        waiting.LOOK, waiting.SIGNAL_LOOK = looks
     return plays[0]
 
 

@@ -25,7 +25,7 @@ from tests.durable_programs.world import MARK, World
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SOON = 1e-9
-PAUSE = 1e-3
+PAUSE = 2e-3
 """Longer than a step takes that takes no hours: what ran when an attempt failed has ended before the next one begins."""
 Rounds = dict[str, list[float]]
 
@@ -72,6 +72,10 @@ class Plain:
     async def sleep(self, seconds: float) -> None:
         await self._until(time.monotonic() + seconds)
 
+    async def _turn(self) -> None:
+        """Wait until every task waits: nothing starts before, and what is cancelled until then never does."""
+        await asyncio.sleep(SOON)
+
     async def step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         place, step, _ = args
         for round in range(1 + len(self.rounds[place])):
@@ -80,6 +84,7 @@ class Plain:
             for tried in range(retry["max_attempts"]):
                 if tried and retry["initial_delay"]:
                     await self.sleep(retry["initial_delay"])
+                await self._turn()
                 self.running[place] = tried + 1 == retry["max_attempts"] or not step.retryable
                 try:
                     return await function(*args)
@@ -108,15 +113,18 @@ class Plain:
         }
 
     async def run(self, ref: str, parameters: dict[str, Any]) -> Any:
+        await self._turn()
+        text = ""
         try:
-            value = self.world.child(**parameters)
+            return self.world.child(**parameters)
         except OSError as error:
+            text = f"{ref} failed: {error}"
+        finally:
             await asyncio.sleep(SOON)
-            raise StepFailed(f"{ref} failed: OSError: {error}", name=ref, type="OSError") from None
-        await asyncio.sleep(SOON)
-        return value
+        raise StepFailed(text, name=ref, type="OSError")
 
     async def map(self, ref: str, items: list[dict[str, Any]], concurrency: int) -> list[Any]:
+        await self._turn()
         values = [self.world.child(**item) for item in items]
         await asyncio.sleep(SOON)
         return values
@@ -136,10 +144,9 @@ class Plain:
     async def _within(self, waits: asyncio.Future[Any], timeout: float | None, name: str) -> Any:
         if timeout is not None:
             self.instants.append(time.monotonic() + timeout)
-        try:
+        with suppress(TimeoutError):
             return await asyncio.wait_for(waits, timeout)
-        except TimeoutError:
-            raise StepTimedOut("", name=name) from None
+        raise StepTimedOut("", name=name)
 
     def send(self, name: str, value: Any) -> None:
         open_calls = [heard for heard in self._listening[name] if not heard.done()]
@@ -185,13 +192,15 @@ class Plain:
     @asynccontextmanager
     async def timeout(self, seconds: float) -> Any:
         self.instants.append(time.monotonic() + seconds)
+        deadline = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds) as deadline:
+            async with deadline:
                 yield
         except TimeoutError:
             if not deadline.expired():
                 raise
-            raise StepTimedOut("", name="timeout") from None
+        if deadline.expired():
+            raise StepTimedOut("", name="timeout")
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
@@ -274,24 +283,30 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
 
 
 
-def play(program: Program, *, seed: int = 0, durations: Mapping[tuple[str, int], float] | None = None) -> Play:
+def play(
+    program: Program,
+    *,
+    seed: int = 0,
+    durations: Mapping[tuple[str, int], float] | None = None,
+    shuffled: bool = False,
+) -> Play:
     """Play a program without any interruption. `seed` decides what comes first of what happens at once."""
     rounds: Rounds = defaultdict(list)
     loose: set[str] = set()
     attempts = program.attempts
     while True:
         attempts -= 1
-        plain = Plain(program, World(seed, dict(durations or {}), records_at_once=True), rounds)
-        tried: list[tuple[Any, BaseException | None, float, set[str]]] = []
+        plain = Plain(program, World(seed, shuffled, dict(durations or {}), records_at_once=True), rounds)
+        tried: list[tuple[Any, BaseException | None, float, set[str], set[str]]] = []
 
         async def attempt(plain: Plain = plain, last: bool = attempts <= 0, tried: list[Any] = tried) -> None:
-            tried.append((*await _attempt(plain, last), time.monotonic(), plain.unsaid()))
+            tried.append((*await _attempt(plain, last), time.monotonic(), plain.unsaid(), set(plain.running)))
 
         try:
             run_virtually(attempt())
         except Stuck:
             return Play(("stuck",), plain.world, instants=plain.instants)
-        [(outcome, error, now, unsaid)] = tried
+        [(outcome, error, now, unsaid, running)] = tried
         if error is None:
             return Play(outcome, plain.world, plain.state, loose, plain.instants)
         causes = {error.place for error in chain(error) if hasattr(error, "place")}
@@ -299,5 +314,6 @@ def play(program: Program, *, seed: int = 0, durations: Mapping[tuple[str, int],
             attempts = 0
         for place in causes:
             loose.update(call.place for call in plain.world.calls[plain.told_at[place] :])
+        loose |= running
         for place in causes | unsaid:
             rounds[place].append(now + PAUSE)

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from zlib import crc32
 
 from penstock import NonRetryable
@@ -32,6 +33,8 @@ class World:
     """`durations` are those of the nth call of a place that ends; a call that is not in it takes the time that `seed` says."""
 
     seed: int = 0
+    shuffled: bool = False
+    """The seed alone decides what ends first of what takes no hours."""
     durations: dict[tuple[str, int], float] = field(default_factory=dict)
     records_at_once: bool = False
     """A call is recorded when it ends. Without it, whoever plays the program says when."""
@@ -40,6 +43,8 @@ class World:
     children: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     """The failures of each place that are recorded."""
+    times: dict[str, datetime] = field(default_factory=dict)
+    """What the program was told of the time."""
     wrong: list[str] = field(default_factory=list)
     """What a program saw that no program may see."""
 
@@ -47,7 +52,7 @@ class World:
         """Be the function of a step."""
         call = Call(place, time.monotonic())
         self.calls.append(call)
-        await self._take(call, self.calls, step.hours * HOUR + 1e-4 * step.yields)
+        await self._take(call, self.calls, step.hours * HOUR + (0 if self.shuffled else 1e-4 * step.yields))
         if self.fails(place, step):
             self._end(call, failed=True)
             raise (OSError if step.retryable else NonRetryable)(f"<{place}>")
@@ -75,7 +80,7 @@ class World:
 
     async def _take(self, call: Call, calls: Sequence[Call], seconds: float) -> None:
         number = sum(1 for other in calls if other.place == call.place and other.ended is not None)
-        chance = crc32(f"{self.seed} {call.place} {number}".encode()) / 2**32 * 1e-5
+        chance = crc32(f"{self.seed} {call.place} {number}".encode()) / 2**32 * (1e-3 if self.shuffled else 1e-5)
         duration = self.durations.get((call.place, number), seconds + chance + 1e-7)
         try:
             await asyncio.sleep(duration)
@@ -94,7 +99,7 @@ class World:
         for place in MARK.findall(text)[:1]:
             calls = self.undone if place.startswith("undo ") else self.calls
             place = place.removeprefix("undo ")
-            for call in calls:
+            for call in reversed(calls):
                 if call.place == place and call.ended is not None and not call.recorded:
                     call.recorded = True
                     self.failed[place] += failed
