@@ -20,7 +20,7 @@ from penstock.language.durable.records import Child, Key, Record
 from penstock.testing import DurableRun
 from penstock.testing.durable_memory import AttemptMemory, Memory
 from tests.durable_programs.interpreter import CHILD, Interpreter
-from tests.durable_programs.plain import BEGIN, Play, arrivals
+from tests.durable_programs.plain import BEGIN, SOON, Play, arrivals
 from tests.durable_programs.statements import DAY, Program, Value, Wait, span, wait_name
 from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
 from tests.durable_programs.world import MARK, World
@@ -35,6 +35,8 @@ FAILED = re.compile(r"p\.program failed: (?:\w+\.)*(\w+): (.*)", re.DOTALL)
 
 class VirtualMemory(Memory):
     """The memory of a run whose time is that of the loop."""
+
+    world: World
 
     @property
     def now(self) -> datetime:  # type: ignore[override]
@@ -65,7 +67,7 @@ class VirtualAttempt(AttemptMemory):
         assert isinstance(memory, VirtualMemory)
         memory.arrive()
         if not any(child.ended for child in memory.children.values() if child.id in ids):
-            await asyncio.sleep(memory.until_next())
+            await asyncio.sleep(min(seconds, memory.until_next()) if memory.world.busy else SOON)
         memory.arrive()
         return await super().ended(ids, 0)
 
@@ -87,6 +89,7 @@ class CrashedRun(DurableRun):
 
     def __post_init__(self) -> None:
         self._memory = VirtualMemory(BEGIN, self._commit)
+        self._memory.world = self.world
 
     def _commit(self, records: list[Any], write: Callable[[], None]) -> None:
         place, self.commits = self.commits, self.commits + 1
@@ -108,7 +111,7 @@ class CrashedRun(DurableRun):
         super()._crash(where)
 
     def _note(self, record: Any) -> None:
-        if record.kind != "step":
+        if record.kind != "step" or record.status not in ("started", "failed", "completed"):
             return
         if record.error is not None:
             self.world.record(orjson.loads(record.error)["message"], failed=True)

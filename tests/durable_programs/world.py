@@ -94,6 +94,11 @@ class World:
             call.recorded = True
             self.failed[call.place] += failed
 
+    @property
+    def busy(self) -> bool:
+        """Whether a call runs."""
+        return any(call.ended is None and not call.cancelled for call in (*self.calls, *self.undone))
+
     def record(self, text: str, *, failed: bool) -> None:
         """A call of the place that the text names is recorded."""
         for place in MARK.findall(text)[:1]:
