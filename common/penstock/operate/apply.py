@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.errors import DefinitionError
 from penstock.language import routing
+from penstock.language.definitions.qualified_name import is_generated
 from penstock.language.executor_names import refuse_unknown_executors
 from penstock.language.loading import Definitions
 from penstock.operate.retire import RETIRABLE
@@ -41,6 +42,10 @@ async def register(session: Session, definitions: Definitions) -> list[Change]:
             )
     refuse_unknown_executors(definitions.actions.values(), session.settings.executors)
     documents = definitions.documents()
+    if generated := [d.ref for d in documents if is_generated(d.ref)]:
+        raise DefinitionError(
+            f"{generated[0]} is a name that only Penstock gives", hint="Choose another name."
+        )
     if session.settings.known_routes:
         known = [route.strip() for route in session.settings.known_routes.split(",")]
         named = (one for d in documents for one in named_routes(d.kind, d.ref, d.body))

@@ -35,10 +35,20 @@ async def replay(session: Session, id: UUID, definitions: Definitions) -> Replay
         if step.kind != STATE:
             key = Key(step.name, step.ordinal)
             history.records[key] = Record(
-                key, step.place, step.kind, step.status, step.result, step.error, step.tries
+                key,
+                step.place,
+                step.kind,
+                step.status,
+                step.result,
+                step.error,
+                step.tries,
+                step.took,
+                step.asked_after,
+                step.told,
+                step.at,
             )
     for child in await steps.children(session, [id]):
         history.children[Key(child.name, child.ordinal)] = Child(
-            UUID(int=child.id.int), child.status, child.ended, child.result, child.error
+            UUID(int=child.id.int), child.status, child.ended, child.result, child.error, child.finished_at
         )
     return await replay_code(action.function, action.bind(params), history)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.language.durable.records import COMPLETED, SLEEP, STARTED, STATE
+from penstock.language.durable.records import COMPLETED, END, SLEEP, STARTED, STATE
 from penstock.store import clock, steps
 from penstock.store.database import Session
 from penstock.store.steps import StoredStep
@@ -47,7 +47,7 @@ async def steps_and_state(session: Session, id: UUID) -> tuple[list[Step], dict[
         for step in recorded
         if step.kind == STATE
     }
-    return await _steps(session, id, [step for step in recorded if step.kind != STATE]), state
+    return await _steps(session, id, [step for step in recorded if step.kind not in (STATE, END)]), state
 
 
 async def _steps(session: Session, id: UUID, recorded: list[StoredStep]) -> list[Step]:

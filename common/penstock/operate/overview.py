@@ -24,6 +24,7 @@ CAUSES = {
     "executor": ("Executor", "to be scheduled"),
     "human": ("Human", "an inquiry to be answered"),
     "event": ("Event", "to happen"),
+    "asleep": ("Asleep", "durable functions that wait"),
     "stopping": ("Stopping", "asked to end"),
     "workflow": ("Workflows", "under way"),
 }

@@ -45,7 +45,9 @@ def failed_steps(error: BaseException) -> tuple[tuple[str, int], ...]:
 
 def is_final(error: BaseException) -> bool:
     """Whether an error says that another attempt is of no use."""
-    return isinstance(error, NonRetryable | ResultNotStorable) or (isinstance(error, StepFailed) and error.final)
+    return isinstance(error, NonRetryable | ResultNotStorable) or (
+        isinstance(error, StepFailed) and error.final
+    )
 
 
 def steering_of(error: BaseException) -> Defer | AskInquiry | None:

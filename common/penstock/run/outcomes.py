@@ -65,13 +65,15 @@ class TaskError:
             retryable=retryable if said is None else said,
             retry_after=after,
             kinds=kinds_of(error),
-            members=tuple(kinds_of(leaf) for leaf in leaves(error)) if isinstance(error, BaseExceptionGroup) else (),
+            members=tuple(kinds_of(leaf) for leaf in leaves(error))
+            if isinstance(error, BaseExceptionGroup)
+            else (),
             steps=failed_steps(error),
         )
 
     def is_retried(self, allows: Callable[[Sequence[str]], bool]) -> bool:
-        """Whether this is tried again as long as attempts are left: as it says itself, else as a policy `allows` it. A group is, if
-        each error in it would be."""
+        """Whether this is tried again as long as attempts are left: as it says itself, else as a policy `allows` it. A group is,
+        if each error in it would be."""
         if self.retryable is not None:
             return self.retryable
         return all(allows(kinds) for kinds in self.members or (self.kinds,))

@@ -49,8 +49,8 @@ async def slices(session: Session, first: int, last: int, seconds: int) -> list[
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How many executions that are open stand where, for the same `cause`: running, stopping, worker (ready on a route),
-    route (no worker that lives can run them), timer (a retry, a delay), executor (to be scheduled), limit, human, event,
-    workflow (runs of them, whose tasks stand elsewhere)."""
+    route (no worker that lives can run them), timer (a retry, a delay), executor (to be scheduled), limit, human (open
+    inquiries), event, asleep (durable functions that wait), workflow (runs of them, whose tasks stand elsewhere)."""
 
     cause: str
     count: int
@@ -64,12 +64,13 @@ select case
         when e.status = 'canceling' then 'stopping'
         when e.status = 'scheduled' then 'worker'
         when e.status = 'waiting' and n.kind = 'wait' and i.execution_id is null then 'event'
+        when e.status = 'waiting' and i.execution_id is null then 'asleep'
         when e.status = 'waiting' then 'human'
         when e.not_before > clock_timestamp() then 'timer'
         else 'executor' end as cause,
     count(*) as count, min(coalesce(e.since, e.ready_at)) as oldest
 from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
-left join inquiry i on i.execution_id = e.id and e.status = 'waiting'
+left join inquiry i on i.execution_id = e.id and e.status = 'waiting' and i.status = 'created'
 where e.finished_at is null group by 1
 union all
 select case l.gate_kind when 'worker' then 'route' else 'limit' end, count(*), min(w.ready_at)

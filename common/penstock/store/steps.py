@@ -38,8 +38,8 @@ class StepWrite:
 
 @dataclass(slots=True)
 class Unwritten:
-    """A step that was not recorded: `nth` is that of the write, from 1. The attempt is `lost`; or the step is recorded already, like
-    this; or the step that must not be there is, like this."""
+    """A step that was not recorded: `nth` is that of the write, from 1. The attempt is `lost`; or the step is recorded already,
+    like this; or the step that must not be there is, like this."""
 
     nth: int
     name: str
@@ -88,8 +88,8 @@ async def record(db: Session | Transaction, worker: UUID, writes: Sequence[StepW
 
 @dataclass(slots=True)
 class RunHead:
-    """The state of a run whose attempt begins: the database's clock, and what it was asked to end as. `failure` (JSON: steps, told,
-    attempt) says how the last attempt that failed ended."""
+    """The state of a run whose attempt begins: the database's clock, and what it was asked to end as. `failure` (JSON: steps,
+    told, attempt) says how the last attempt that failed ended."""
 
     id: UUID
     now: datetime
@@ -201,14 +201,27 @@ async def ended_children(session: Session, ids: Sequence[UUID]) -> list[StoredCh
 
 
 OWN = "select lock_attempts($1, $2::uuid[])"
-OWNED = "select id from unnest($2::uuid[], $3::integer[]) as x (id, attempt) where owns_attempt($1, x.id, x.attempt)"
+OWNED = """
+select x.id, (
+    with recursive above as (
+        select e.parent, 1 as depth from execution e where e.id = x.id
+        union all
+        select e.parent, a.depth + 1 from above a join execution e on e.id = a.parent where a.depth < $4
+    )
+    select max(depth) from above
+) as depth
+from unnest($2::uuid[], $3::integer[]) as x (id, attempt) where owns_attempt($1, x.id, x.attempt)
+"""
 
 
-async def lock_own(tx: Transaction, worker: UUID, ids: Sequence[UUID], attempts: Sequence[int]) -> set[UUID]:
-    """Those of these attempts that are this worker's; nobody takes them away before the transaction ends."""
+async def lock_own(
+    tx: Transaction, worker: UUID, ids: Sequence[UUID], attempts: Sequence[int], depth: int
+) -> dict[UUID, int]:
+    """Return those of these attempts that are this worker's, with how many executions are inside one another there, as far as
+    `depth`. They stay the worker's until the transaction ends."""
     await tx.fetch(OWN, worker, list(ids))
-    rows: list[Row] = await tx.fetch(OWNED, worker, list(ids), list(attempts))
-    return {row["id"] for row in rows}
+    rows: list[Row] = await tx.fetch(OWNED, worker, list(ids), list(attempts), depth)
+    return {row["id"]: row["depth"] for row in rows}
 
 
 WAKE = "select wake_functions($1::uuid[], $2) as messages"
@@ -274,31 +287,3 @@ KEEP = "select keep_steps($1, $2, $3, $4)"
 async def keep(tx: Transaction, new: UUID, old: UUID, name: str | None, ordinal: int) -> None:
     """Let a re-run keep what the run before has recorded; of that, where a step is named, what came before it."""
     await tx.fetch(KEEP, new, old, name, ordinal)
-
-
-@dataclass(slots=True)
-class OpenRuns:
-    """Runs of a durable function that have begun and have not ended, by the code that they began with. `current` is the digest of
-    the code that is registered now."""
-
-    ref: str
-    digest: str
-    current: str | None
-    count: int
-    example: UUID
-
-
-OPEN_RUNS = """
-select d.ref, d.body ->> 'durable' as digest, max(n.body ->> 'durable') as current, count(*) as count,
-    (array_agg(e.id order by e.id))[1] as example
-from execution e join definition d on d.id = e.definition_id
-left join catalog c on c.kind = d.kind and c.ref = d.ref left join definition n on n.id = c.definition_id
-where e.finished_at is null and e.attempt > 0 and d.body ? 'durable'
-group by d.ref, d.body ->> 'durable'
-order by d.ref, count(*) desc
-"""
-
-
-async def open_runs(session: Session) -> list[OpenRuns]:
-    """Of all durable functions."""
-    return rows_as(OpenRuns, await session.fetch(OPEN_RUNS))

@@ -168,19 +168,24 @@ async def event(session: Session, execution: UUID) -> AwaitedEvent | None:
 @dataclass(slots=True)
 class Suspended:
     """What a durable function waits for: `children` that are open (step, status, id), `signals` by name, an instant in `left`
-    seconds. `seconds`: since when."""
+    seconds. `seconds`: since when. `kept`: limits of which it keeps a slot while a child of it is in line for the same limit."""
 
     seconds: float
     left: float | None
     children: list[tuple[str, str, UUID]]
     signals: list[str]
+    kept: list[str]
 
 
 SUSPENDED = """
 select extract(epoch from clock_timestamp() - s.since)::float8 as seconds,
     extract(epoch from s.until - clock_timestamp())::float8 as left,
     array(select (c.task, c.status, c.id) from execution c where c.id = any (s.children) order by c.id limit 5) as children,
-    array(select substr(g ->> 0, 8) from jsonb_array_elements(s.signals) g) as signals
+    array(select substr(g ->> 0, 8) from jsonb_array_elements(s.signals) g) as signals,
+    array(select distinct l.ref from execution e cross join unnest(e.keys) k join concurrency_limit l on l.id = k.limit_id
+        where e.id = s.execution_id and l.while_waiting = 'keep' and exists (
+            select from execution c cross join unnest(c.keys) o where c.id = any (s.children) and c.status = 'queued' and o = k)
+    ) as kept
 from suspended s where s.execution_id = $1
 """
 

@@ -77,8 +77,8 @@ class DurableRun:
 
     @property
     def told(self) -> list[str]:
-        """The results that the run was told, by the names of their steps, in the order in which it was. Of a child, a sleep or a signal
-        this is known once something was recorded after it."""
+        """The results that the run was told, by the names of their steps, in the order in which it was. Of a child, a sleep or a
+        signal this is known once something was recorded after it."""
         told = [(record.told, str(key)) for key, record in self._memory.records.items() if record.told]
         return [name for _, name in sorted(told)]
 

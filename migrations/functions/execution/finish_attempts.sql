@@ -42,7 +42,7 @@ begin
     ), tried as (
         insert into attempt (execution_id, attempt, outcome, worker, error)
         select id, attempt, outcome, current_setting('application_name'),
-            coalesce(error, case when outcome in ('deferred', 'waiting') and result is not null
+            coalesce(error, case when outcome in ('deferred', 'waiting') and result is not null and not result::jsonb ? 'awaits'
                                  then jsonb_build_object('carry', result) end)
         from changed where status <> 'completed' on conflict do nothing
     )

@@ -3,7 +3,7 @@ transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -79,15 +79,20 @@ async def start_children(
     orders_by_id = sorted(orders, key=lambda order: order.execution_id)
     async with session.transaction() as tx:
         owned = await steps.lock_own(
-            tx, worker, [o.execution_id for o in orders_by_id], [o.attempt for o in orders_by_id]
+            tx,
+            worker,
+            [o.execution_id for o in orders_by_id],
+            [o.attempt for o in orders_by_id],
+            max_depth := session.settings.max_workflow_depth,
         )
         ours = [order for order in orders_by_id if order.execution_id in owned]
         refs = sorted({order.target for order in ours})
         targets = await known_targets(tx, refs) if refs else {}
-        made, refused = await _made(tx, ours, targets)
+        too_deep = {id for id, depth in owned.items() if depth >= max_depth}
+        made, refused = await _made(tx, ours, targets, too_deep, max_depth)
         if made and not await children.start(tx, list(made.values()), remembered(targets)):
             targets = await current_targets(tx, refs)
-            made, refused = await _made(tx, ours, targets)
+            made, refused = await _made(tx, ours, targets, too_deep, max_depth)
             await children.start(tx, list(made.values()), {})
         writes = [order.recorded() for order in ours if id(order) in made]
         if writes:
@@ -100,7 +105,10 @@ async def start_children(
 
 
 def _answer(
-    order: ChildOrder, owned: set[UUID], refused: Mapping[int, PenstockError], there: Mapping[Any, Any]
+    order: ChildOrder,
+    owned: Mapping[UUID, int],
+    refused: Mapping[int, PenstockError],
+    there: Mapping[Any, Any],
 ) -> Answer:
     if order.execution_id not in owned:
         return None
@@ -108,11 +116,17 @@ def _answer(
         return refused[id(order)]
     key = order.start.record.key
     stored = there[order.execution_id, key.name, key.ordinal]
-    return Child(UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error, stored.finished_at)
+    return Child(
+        UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error, stored.finished_at
+    )
 
 
 async def _made(
-    tx: Transaction, orders: Sequence[ChildOrder], targets: Mapping[str, Target]
+    tx: Transaction,
+    orders: Sequence[ChildOrder],
+    targets: Mapping[str, Target],
+    too_deep: Collection[UUID],
+    max_depth: int,
 ) -> tuple[dict[int, NewChild], dict[int, PenstockError]]:
     """The executions to create, and the errors of those that cannot be, by the identity of their orders."""
     schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
@@ -122,6 +136,8 @@ async def _made(
     for order in orders:
         try:
             target = _target(order, targets)
+            if order.execution_id in too_deep:
+                raise _too_deep(order, max_depth)
             parameters = _parameters(order, target, schemas)
         except PenstockError as error:
             refused[id(order)] = error
@@ -140,6 +156,13 @@ async def _made(
             key.ordinal,
         )
     return made, refused
+
+
+def _too_deep(order: ChildOrder, max_depth: int) -> InvalidInput:
+    return InvalidInput(
+        f"{order.target} would be number {max_depth + 1} of executions inside one another, and max_workflow_depth is {max_depth}",
+        hint="Let a function that runs itself end some time, or raise PENSTOCK_MAX_WORKFLOW_DEPTH.",
+    )
 
 
 def _target(order: ChildOrder, targets: Mapping[str, Target]) -> Target:

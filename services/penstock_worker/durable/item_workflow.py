@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import orjson
 
+from penstock.language.definitions.qualified_name import GENERATED
 from penstock.language.schemas.secrets import has_secrets
 from penstock.language.workflows import Workflow, from_body
 from penstock.operate.apply import apply
@@ -12,13 +13,13 @@ from penstock.store.database import Session
 
 
 def item_workflow_ref(action: str) -> str:
-    """The ref of the workflow that runs this action for each of its items."""
-    return f"{action}_items"
+    """Return the ref of the workflow that runs this action for each of its items. It has a form that no other ref can have, so
+    that it is never a workflow that a person has made."""
+    return f"{action}{GENERATED}"
 
 
 async def ensure_item_workflow(session: Session, action: str) -> None:
-    """Register it as the action is now; one of that name that somebody else has made is left. Of an action that is not there
-    nothing is registered."""
+    """Register it as the action is now. Of an action that is not there nothing is registered."""
     ref = item_workflow_ref(action)
     if ("items", ref) in session.cache:
         return
@@ -27,9 +28,7 @@ async def ensure_item_workflow(session: Session, action: str) -> None:
         return
     parameters = orjson.loads(found[0].body).get("parameters") or {}
     made = _workflow(ref, action, found[0].kind, secret=has_secrets(parameters))
-    there = await catalog.current(session, ["workflow"], [ref])
-    if all(orjson.loads(one.body).get("description") == made.description for one in there):
-        await apply(session, [made.document()])
+    await apply(session, [made.document()])
     session.cache["items", ref] = True
 
 

@@ -19,7 +19,6 @@ from penstock.store.steps import StepWrite, StoredChild, StoredStep, Unwritten
 from penstock_worker.durable.child_starts import Answer, ChildOrder, start_children
 from penstock_worker.durable.item_workflow import ensure_item_workflow
 
-
 Looked = tuple[Sequence[Record], Mapping[UUID, Child]]
 
 
@@ -182,4 +181,6 @@ def _record(step: StoredStep) -> Record:
 
 
 def child_of(stored: StoredChild) -> Child:
-    return Child(UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error, stored.finished_at)
+    return Child(
+        UUID(int=stored.id.int), stored.status, stored.ended, stored.result, stored.error, stored.finished_at
+    )

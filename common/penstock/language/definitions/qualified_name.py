@@ -43,11 +43,21 @@ def is_ref(text: object) -> TypeGuard[str]:
     return isinstance(text, str) and text.count(".") == 1 and all(map(is_name, text.split(".")))
 
 
+GENERATED = "-items"
+"""The end of a ref that Penstock makes: of the workflow that runs an action for each of its items. No ref that a person chooses
+can end so."""
+
+
+def is_generated(text: object) -> bool:
+    """Return whether this is a ref that Penstock has made."""
+    return isinstance(text, str) and text.endswith(GENERATED) and is_ref(text.removesuffix(GENERATED))
+
+
 def checked_ref(text: object) -> str:
     """Raises Wrong."""
     if not isinstance(text, str):
         raise Wrong("is not a ref", "Write it as text, 'pack.name', or have @action above the function.")
-    if not is_ref(text):
+    if not is_ref(text) and not is_generated(text):
         raise Wrong(f"is not a ref: {text!r}", _hint(text))
     return text
 

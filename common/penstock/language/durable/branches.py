@@ -13,8 +13,8 @@ from penstock.errors import DefinitionError
 
 
 class Branch:
-    """A line of a function's code. `path` is `` for the function, `2/` for the second task that it made, `2/1/` for the first task of
-    that one. `asked` counts its calls, `names` its calls by name, `undos` what it registered with on_failure by name."""
+    """A line of a function's code. `path` is `` for the function, `2/` for the second task that it made, `2/1/` for the first
+    task of that one. `asked` counts its calls, `names` its calls by name, `undos` what it registered with on_failure by name."""
 
     __slots__ = ("asked", "names", "path", "tasks", "undos")
 

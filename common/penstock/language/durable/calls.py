@@ -16,20 +16,22 @@ Answer = Callable[[], Any]
 
 
 class Call:
-    """`work` does on the worker's loop what the call asks for, and settles it; `answer` gives its result, or raises its error, once that
-    is known, since `instant`. `number` is that of its result among all that the run is told.
+    """`work` does on the worker's loop what the call asks for, and settles it; `answer` gives its result, or raises its error,
+    once that is known, since `instant`. `number` is that of its result among all that the run is told.
 
-    `future` is what the task of the function waits for, `task` the one that works. `signal` is the name of the signal that is waited
-    for, `order` the place in its line. `calling`: the function of a step runs; `starting`: the child is being started, which is `child`
-    then. `serves`: the deadline of this call found a signal of its name, which the first call in
+    `future` is what the task of the function waits for, `task` the one that works. `signal` is the name of the signal that is
+    waited for, `order` the place in its line. `calling`: the function of a step runs; `starting`: the child is being started,
+    which is `child` then. `serves`: the deadline of this call found a signal of its name, which the first call in
     line gets."""
 
     __slots__ = (
-        "answer", "calling", "cancelling", "child", "context", "future", "instant", "number", "on_told", "order", "record", "serves", "signal",
-        "starting", "task", "told", "work",
+        "answer", "calling", "cancelling", "child", "context", "future", "instant", "number", "on_told", "order", "record",
+        "serves", "signal", "starting", "task", "told", "work",
     )  # fmt: skip
 
-    def __init__(self, record: Record | None, work: Work, *, signal: str | None = None, order: int = 0) -> None:
+    def __init__(
+        self, record: Record | None, work: Work, *, signal: str | None = None, order: int = 0
+    ) -> None:
         self.record = record
         self.work = work
         self.signal = signal

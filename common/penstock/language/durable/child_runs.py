@@ -8,15 +8,13 @@ from typing import Any
 
 import orjson
 
-from penstock.errors import DefinitionError, InvalidInput, NotFound, PenstockError, ResultNotStorable
+from penstock.errors import PenstockError
 from penstock.language.durable.calls import Answer, Call
-from penstock.language.durable.core import Core, failure, value_of
+from penstock.language.durable.core import REFUSALS, Core, failure, value_of
 from penstock.language.durable.records import ASK, FAILED, WAIT_FOR, Child, ChildStart, Record
 
 SLOW = (ASK, WAIT_FOR)
 """A human or the world outside answers: nothing is gained by waiting for that on a worker."""
-REFUSALS = (NotFound, InvalidInput, DefinitionError, ResultNotStorable)
-"""Errors that say that a child cannot be started as it is asked for."""
 
 
 async def run_child(core: Core, record: Record, target: str, parameters: Mapping[str, Any]) -> Any:

@@ -119,7 +119,9 @@ class DurableContext:
         child, which fans out. Raises StepFailed when one of them fails."""
         ref = target_of(action)
         given = [dict(item) for item in items]
-        if concurrency is not None and (isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1):
+        if concurrency is not None and (
+            isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1
+        ):
             raise DefinitionError(
                 f"concurrency is a number of children at a time, at least 1, not {concurrency!r}",
                 hint="Leave it out to run all of them at once.",
@@ -168,8 +170,8 @@ class DurableContext:
         return run_child(self._core, self._core.ask(kind, child_name(name)), target, parameters)
 
     def signal(self, name: str, *, timeout: Span | None = None) -> Coroutine[Any, Any, Any]:
-        """What is sent to this run under this name (`penstock signal`): the nth signal of a name goes to the nth call that gets one.
-        Raises StepTimedOut if nothing was sent before the deadline; `timeout=0` takes what is there."""
+        """What is sent to this run under this name (`penstock signal`): the nth signal of a name goes to the nth call that gets
+        one. Raises StepTimedOut if nothing was sent before the deadline; `timeout=0` takes what is there."""
         core, span = self._core, timedelta(seconds=seconds(timeout or 0))
         core.refuse_inside_step(f"signal {step_name(name)}")
         core.waiting.check()
@@ -177,13 +179,16 @@ class DurableContext:
         return await_signal(core, name, core.deliveries.signals.number(), deadline, span)
 
     def first(self, **arms: Awaitable[Any]) -> Coroutine[Any, Any, First]:
-        """Wait for the first of these: `name, value = await ctx.first(paid=ctx.signal("paid"), late=ctx.sleep("14d"))`. The others are
-        cancelled with their children, and have ended when this returns. Raises the error of the first, if it has one.
+        """Wait for the first of these: `name, value = await ctx.first(paid=ctx.signal("paid"), late=ctx.sleep("14d"))`. The
+        others are cancelled with their children, and have ended when this returns. Raises the error of the first, if it has one.
 
         Each arm is a coroutine or a task; a coroutine becomes a branch."""
         self._core.refuse_inside_step("first")
         if not arms:
-            raise DefinitionError("ctx.first waits for nothing", hint='Name what it waits for: ctx.first(paid=ctx.signal("paid")).')
+            raise DefinitionError(
+                "ctx.first waits for nothing",
+                hint='Name what it waits for: ctx.first(paid=ctx.signal("paid")).',
+            )
         return first_of(self._core.loop, arms)
 
     def timeout(self, duration: Span) -> TimeLimit:

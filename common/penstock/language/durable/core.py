@@ -11,8 +11,17 @@ from uuid import UUID
 
 import orjson
 
-from penstock import errors
-from penstock.errors import ClaimLost, DefinitionError, PenstockError, ReplayMismatch, StepFailed, StepTimedOut
+from penstock.errors import (
+    ClaimLost,
+    DefinitionError,
+    InvalidInput,
+    NotFound,
+    PenstockError,
+    ReplayMismatch,
+    ResultNotStorable,
+    StepFailed,
+    StepTimedOut,
+)
 from penstock.language.durable.attempt_over import AttemptOver, Stopped
 from penstock.language.durable.backend import Backend
 from penstock.language.durable.calls import Answer, Call, Work
@@ -24,6 +33,8 @@ from penstock.language.durable.step_tries import IN_STEP
 from penstock.language.durable.waiting import Waiting
 
 T = TypeVar("T")
+REFUSALS: tuple[type[PenstockError], ...] = (NotFound, InvalidInput, DefinitionError, ResultNotStorable)
+"""Errors that say that a child cannot be started as it is asked for."""
 
 
 class Core:
@@ -37,7 +48,7 @@ class Core:
         self.unwritten: dict[Key, Record] = {}
         self.open_children: set[UUID] = set()
         self.clock = _clock(history.now)
-        self.loop = RunLoop()
+        self.loop = RunLoop()  # type: ignore[abstract]  # the rest is set by name
         self.waiting = Waiting(self, warm)
         self.deliveries = Deliveries(self, history)
 
@@ -112,7 +123,7 @@ class Core:
     # -- a fresh look ---------------------------------------------------------------------------------------------------
 
     async def look(self) -> None:
-        """Look for signals that were sent and children that have ended, so that they are told before an instant that came later."""
+        """Look for signals and for children that have ended, so that they are told before an instant that came later."""
         signals, children = self.deliveries.signals.awaited(), self.deliveries.open_children()
         if not signals and not children:
             return
@@ -153,10 +164,10 @@ def value_of(record: Record) -> Any:
 def refusal(record: Record) -> PenstockError:
     """The error with which a child could not be started."""
     told = orjson.loads(record.error or "null") or {}
-    kind = getattr(errors, told.get("type") or "", None)
-    if not isinstance(kind, type) or not issubclass(kind, PenstockError):
+    kind = next((one for one in REFUSALS if one.__name__ == told.get("type")), None)
+    if kind is None:
         return failure(record, "failed", record.error)
-    error: PenstockError = kind(told.get("message") or "", hint=told.get("hint"))
+    error = kind(told.get("message") or "", hint=told.get("hint"))
     error.__dict__["step"] = record.key
     return error
 

@@ -106,7 +106,7 @@ class Attempt:
         deliveries, context = core.deliveries, DurableContext(core)
         root = core.loop.start(_called(self._function(context, **arguments), self._limit), core.loop.root)
         await deliveries.run(root, root.done)
-        outcome = root.result()
+        outcome: Outcome = root.result()
         if outcome.error is not None and self._retried(outcome):
             core.waiting.staying = True
             await deliveries.finish_running()

@@ -18,10 +18,10 @@ class First(NamedTuple):
 
 async def first_of(loop: RunLoop, arms: Mapping[str, Awaitable[Any]]) -> First:
     """Wait for the first of these, and end the others. What was told first decides, so it is the same in every attempt."""
-    tasks = {asyncio.ensure_future(arm): name for name, arm in arms.items()}
-    first: asyncio.Future[asyncio.Future[Any]] = loop.create_future()
+    tasks: dict[asyncio.Task[Any], str] = {asyncio.ensure_future(arm): name for name, arm in arms.items()}
+    first: asyncio.Future[asyncio.Task[Any]] = loop.create_future()
 
-    def done(task: asyncio.Future[Any]) -> None:
+    def done(task: asyncio.Task[Any]) -> None:
         if not first.done():
             first.set_result(task)
 

@@ -26,8 +26,8 @@ CHANGED = (
 
 
 class Journal:
-    """What is recorded of one run, and how much of it was asked for. `told` is the number of what the run was told last. `changed`
-    are the records that this attempt sets aside or takes back after a failure, until they are written."""
+    """What is recorded of one run, and how much of it was asked for. `told` is the number of what the run was told last.
+    `changed` are the records that this attempt sets aside or takes back after a failure, until they are written."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -56,7 +56,11 @@ class Journal:
         branch.asked += 1
         place = (branch.path, branch.asked)
         there = self._at.get(place)
-        if there is not None and there.key in self._tentative and not self._fits(there, kind, branch.path + name):
+        if (
+            there is not None
+            and there.key in self._tentative
+            and not self._fits(there, kind, branch.path + name)
+        ):
             self._set_aside(place)
             there = None
         branch.names[name] += 1
@@ -76,7 +80,9 @@ class Journal:
         branch = branch_here()
         branch.undos[name] += 1
         key = Key(branch.path + name, branch.undos[name])
-        return self._history.records.get(key) or Record(key, 0, "step", STARTED, tries=0, asked_after=self.told)
+        return self._history.records.get(key) or Record(
+            key, 0, "step", STARTED, tries=0, asked_after=self.told
+        )
 
     def peek(self, kind: str, name: str) -> bool:
         """Whether this is what is recorded at the place that the calling branch has come to."""

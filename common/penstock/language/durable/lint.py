@@ -27,10 +27,11 @@ USE = {
 """What to use in place of calls into these modules."""
 CALLS = {
     "asyncio.sleep": "ctx.sleep()",
-    "asyncio.wait_for": "timeout= of ctx.ask, ctx.signal and ctx.wait_for",
-    "asyncio.timeout": "timeout= of ctx.ask, ctx.signal and ctx.wait_for",
-    "asyncio.wait": "asyncio.gather: which of them is done first is not recorded",
-    "asyncio.as_completed": "asyncio.gather: which of them is done first is not recorded",
+    "asyncio.wait_for": "ctx.timeout(...), or ctx.first(a=..., b=...)",
+    "asyncio.timeout": "ctx.timeout(...)",
+    "asyncio.timeout_at": "ctx.timeout(...)",
+    "asyncio.wait": "ctx.first(a=..., b=...), or asyncio.gather",
+    "asyncio.as_completed": "ctx.first(a=..., b=...), or asyncio.gather",
     "asyncio.to_thread": "ctx.step(name, function)",
     "open": "a step: ctx.step(name, function)",
     "input": "ctx.ask()",

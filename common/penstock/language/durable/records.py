@@ -38,8 +38,8 @@ class Record:
     `result` and `error` are JSON; of a sleep that has begun `result` is `{"until": instant}`. `took` is in seconds.
 
     `told` is the number of the result among all that the run was told, `asked_after` the number of what it was told right before
-    the call. `at`: when the row was written last; `attempt`: by which attempt. `unless`: the row is written only if there is no row
-    with this key, which is returned otherwise."""
+    the call. `at`: when the row was written last; `attempt`: by which attempt. `unless`: the row is written only if there is no
+    row with this key, which is returned otherwise."""
 
     key: Key
     position: int

@@ -9,7 +9,18 @@ from typing import Any
 from uuid import UUID
 
 from penstock.language.durable.drive import Attempt
-from penstock.language.durable.records import STATE, VALUE, VERSION, Child, ChildStart, History, Key, Record
+from penstock.language.durable.records import (
+    END,
+    STATE,
+    TOLD,
+    VALUE,
+    VERSION,
+    Child,
+    ChildStart,
+    History,
+    Key,
+    Record,
+)
 from penstock.run.outcomes import Outcome
 from penstock.run.results import RESULT_LIMIT
 
@@ -72,7 +83,9 @@ class _Reader:
         await self._stop(record)
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
-        if any(record.kind not in (VALUE, VERSION, STATE) for record in records):
+        if any(
+            record.kind not in (VALUE, VERSION, STATE, END) and record.status != TOLD for record in records
+        ):
             await self._stop(records[-1])
         return {}
 
@@ -86,6 +99,11 @@ class _Reader:
 
     async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
         return {}
+
+    async def look(
+        self, signals: Sequence[Key], children: Sequence[UUID]
+    ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
+        return [], {}
 
     async def resolved(self, result: Any) -> Any:
         return result  # what is replayed is replayed without the store

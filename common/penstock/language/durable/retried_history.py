@@ -15,9 +15,9 @@ from penstock.language.durable.records import (
 
 
 def forget_failure(history: History) -> tuple[set[Key], list[Record]]:
-    """Forget the failed steps that caused the failure, and those whose failure was not told. Take back the cancellations that came
-    after the first of these failures was told, and return the records of these. Return before them the keys of the calls that were
-    made after that failure: they count only if they are made again in the same situation."""
+    """Forget the failed steps that caused the failure, and those whose failure was not told. Take back the cancellations that
+    came after the first of these failures was told, and return the records of these. Return before them the keys of the calls
+    that were made after that failure: they count only if they are made again in the same situation."""
     failure = history.failure
     if failure is None:
         return set(), []

@@ -66,7 +66,7 @@ class RunLoop(asyncio.AbstractEventLoop):
             hint="Wait for what ctx gives, or for another task, and not by asyncio.sleep(0) in a loop.",
         )
 
-    def call_soon(
+    def call_soon(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
@@ -141,10 +141,13 @@ class RunLoop(asyncio.AbstractEventLoop):
     def get_task_factory(self) -> None:
         return None
 
-    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, **_: Any) -> NoReturn:
-        _refuse("a timer of asyncio (sleep, wait_for, timeout)", "ctx.sleep(...), ctx.timeout(...) or ctx.first(...)")
+    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, **_: Any) -> NoReturn:  # type: ignore[override]
+        _refuse(
+            "a timer of asyncio (sleep, wait_for, timeout)",
+            "ctx.sleep(...), ctx.timeout(...) or ctx.first(...)",
+        )
 
-    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, **_: Any) -> NoReturn:
+    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, **_: Any) -> NoReturn:  # type: ignore[override]
         self.call_later(when, callback)
 
 
@@ -165,7 +168,8 @@ def _refused(method: str) -> Callable[..., NoReturn]:
 
 for _method in (
     "run_in_executor", "call_soon_threadsafe", "getaddrinfo", "getnameinfo", "create_connection", "create_server",
-    "create_unix_connection", "create_unix_server", "create_datagram_endpoint", "connect_accepted_socket", "sendfile", "start_tls",
+    "create_unix_connection", "create_unix_server", "create_datagram_endpoint", "connect_accepted_socket", "sendfile",
+    "start_tls",
     "connect_read_pipe", "connect_write_pipe", "subprocess_shell", "subprocess_exec", "add_reader", "remove_reader", "add_writer",
     "remove_writer", "sock_recv", "sock_recv_into", "sock_recvfrom", "sock_sendall", "sock_sendto", "sock_connect", "sock_accept",
     "sock_sendfile", "add_signal_handler", "remove_signal_handler", "set_task_factory", "set_exception_handler", "run_forever",

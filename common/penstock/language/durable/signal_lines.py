@@ -1,4 +1,4 @@
-"""Signals that were sent to a run, and the calls that wait for them: the nth signal of a name goes to the nth call that gets one."""
+"""The signals of a run, and the calls that wait for them: the nth signal of a name goes to the nth call that gets one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ class SignalLines:
 
     def earliest(self) -> tuple[datetime, str] | None:
         """The earliest signal that can be told now and was not told before, and its name."""
-        sent = ((row.at, name) for name in self._lines if (row := self.next(name)) and row.told is None and row.at)
+        sent = (
+            (row.at, name) for name in self._lines if (row := self.next(name)) and row.told is None and row.at
+        )
         return min(sent, default=None)
 
     def take(self, name: str) -> tuple[Call, Record]:

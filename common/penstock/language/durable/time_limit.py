@@ -28,7 +28,9 @@ class TimeLimit:
 
     async def __aenter__(self) -> TimeLimit:
         if self._task is not None:
-            raise DefinitionError("a time limit is entered twice", hint="Make another: async with ctx.timeout(...).")
+            raise DefinitionError(
+                "a time limit is entered twice", hint="Make another: async with ctx.timeout(...)."
+            )
         self._task = asyncio.current_task()
         self._record = record = self._core.ask(SLEEP, "timeout")
         assert self._task is not None, "a task of the function"
@@ -50,12 +52,16 @@ class TimeLimit:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         task, call, record = self._task, self._call, self._record
-        assert task is not None and call is not None and record is not None, "a block that was entered"
+        assert task is not None, "a block that was entered"
+        assert call is not None, "a block that was entered"
+        assert record is not None, "a block that was entered"
         self._task = None
         if not self._passed:
             self._core.deliveries.cancel(call)
         elif task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
-            raise failure(record, "timeout", '{"message": "the block took longer than its limit"}', late=True) from error
+            raise failure(
+                record, "timeout", '{"message": "the block took longer than its limit"}', late=True
+            ) from error
 
 
 def _nothing() -> None:

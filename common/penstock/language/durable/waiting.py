@@ -1,7 +1,7 @@
 """What a function waits for that is not there yet, and when its attempt ends for that.
 
-While anything is under way (a step's function, a record being written, tasks of the function that can run) the attempt stays. Once
-the function only waits, it stays where what it waits for may come soon, and its slot is not needed; else it is suspended."""
+While anything is under way (a step's function, a record being written, tasks of the function that can run) the attempt stays.
+Once the function only waits, it stays where what it waits for may come soon, and its slot is not needed; else it is suspended."""
 
 from __future__ import annotations
 
@@ -9,20 +9,45 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from penstock.errors import PenstockError
 from penstock.language.durable.attempt_over import AttemptOver, Stopped, Suspended, Verdict
+from penstock.language.durable.backend import Backend
 from penstock.language.durable.records import Awaited, Child
-
-if TYPE_CHECKING:
-    from penstock.language.durable.core import Core
+from penstock.language.durable.signal_lines import SignalLines
 
 LOOK = 0.05
 """Seconds between two looks at whether the slot is needed."""
 SIGNAL_LOOK = 0.5
 """Seconds between two looks for signals, while the function stays for something else."""
+
+
+class Told(Protocol):
+    """What the waits of an attempt ask of its deliveries."""
+
+    scheduled: bool
+    signals: SignalLines
+
+    @property
+    def has_cancels(self) -> bool: ...
+
+    def wake(self) -> None: ...
+
+    async def carry_out_cancels(self) -> None: ...
+
+
+class Attempted(Protocol):
+    """What the waits of an attempt ask of it."""
+
+    backend: Backend
+    clock: Callable[[], datetime]
+
+    @property
+    def deliveries(self) -> Told: ...
+
+    async def look(self) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -36,8 +61,8 @@ class _Wait:
 class Waiting:
     """The waits of one attempt. `warm`: seconds that a function may stay while it waits."""
 
-    def __init__(self, core: Core, warm: float) -> None:
-        self._core: Core | None = core
+    def __init__(self, core: Attempted, warm: float) -> None:
+        self._core: Attempted | None = core
         self._warm = warm
         self._waits: set[_Wait] = set()
         self._active = 0
@@ -185,7 +210,7 @@ class Waiting:
             if await self._came(core, left):
                 idle_since = None
 
-    def _patience(self, core: Core, idle_since: float | None) -> float:
+    def _patience(self, core: Attempted, idle_since: float | None) -> float:
         """Seconds to wait on before the next look; 0: suspend."""
         if self.staying or idle_since is None:
             return LOOK
@@ -194,7 +219,7 @@ class Waiting:
         left = self._warm - (asyncio.get_running_loop().time() - idle_since)
         return min(LOOK, left)
 
-    def _may_come_soon(self, core: Core) -> bool:
+    def _may_come_soon(self, core: Attempted) -> bool:
         soon = core.clock() + timedelta(seconds=self._warm)
         return any(
             wait.until <= soon
@@ -203,7 +228,7 @@ class Waiting:
             for wait in self._waits
         )
 
-    async def _came(self, core: Core, seconds: float) -> bool:
+    async def _came(self, core: Attempted, seconds: float) -> bool:
         """Whether one of the children has ended, of which those who wait are told. Ends early where something has changed."""
         now = core.clock()
         instants = [(wait.until - now).total_seconds() for wait in self._waits if wait.until is not None]
@@ -222,7 +247,7 @@ class Waiting:
         self.resolve_children(dict(ended))
         return bool(ended)
 
-    def _resolve_due(self, core: Core) -> bool:
+    def _resolve_due(self, core: Attempted) -> bool:
         now, due = core.clock(), False
         for wait in list(self._waits):
             if wait.until is not None and wait.until <= now:
@@ -230,7 +255,7 @@ class Waiting:
                 due = True
         return due
 
-    def _awaited(self, core: Core) -> Awaited:
+    def _awaited(self, core: Attempted) -> Awaited:
         return Awaited(
             children=tuple(wait.child for wait in self._waits if wait.child is not None),
             until=min((wait.until for wait in self._waits if wait.until is not None), default=None),

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from penstock.language.durable.calls import Answer, Call
-from penstock.language.durable.core import Core, failure, instant_of
+from penstock.language.durable.core import Core, failure
 from penstock.language.durable.records import COMPLETED, FAILED, SLEEP, STARTED, Record
 
 NOT_SENT = '{"message": "nothing was told in time"}'
@@ -34,7 +34,9 @@ async def await_signal(core: Core, name: str, order: int, deadline: Record | Non
         if deadline is None or deadline.status == COMPLETED
         else partial(_until_deadline, core, deadline, name, span)
     )
-    call = Call(None if deadline is None or deadline.status == COMPLETED else deadline, work, signal=name, order=order)
+    call = Call(
+        None if deadline is None or deadline.status == COMPLETED else deadline, work, signal=name, order=order
+    )
     if deadline is not None and deadline.status == FAILED:
         call.answer = _late(deadline)
     return await core.deliveries.result_of(call)
@@ -52,7 +54,8 @@ async def _until_deadline(core: Core, deadline: Record, name: str, span: timedel
     key = core.deliveries.signals.key_for(name, call)
     number = core.deliveries.reserve(call)
     passed = Record(
-        deadline.key, deadline.position, SLEEP, FAILED, deadline.result, NOT_SENT, asked_after=deadline.asked_after, told=number, unless=key
+        deadline.key, deadline.position, SLEEP, FAILED, deadline.result, NOT_SENT, asked_after=deadline.asked_after, told=number,
+        unless=key
     )  # fmt: skip
     kept = await core.written(passed)
     if kept.key == passed.key:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
+from uuid import UUID
 
 from penstock.language.waits import WAIT_FOR_EVENT
 from penstock.operate.why import workflow
@@ -12,7 +13,7 @@ from penstock.settings import Settings
 from penstock.store import namespaces, waiting_for
 from penstock.store.database import Session
 from penstock.store.executions import Execution
-from penstock.store.waiting_for import ClaimHolder, Suspended
+from penstock.store.waiting_for import AwaitedEvent, ClaimHolder, Suspended
 
 
 async def running(session: Session, row: Execution, settings: Settings) -> Why:
@@ -35,7 +36,7 @@ async def canceling(session: Session, row: Execution, settings: Settings) -> Why
 async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     suspended = await waiting_for.suspended(session, row.id)
     if suspended is not None:
-        return _suspended(row, suspended)
+        return await _suspended(session, row, suspended)
     inquiry = await waiting_for.inquiry(session, row.id)
     if inquiry is None and row.action == WAIT_FOR_EVENT:
         return await _for_event(session, row)
@@ -52,15 +53,31 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     )
 
 
-def _suspended(row: Execution, wait: Suspended) -> Why:
-    """Of a durable function."""
-    waits = [f"{step}, which is {status} ({id})" for step, status, id in wait.children]
+async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
+    """Say what a durable function waits for."""
+    waits = [await _child(session, *child) for child in wait.children]
     waits += [f"the signal {name}: penstock signal {row.id} {name} VALUE" for name in wait.signals]
     if wait.left is not None:
         waits.append(f"its time to come, in {span(wait.left)}")
     says = f"A durable function that waits, without a worker, since {span(wait.seconds)}, for {'; or '.join(waits)}."
+    for limit in wait.kept:
+        says += (
+            f" It keeps its slot of {limit} meanwhile (while_waiting: keep), and a child of it is in line for a slot of {limit}: "
+            "where no other slot gets free, neither goes on. Raise the limit, or let it release its slots."
+        )
     because: Reason = "task" if wait.children else "event" if wait.signals else "timer"
     return why_of(row, because, says, **asdict(wait))
+
+
+async def _child(session: Session, step: str, status: str, id: UUID) -> str:
+    event = await waiting_for.event(session, id) if status == "waiting" else None
+    return f"{step}, which is {status} ({id})" if event is None else f"{step}, {_awaited(event)} ({id})"
+
+
+def _awaited(wait: AwaitedEvent) -> str:
+    which = f" that fits `{wait.filter}`" if wait.filter else ""
+    until = f", for {span(wait.left)} more" if wait.left is not None else ""
+    return f"an event of {wait.trigger}{which}{until}"
 
 
 async def _for_event(session: Session, row: Execution) -> Why:

@@ -212,7 +212,7 @@ async def test_branches_share_a_signal_in_the_order_of_calls(run: DurableRun) ->
         async def one(name: str) -> Any:
             return await ctx.step(name, note, await ctx.signal("go"))
 
-        return await asyncio.gather(one("a"), one("b"))
+        return list(await asyncio.gather(one("a"), one("b")))
 
     run.signal("go", "first", after=5)
     run.signal("go", "second", after=9)

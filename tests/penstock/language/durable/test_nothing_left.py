@@ -12,8 +12,8 @@ import pytest
 
 from penstock import DurableContext, action
 from penstock.errors import ExecutionFailed, StepFailed
-from penstock.language.durable.core import Core
 from penstock.language.durable.branches import Branch
+from penstock.language.durable.core import Core
 from penstock.language.durable.deliveries import Deliveries
 from penstock.language.durable.journal import Journal
 from penstock.language.durable.run_loop import RunLoop
@@ -34,7 +34,11 @@ def without_collector() -> Iterator[None]:
 
 def ours() -> list[object]:
     """The objects of attempts that there are."""
-    return [one for one in gc.get_objects() if isinstance(one, Core | Waiting | Journal | Branch | Deliveries | RunLoop)]
+    return [
+        one
+        for one in gc.get_objects()
+        if isinstance(one, Core | Waiting | Journal | Branch | Deliveries | RunLoop)
+    ]
 
 
 async def note(name: str) -> str:

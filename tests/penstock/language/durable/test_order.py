@@ -163,7 +163,9 @@ async def test_waits_with_another_clock_are_refused(wait: Any) -> None:
     async def waits(ctx: DurableContext) -> None:
         await wait(ctx)
 
-    with pytest.raises(ExecutionFailed, match="DefinitionError: .*cannot be used in a durable function.*Use "):
+    with pytest.raises(
+        ExecutionFailed, match=r"DefinitionError: .*cannot be used in a durable function.*Use "
+    ):
         await DurableRun()(waits)
 
 
