@@ -29,7 +29,9 @@ def check(program: Program, crashes: Collection[int] = (), *, seed: int = 0) -> 
         wrong = []
     if wrong and not at_once(program, plain):
         run = played.run
-        crashed = f"crashed {', '.join(run.crashed_at)} ({sorted(crashes)})" if run.crashed_at else "not crashed"
+        crashed = (
+            f"crashed {', '.join(run.crashed_at)} ({sorted(crashes)})" if run.crashed_at else "not crashed"
+        )
         raise Disagreement("\n".join((*wrong, crashed, f"seed {seed}", repr(program))))
     return played
 
@@ -81,13 +83,17 @@ def differences(played: Play, plain: Play) -> list[str]:
         ("undos", played.world.undone, plain.world.undone),
     ):
         recorded, expected = ended(mine), ended(other)
-        for place in sorted(recorded.keys() | expected.keys()):
-            if place not in plain.loose and recorded[place] != expected[place]:
-                wrong.append(f"{what} of {place}: {recorded[place]} recorded, plain: {expected[place]}")
+        wrong += [
+            f"{what} of {place}: {recorded[place]} recorded, plain: {expected[place]}"
+            for place in sorted(recorded.keys() | expected.keys())
+            if place not in plain.loose and recorded[place] != expected[place]
+        ]
     children = played.world.children
-    for place in sorted(children.keys() | plain.world.children.keys()):
-        if place not in plain.loose and children[place] != plain.world.children[place]:
-            wrong.append(f"children of {place}: {children[place]}, plain: {plain.world.children[place]}")
+    wrong += [
+        f"children of {place}: {children[place]}, plain: {plain.world.children[place]}"
+        for place in sorted(children.keys() | plain.world.children.keys())
+        if place not in plain.loose and children[place] != plain.world.children[place]
+    ]
     if order(played.world) != order(plain.world):
         wrong.append(f"undone: {order(played.world)}, plain: {order(plain.world)}")
     for place in played.world.times.keys() & plain.world.times.keys():

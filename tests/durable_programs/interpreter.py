@@ -221,7 +221,9 @@ class Interpreter:
             return await self.play(part, at, dict(tasks))
 
         arms = zip(first.branches, first.parts(place), strict=True)
-        winner = await self.context.first(**{f"arm{at[-1]}": arm(days, part, at) for (days, _), (at, part) in arms})
+        winner = await self.context.first(
+            **{f"arm{at[-1]}": arm(days, part, at) for (days, _), (at, part) in arms}
+        )
         return [winner.name, winner.value]
 
     async def _timeout(self, timeout: s.Timeout, place: str, tasks: Tasks) -> Any:

@@ -281,8 +281,6 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
     return outcome, None
 
 
-
-
 def play(
     program: Program,
     *,

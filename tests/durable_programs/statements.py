@@ -211,5 +211,6 @@ class Program:
     def signals(self) -> list[tuple[float, str, str]]:
         """Return when which signal is sent, in seconds from the beginning, and its value."""
         return sorted(
-            (span(f"{name}{number}", day), name, f"{name}{number}") for number, (name, day) in enumerate(self.sent)
+            (span(f"{name}{number}", day), name, f"{name}{number}")
+            for number, (name, day) in enumerate(self.sent)
         )

@@ -85,7 +85,10 @@ def pipelines(draw: Draw, kind: Kind, depth: int) -> s.Block:
     parts = body(kind, depth)
     count = draw(st.integers(1, TASKS))
     started = [s.Start(task, draw(parts)) for task in range(count)]
-    late = [s.Block((s.Await(task, draw(st.integers(0, 7)) == 7), *draw(several(parts, 0, 2)))) for task in range(count)]
+    late = [
+        s.Block((s.Await(task, draw(st.integers(0, 7)) == 7), *draw(several(parts, 0, 2))))
+        for task in range(count)
+    ]
     if draw(st.booleans()):
         late.reverse()
     between = draw(several(parts, 0, 1))

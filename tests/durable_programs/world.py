@@ -80,7 +80,9 @@ class World:
 
     async def _take(self, call: Call, calls: Sequence[Call], seconds: float) -> None:
         number = sum(1 for other in calls if other.place == call.place and other.ended is not None)
-        chance = crc32(f"{self.seed} {call.place} {number}".encode()) / 2**32 * (1e-3 if self.shuffled else 1e-5)
+        chance = (
+            crc32(f"{self.seed} {call.place} {number}".encode()) / 2**32 * (1e-3 if self.shuffled else 1e-5)
+        )
         duration = self.durations.get((call.place, number), seconds + chance + 1e-7)
         try:
             await asyncio.sleep(duration)
