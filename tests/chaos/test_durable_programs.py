@@ -1,0 +1,36 @@
+"""Random durable programs against the oracle, more than `make test` has time for: `make chaos ARGS="--programs 100000"`."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import seed as seeded
+
+from tests.durable_programs.agreement import check_crashed
+from tests.durable_programs.plain import play
+from tests.durable_programs.statements import Program
+from tests.durable_programs.strategies import crash_points, programs
+
+EACH = 2_000
+"""Programs for each seed: hypothesis remembers all of a run."""
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_programs_agree_with_their_plain_play(
+    seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted, played, drawn = int(request.config.getoption("--programs")), 0, 0
+
+    @settings(max_examples=EACH, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(programs(), crash_points)
+    def agree(program: Program, points: list[int]) -> None:
+        nonlocal played
+        assume(play(program).outcome != ("stuck",))
+        check_crashed(program, points)
+        played += 1
+
+    while played < wanted:
+        seeded(seed + drawn)(agree)()
+        drawn += 1
+    with capsys.disabled():
+        print(f"\n{played} programs of the seeds {seed} to {seed + drawn - 1}: no disagreement")

@@ -1,0 +1,128 @@
+"""What a durable run and a plain play have to agree on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from itertools import pairwise
+
+from tests.durable_programs.kit_run import LOOK, KitPlay, play_in_kit
+from tests.durable_programs.plain import Play, play
+from tests.durable_programs.statements import Program, Step
+from tests.durable_programs.world import Call, World
+
+ORDERS = 100
+"""Of what happens at once: that many are tried before a run is wrong."""
+
+
+class Disagreement(AssertionError):
+    """A durable run that no uninterrupted play explains."""
+
+
+def check(program: Program, crashes: Collection[int] = (), *, seed: int = 0) -> KitPlay:
+    """Play a program in the kit, crashed at these points, and without interruption. Returns the former. Raises Disagreement."""
+    played = play_in_kit(program, crashes, seed=seed)
+    taken = durations(played.world)
+    plain = play(program, seed=seed, durations=taken)
+    wrong = by_itself(played) or differences(played, plain)
+    if wrong and not by_itself(played) and explained(program, played, taken):
+        wrong = []
+    if wrong and not at_once(program, plain):
+        run = played.run
+        crashed = (
+            f"crashed {', '.join(run.crashed_at)} ({sorted(crashes)})" if run.crashed_at else "not crashed"
+        )
+        raise Disagreement("\n".join((*wrong, crashed, f"seed {seed}", repr(program))))
+    return played
+
+
+def check_crashed(program: Program, points: Collection[int], *, seed: int = 0) -> None:
+    """Check a program uninterrupted, crashed at each of these points (those that it has), and at all of them in one run."""
+    commits = check(program, seed=seed).run.commits
+    crashes = sorted({point % (2 * commits) for point in points}) if commits else []
+    for point in crashes:
+        check(program, (point,), seed=seed)
+    if len(crashes) > 1:
+        check(program, crashes, seed=seed)
+
+
+def explained(program: Program, played: Play, taken: dict[tuple[str, int], float]) -> bool:
+    """Return whether another order of what happens at once leads to the same."""
+    return any(
+        not differences(played, play(program, seed=order, durations=known, shuffled=True))
+        for order in range(ORDERS)
+        for known in (taken, None)
+    )
+
+
+def at_once(program: Program, plain: Play) -> bool:
+    """Return whether the run looks for signals while a step of hours runs, and two instants are hardly apart: which of them
+    comes first is then decided by the look."""
+    kinds = [part for _, part in program.places()]
+    if not any(isinstance(part, Step) and part.hours for part in kinds) or not program.sent:
+        return False
+    instants = sorted(set(plain.instants))
+    return any(later - earlier < 3 * LOOK for earlier, later in pairwise(instants))
+
+
+def by_itself(played: Play) -> list[str]:
+    """Return what is wrong with a durable run, whatever else it is compared with."""
+    wrong = list(played.world.wrong)
+    if played.outcome[0] in ("broken", "stuck"):
+        wrong.append(f"the run is {played.outcome}")
+    return wrong
+
+
+def differences(played: Play, plain: Play) -> list[str]:
+    """Return where a durable run is not what a plain play is."""
+    wrong = []
+    if played.outcome != plain.outcome:
+        wrong.append(f"outcome: {played.outcome}, plain: {plain.outcome}")
+    for what, mine, other in (
+        ("calls", played.world.calls, plain.world.calls),
+        ("undos", played.world.undone, plain.world.undone),
+    ):
+        recorded, expected = ended(mine), ended(other)
+        wrong += [
+            f"{what} of {place}: {recorded[place]} recorded, plain: {expected[place]}"
+            for place in sorted(recorded.keys() | expected.keys())
+            if place not in plain.loose and recorded[place] != expected[place]
+        ]
+    children = played.world.children
+    wrong += [
+        f"children of {place}: {children[place]}, plain: {plain.world.children[place]}"
+        for place in sorted(children.keys() | plain.world.children.keys())
+        if place not in plain.loose and children[place] != plain.world.children[place]
+    ]
+    if order(played.world) != order(plain.world):
+        wrong.append(f"undone: {order(played.world)}, plain: {order(plain.world)}")
+    for place in played.world.times.keys() & plain.world.times.keys():
+        apart = abs((played.world.times[place] - plain.world.times[place]).total_seconds())
+        if place not in plain.loose and apart > 3 * LOOK:
+            wrong.append(f"now at {place}: {played.world.times[place]}, plain: {plain.world.times[place]}")
+    if played.outcome[0] == "completed" and played.state != plain.state:
+        wrong.append(f"state: {played.state}, plain: {plain.state}")
+    return wrong
+
+
+def ended(calls: list[Call]) -> Counter[str]:
+    """Return how many calls of each place are recorded."""
+    return Counter(call.place for call in calls if call.recorded)
+
+
+def order(world: World) -> list[str]:
+    """Return the compensations in the order in which they were recorded."""
+    return [call.place for call in world.undone if call.recorded]
+
+
+def durations(world: World) -> dict[tuple[str, int], float]:
+    """Return how long each recorded call took, with the calls before it that were lost."""
+    taken: dict[tuple[str, int], float] = {}
+    began: dict[str, float] = {}
+    for call in (*world.calls, *world.undone):
+        begin = began.setdefault(call.place, call.began)
+        if call.recorded and call.ended is not None:
+            number = sum(1 for place, _ in taken if place == call.place)
+            taken[call.place, number] = call.ended - begin
+            del began[call.place]
+    return taken

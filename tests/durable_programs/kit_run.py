@@ -1,0 +1,188 @@
+"""Programs in the testing kit: durable runs without servers, in virtual time, crashed where a test says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from penstock import DurableContext, action
+from penstock.errors import ExecutionFailed
+from penstock.language.durable import waiting
+from penstock.language.durable.records import Child, Key, Record
+from penstock.testing import DurableRun
+from penstock.testing.durable_memory import AttemptMemory, Memory
+from tests.durable_programs.interpreter import CHILD, Interpreter
+from tests.durable_programs.plain import BEGIN, SOON, Play, arrivals
+from tests.durable_programs.statements import DAY, Program, Value, Wait, span, wait_name
+from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
+from tests.durable_programs.world import MARK, World
+
+logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # errors of tasks that a program never awaits
+
+LOOK = 60.0
+"""Seconds between two looks for signals while a step of hours runs. Half a second would be a hundred thousand looks."""
+MOST_ATTEMPTS = 300
+FAILED = re.compile(r"p\.program failed: (?:\w+\.)*(\w+): (.*)", re.DOTALL)
+
+
+class VirtualMemory(Memory):
+    """The memory of a run whose time is that of the loop."""
+
+    world: World
+
+    @property
+    def now(self) -> datetime:  # type: ignore[override]
+        return BEGIN + timedelta(seconds=time.monotonic())
+
+    @now.setter
+    def now(self, instant: datetime) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.clock.now = max(loop.clock.now, (instant - BEGIN).total_seconds())
+
+    def begin(self) -> AttemptMemory:
+        self._attempt += 1
+        return VirtualAttempt(self, self._attempt)
+
+    def until_next(self) -> float:
+        """Return the seconds until something comes from outside."""
+        instants = [due for due, _, _ in self._due.values()] + [due for due, _, _ in self.signals]
+        ahead = [(due - self.now).total_seconds() for due in instants if due > self.now]
+        return min(ahead, default=366 * DAY)
+
+
+class VirtualAttempt(AttemptMemory):
+    """An attempt that looks again when something has come, instead of all the time."""
+
+    async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
+        memory = self._memory
+        assert isinstance(memory, VirtualMemory)
+        memory.arrive()
+        if not any(child.ended for child in memory.children.values() if child.id in ids):
+            await asyncio.sleep(min(seconds, memory.until_next()) if memory.world.busy else SOON)
+        memory.arrive()
+        return await super().ended(ids, 0)
+
+    async def look(
+        self, signals: Sequence[Key], children: Sequence[UUID]
+    ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
+        self._memory.arrive()
+        return await super().look(signals, children)
+
+
+class CrashedRun(DurableRun):
+    """A run that is crashed at several commits: right before the nth (2n) or right after it (2n + 1)."""
+
+    def __init__(self, world: World, crashes: Collection[int]) -> None:
+        self.world = world
+        self.crashes = set(crashes)
+        self.crashed_at: list[str] = []
+        super().__init__()
+
+    def __post_init__(self) -> None:
+        self._memory = VirtualMemory(BEGIN, self._commit)
+        self._memory.world = self.world
+
+    def _commit(self, records: list[Any], write: Callable[[], None]) -> None:
+        place, self.commits = self.commits, self.commits + 1
+        what = ", ".join(f"{record.kind} {record.key}" for record in records)
+        if 2 * place in self.crashes:
+            self._crash(f"before {what}")
+        write()
+        for record in records:
+            self._note(record)
+        if 2 * place + 1 in self.crashes:
+            self._crash(f"after {what}")
+
+    async def _attempt(self, *arguments: Any) -> Any:
+        assert self.attempts < MOST_ATTEMPTS, f"the run has not ended after {MOST_ATTEMPTS} attempts"
+        return await super()._attempt(*arguments)
+
+    def _crash(self, where: str) -> None:
+        self.crashed_at.append(where)
+        super()._crash(where)
+
+    def _note(self, record: Any) -> None:
+        if record.kind != "step" or record.status not in ("started", "failed", "completed"):
+            return
+        if record.error is not None:
+            self.world.record(orjson.loads(record.error)["message"], failed=True)
+        elif record.status == "completed" and record.result is not None:
+            self.world.record(record.result, failed=False)
+
+
+class KitPlay(Play):
+    """What became of a program in the kit."""
+
+    run: CrashedRun
+
+
+def play_in_kit(program: Program, crashes: Collection[int] = (), *, seed: int = 0) -> KitPlay:
+    """Play a program in the testing kit, crashed at these points."""
+    plays: list[KitPlay] = []
+    looks = waiting.LOOK, waiting.SIGNAL_LOOK
+    waiting.LOOK = waiting.SIGNAL_LOOK = LOOK
+    try:
+        run_virtually(_play(program, crashes, seed, plays))
+    finally:
+        waiting.LOOK, waiting.SIGNAL_LOOK = looks
+    return plays[0]
+
+
+async def _play(program: Program, crashes: Collection[int], seed: int, plays: list[KitPlay]) -> None:
+    world = World(seed)
+    run = CrashedRun(world, crashes)
+
+    @action(pack="p", ref="p.program", retry={"max_attempts": program.attempts, "initial_delay": 0})
+    async def function(ctx: DurableContext) -> Any:
+        return await Interpreter(ctx, world).play(program.body, "0", {})
+
+    run.child(CHILD, world.child)
+    for after, name, value in program.signals():
+        run.signal(name, value, after=after)
+    come = arrivals(program)
+    for place, wait in program.places():
+        if isinstance(wait, Wait) and (name := wait_name(place)) in come:
+            for _ in range(3):  # for each time that the wait begins anew
+                (run.answer if wait.ask else run.event)(name, name=name, after=come[name])
+    if program.cancelled is not None:
+        run.cancel(after=span("cancel", program.cancelled))
+    outcome: tuple[Any, ...]
+    try:
+        outcome = ("completed", await run(function))
+    except ExecutionFailed as error:
+        outcome = _failed(str(error))
+    except Stuck:
+        outcome = ("stuck",)
+    except AssertionError as error:
+        outcome = ("stuck",) if "what never comes" in str(error) else ("broken", repr(error))
+    except Exception as error:
+        outcome = ("broken", repr(error))
+    state = {
+        place: run.state(place)
+        for place, value in program.places()
+        if isinstance(value, Value) and value.kind == "set" and run.state(place) is not None
+    }
+    play = KitPlay(outcome, world, state)
+    play.run = run
+    plays.append(play)
+
+
+def _failed(text: str) -> tuple[Any, ...]:
+    if "asked to end as cancelled" in text:
+        return ("cancelled",)
+    matched = FAILED.fullmatch(text)
+    if matched is None:
+        return ("broken", text)
+    kind, message = matched.groups()
+    if kind == "ReplayMismatch":
+        return ("broken", text)
+    return ("failed", kind, [] if kind.endswith("Group") else sorted(set(MARK.findall(message))))

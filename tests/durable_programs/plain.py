@@ -1,0 +1,317 @@
+"""The oracle: a context without a journal, and a play of a program that nothing interrupts.
+
+It follows docs/durable.md alone. An attempt that fails and is tried again is played from the beginning, in a new world, in which
+the steps that caused the failure are tried further from that instant on."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from penstock import NonRetryable
+from penstock.errors import StepFailed, StepTimedOut
+from tests.durable_programs.interpreter import Interpreter, leaves
+from tests.durable_programs.statements import Program, Step, Wait, span, wait_name
+from tests.durable_programs.virtual_time import Stuck, run_virtually
+from tests.durable_programs.world import MARK, World
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+SOON = 1e-9
+PAUSE = 2e-3
+"""Longer than a step takes that takes no hours: what ran when an attempt failed has ended before the next one begins."""
+Rounds = dict[str, list[float]]
+
+
+class First(NamedTuple):
+    name: str
+    value: Any
+
+
+@dataclass
+class Play:
+    """What became of a program."""
+
+    outcome: tuple[Any, ...]
+    """completed and the result; failed, the error and the places that it names; cancelled; or stuck."""
+    world: World
+    state: dict[str, Any] = field(default_factory=dict)
+    loose: set[str] = field(default_factory=set)
+    """Places that were played between a failure and the end of its attempt: they may be played once more, or not."""
+    instants: list[float] = field(default_factory=list)
+
+
+class Plain:
+    """A context that does everything at once."""
+
+    def __init__(self, program: Program, world: World, rounds: Rounds) -> None:
+        self.program = program
+        self.world = world
+        self.rounds = rounds
+        self.state: dict[str, Any] = {}
+        self.undos: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+        self.instants: list[float] = []
+        self.told_at: dict[str, int] = {}
+        """How many calls there were when a step's failure was told."""
+        self.running: dict[str, bool] = {}
+        """The steps whose function runs, and whether their failure would be told."""
+        self._sent: dict[str, list[Any]] = defaultdict(list)
+        self._listening: dict[str, list[asyncio.Future[Any]]] = defaultdict(list)
+
+    async def _until(self, instant: float) -> None:
+        self.instants.append(instant)
+        await asyncio.sleep(max(instant - time.monotonic(), 0))
+
+    async def sleep(self, seconds: float) -> None:
+        await self._until(time.monotonic() + seconds)
+
+    async def _turn(self) -> None:
+        """Wait until every task waits: nothing starts before, and what is cancelled until then never does."""
+        await asyncio.sleep(SOON)
+
+    async def step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
+        place, step, _ = args
+        for round in range(1 + len(self.rounds[place])):
+            if round:
+                await self._until(self.rounds[place][round - 1])
+            for tried in range(retry["max_attempts"]):
+                if tried and retry["initial_delay"]:
+                    await self.sleep(retry["initial_delay"])
+                await self._turn()
+                self.running[place] = tried + 1 == retry["max_attempts"] or not step.retryable
+                try:
+                    return await function(*args)
+                except NonRetryable as error:
+                    failure = self._failed(name, place, error)
+                    break
+                except OSError as error:
+                    failure = self._failed(name, place, error)
+                finally:
+                    del self.running[place]
+        self.told_at.setdefault(place, len(self.world.calls))
+        raise failure
+
+    def _failed(self, name: str, place: str, error: Exception) -> StepFailed:
+        failure = StepFailed(f"step {name} failed: {error}", name=name, type=type(error).__name__)
+        failure.place = place  # type: ignore[attr-defined]
+        return failure
+
+    def unsaid(self) -> set[str]:
+        """Return the steps whose function runs and will fail, when an attempt has ended that could be told so."""
+        steps = dict(self.program.places())
+        return {
+            place
+            for place, last in self.running.items()
+            if last and isinstance(step := steps.get(place), Step) and self.world.fails(place, step)
+        }
+
+    async def run(self, ref: str, parameters: dict[str, Any]) -> Any:
+        await self._turn()
+        text = ""
+        try:
+            return self.world.child(**parameters)
+        except OSError as error:
+            text = f"{ref} failed: {error}"
+        finally:
+            await asyncio.sleep(SOON)
+        raise StepFailed(text, name=ref, type="OSError")
+
+    async def map(self, ref: str, items: list[dict[str, Any]], concurrency: int) -> list[Any]:
+        await self._turn()
+        values = [self.world.child(**item) for item in items]
+        await asyncio.sleep(SOON)
+        return values
+
+    async def signal(self, name: str, timeout: float | None = None) -> Any:
+        if self._sent[name]:
+            value = self._sent[name].pop(0)
+            await asyncio.sleep(SOON)
+            return value
+        heard = asyncio.get_running_loop().create_future()
+        self._listening[name].append(heard)
+        try:
+            return await self._within(heard, timeout, name)
+        finally:
+            self._listening[name].remove(heard)
+
+    async def _within(self, waits: asyncio.Future[Any], timeout: float | None, name: str) -> Any:
+        if timeout is not None:
+            self.instants.append(time.monotonic() + timeout)
+        with suppress(TimeoutError):
+            return await asyncio.wait_for(waits, timeout)
+        raise StepTimedOut("", name=name)
+
+    def send(self, name: str, value: Any) -> None:
+        open_calls = [heard for heard in self._listening[name] if not heard.done()]
+        open_calls[0].set_result(value) if open_calls else self._sent[name].append(value)
+
+    async def wait_for(self, _: str, timeout: float | None = None, name: str = "") -> Any:
+        return {"payload": await self.ask("", timeout=timeout, name=name)}
+
+    async def ask(self, _: str, timeout: float | None = None, name: str = "") -> Any:
+        waits = asyncio.get_running_loop().create_future()
+        if (comes := arrivals(self.program).get(name)) is not None:
+            self.instants.append(time.monotonic() + comes)
+            asyncio.get_running_loop().call_later(comes, lambda: waits.done() or waits.set_result(name))
+        return await self._within(waits, timeout, name)
+
+    def now(self) -> datetime:
+        return BEGIN + timedelta(seconds=time.monotonic())
+
+    def random(self) -> float:
+        return random.random()
+
+    def uuid(self) -> uuid.UUID:
+        return uuid.uuid4()
+
+    def version(self, _: str) -> bool:
+        return True
+
+    def set(self, key: str, value: Any) -> None:
+        self.state[key] = value
+
+    def on_failure(self, function: Callable[..., Any], *args: Any) -> None:
+        self.undos.append((function, args))
+
+    async def first(self, **arms: Awaitable[Any]) -> First:
+        tasks = {name: asyncio.ensure_future(arm) for name, arm in arms.items()}
+        try:
+            await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+            name, winner = next((name, task) for name, task in tasks.items() if task.done())
+        finally:
+            await cancel_all(task for task in tasks.values() if not task.done())
+        return First(name, winner.result())
+
+    @asynccontextmanager
+    async def timeout(self, seconds: float) -> Any:
+        self.instants.append(time.monotonic() + seconds)
+        deadline = asyncio.timeout(seconds)
+        try:
+            async with deadline:
+                yield
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+        if deadline.expired():
+            raise StepTimedOut("", name="timeout")
+
+
+async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, and wait until they have ended."""
+    open_tasks = list(tasks)
+    for task in open_tasks:
+        task.cancel()
+    if open_tasks:
+        await asyncio.gather(*open_tasks, return_exceptions=True)
+
+
+def arrivals(program: Program) -> dict[str, float]:
+    """Return after how many seconds what comes for each wait."""
+    return {
+        wait_name(place): span(f"{place}+", wait.comes)
+        for place, wait in program.places()
+        if isinstance(wait, Wait) and wait.comes is not None
+    }
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    """Return the errors that led to this one, itself included."""
+    found: list[BaseException] = []
+    open_errors: list[BaseException | None] = [error]
+    while open_errors:
+        error_or_none = open_errors.pop()
+        if error_or_none is None or error_or_none in found:
+            continue
+        found.append(error_or_none)
+        if isinstance(error_or_none, BaseExceptionGroup):
+            open_errors.extend(error_or_none.exceptions)
+        context = None if error_or_none.__suppress_context__ else error_or_none.__context__
+        open_errors.extend((error_or_none.__cause__, context))
+    return found
+
+
+def failed_as(error: BaseException) -> tuple[Any, ...]:
+    """Return the outcome that an error is."""
+    places = [] if isinstance(error, BaseExceptionGroup) else sorted(set(MARK.findall(str(error))))
+    return ("failed", type(error).__name__, places)
+
+
+def final(error: BaseException) -> bool:
+    """Return whether an error is never tried again."""
+    return any(
+        isinstance(leaf, NonRetryable) or (isinstance(leaf, StepFailed) and leaf.type == "NonRetryable")
+        for leaf in leaves(error)
+    )
+
+
+async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseException | None]:
+    """Play the program once. Returns the outcome, and the error if another attempt may follow it."""
+    program, loop = plain.program, asyncio.get_running_loop()
+    for after, name, value in program.signals():
+        plain.instants.append(after)
+        loop.call_at(after, plain.send, name, value)
+    play = Interpreter(plain, plain.world).play(program.body, "0", {})
+    main = asyncio.create_task(play)
+    if program.cancelled is not None:
+        instant = span("cancel", program.cancelled)
+        plain.instants.append(instant)
+        loop.call_at(instant, main.cancel)
+    before = asyncio.all_tasks() - {main}
+    outcome: tuple[Any, ...]
+    try:
+        outcome = ("completed", await main)
+    except asyncio.CancelledError:
+        outcome = ("cancelled",)
+    except Exception as error:
+        if not last and not final(error):
+            return failed_as(error), error
+        outcome = failed_as(error)
+    await cancel_all(asyncio.all_tasks() - before)
+    if outcome[0] != "completed":
+        for function, args in reversed(plain.undos):
+            with suppress(Exception):
+                await function(*args)
+    return outcome, None
+
+
+def play(
+    program: Program,
+    *,
+    seed: int = 0,
+    durations: Mapping[tuple[str, int], float] | None = None,
+    shuffled: bool = False,
+) -> Play:
+    """Play a program without any interruption. `seed` decides what comes first of what happens at once."""
+    rounds: Rounds = defaultdict(list)
+    loose: set[str] = set()
+    attempts = program.attempts
+    while True:
+        attempts -= 1
+        plain = Plain(program, World(seed, shuffled, dict(durations or {}), records_at_once=True), rounds)
+        tried: list[tuple[Any, BaseException | None, float, set[str], set[str]]] = []
+
+        async def attempt(plain: Plain = plain, last: bool = attempts <= 0, tried: list[Any] = tried) -> None:
+            tried.append((*await _attempt(plain, last), time.monotonic(), plain.unsaid(), set(plain.running)))
+
+        try:
+            run_virtually(attempt())
+        except Stuck:
+            return Play(("stuck",), plain.world, instants=plain.instants)
+        [(outcome, error, now, unsaid, running)] = tried
+        if error is None:
+            return Play(outcome, plain.world, plain.state, loose, plain.instants)
+        causes = {error.place for error in chain(error) if hasattr(error, "place")}
+        if not causes:
+            attempts = 0
+        for place in causes:
+            loose.update(call.place for call in plain.world.calls[plain.told_at[place] :])
+        loose |= running
+        for place in causes | unsaid:
+            rounds[place].append(now + PAUSE)

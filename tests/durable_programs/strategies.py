@@ -1,0 +1,156 @@
+"""Hypothesis strategies of programs. What is drawn first is what is shrunk to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Literal
+
+from hypothesis import strategies as st
+
+from penstock import DurableContext
+from tests.durable_programs import statements as s
+from tests.durable_programs.statements import ALWAYS, Program, Statement
+
+Statements = st.SearchStrategy[Statement]
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+Kind = Literal["once", "again"]
+"""Programs of one attempt, and of several. Where several attempts follow one another, no step takes hours, and what cleans
+up takes no time: the plain play tries a step again where it failed, as if no attempt had ended between."""
+DEPTH = 3
+TASKS = 3
+HAS_FIRST = hasattr(DurableContext, "first")
+
+names = st.sampled_from(("a", "b"))
+few = st.integers(0, 2)
+
+
+@st.composite
+def steps(draw: Draw, kind: Kind) -> s.Step:
+    """Most steps succeed at once. Others fail within their tries, more often, or always."""
+    plan = draw(st.integers(0, 9))
+    tries = draw(st.integers(1, 3)) if plan > 4 else 1
+    fails = 0 if plan < 5 else draw(st.integers(1, 2)) if plan < 9 else ALWAYS
+    return s.Step(
+        draw(names),
+        fails,
+        tries,
+        delay=draw(few) if plan == 8 else 0,
+        hours=draw(st.integers(0, 30)) if kind == "once" and plan == 4 else 0,
+        yields=draw(st.integers(0, 3)),
+        retryable=plan != 7,
+    )
+
+
+@st.composite
+def waits(draw: Draw) -> Statement:
+    days = draw(st.integers(1, 3))
+    match draw(st.integers(0, 5)):
+        case 0 | 1 | 2:
+            return s.Sleep(days)
+        case 3 | 4:
+            timeout = draw(st.one_of(st.integers(0, 3), st.none()))
+            return s.Signal(draw(st.sampled_from(("go", "stop"))), timeout, draw(st.integers(1, 3)))
+        case _:
+            return s.Wait(draw(st.booleans()), draw(st.one_of(st.integers(0, 3), st.none())), days)
+
+
+@st.composite
+def others(draw: Draw, kind: Kind) -> Statement:
+    match draw(st.integers(0, 9)):
+        case 0 | 1 | 2:
+            return s.Block((*draw(several(steps(kind), 0, 1)), s.Undo()))
+        case 3 | 4 | 5:
+            return s.Child(fails=draw(st.integers(0, 3)) == 3)
+        case 6:
+            return s.Child(items=draw(st.integers(0, 3)), concurrency=draw(st.integers(1, 3)))
+        case 7 | 8:
+            return s.Value(draw(st.sampled_from(("uuid", "random", "now", "set", "version"))))
+        case _:
+            return s.Raise(draw(st.booleans()))
+
+
+@cache
+def leaf(kind: Kind) -> Statements:
+    return st.one_of(steps(kind), steps(kind), steps(kind), waits(), others(kind), others(kind))
+
+
+def several(part: Statements, least: int = 1, most: int = 3) -> st.SearchStrategy[tuple[Statement, ...]]:
+    return st.lists(part, min_size=least, max_size=most).map(tuple)
+
+
+@st.composite
+def pipelines(draw: Draw, kind: Kind, depth: int) -> s.Block:
+    """Tasks that are made early and awaited late, perhaps by other tasks."""
+    parts = body(kind, depth)
+    count = draw(st.integers(1, TASKS))
+    started = [s.Start(task, draw(parts)) for task in range(count)]
+    late = [
+        s.Block((s.Await(task, draw(st.integers(0, 7)) == 7), *draw(several(parts, 0, 2))))
+        for task in range(count)
+    ]
+    if draw(st.booleans()):
+        late.reverse()
+    between = draw(several(parts, 0, 1))
+    end = (s.Branches(draw(kinds), tuple(late)),) if draw(st.booleans()) else tuple(late)
+    return s.Block((*started, *between, *end))
+
+
+kinds = st.sampled_from(("gather", "gather", "gather", "group", "collect", "lock", "semaphore", "latch"))
+
+
+@st.composite
+def branches(draw: Draw, kind: Kind, depth: int) -> s.Branches:
+    if draw(st.integers(0, 7)) == 7:
+        return s.Branches("bare", draw(several(steps(kind), 2)))
+    return s.Branches(draw(kinds), draw(several(body(kind, depth), 2, 4)))
+
+
+@st.composite
+def tries(draw: Draw, kind: Kind, depth: int) -> s.Try:
+    how = draw(st.sampled_from(("except", "star", "again", "wrap", "context", "hide", "finally")))
+    quick = st.one_of(steps(kind), others(kind))
+    handler = several(quick, 0, 2).map(s.Block) if kind == "again" else body(kind, depth)
+    return s.Try(how, draw(body(kind, depth)), draw(handler))
+
+
+@st.composite
+def races(draw: Draw, kind: Kind, depth: int) -> Statement:
+    part = body(kind, depth)
+    if draw(st.booleans()):
+        return s.Timeout(draw(st.integers(1, 3)), draw(part))
+    return s.First(draw(st.lists(st.tuples(st.integers(1, 3), part), min_size=2, max_size=3).map(tuple)))
+
+
+@cache
+def body(kind: Kind, depth: int) -> Statements:
+    """A statement with at most so many levels below it."""
+    if depth == 0:
+        return leaf(kind)
+    compound: list[Statements] = [
+        several(body(kind, depth - 1)).map(s.Block),
+        branches(kind, depth - 1),
+        branches(kind, depth - 1),
+        pipelines(kind, depth - 1),
+        st.builds(s.Workers, st.integers(1, 3), st.integers(0, 4), body(kind, depth - 1)),
+        tries(kind, depth - 1),
+    ]
+    if HAS_FIRST:
+        compound.append(races(kind, depth - 1))
+    return st.one_of(leaf(kind), leaf(kind), *compound)
+
+
+@st.composite
+def programs(draw: Draw, depth: int = DEPTH) -> Program:
+    kind: Kind = "again" if draw(st.integers(0, 2)) == 2 else "once"
+    root = s.Block(draw(several(body(kind, depth), 1, 4)))
+    sent = st.lists(st.tuples(st.sampled_from(("go", "stop")), st.integers(0, 4)), max_size=4).map(tuple)
+    return Program(
+        root,
+        attempts=1 if kind == "once" else draw(st.integers(2, 5)),
+        sent=draw(sent),
+        cancelled=draw(st.integers(1, 3)) if kind == "once" and draw(st.integers(0, 11)) == 11 else None,
+    )
+
+
+crash_points = st.lists(st.integers(0, 40), max_size=3, unique=True)

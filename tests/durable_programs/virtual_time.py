@@ -1,0 +1,61 @@
+"""An event loop whose time moves on when nothing else can be done, and never by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Stuck(Exception):
+    """Every task waits for another one."""
+
+
+class _Selector(selectors.SelectSelector):
+    """A selector that does not wait: the time that it would wait is over at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if not ready and timeout is None:
+            raise Stuck
+        if not ready and timeout:
+            self.now += timeout
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """A loop with a clock of its own."""
+
+    def __init__(self) -> None:
+        self.clock = _Selector()
+        super().__init__(self.clock)
+
+    def time(self) -> float:
+        return self.clock.now
+
+
+@contextmanager
+def _clock_of(loop: VirtualLoop) -> Iterator[None]:
+    """Let `time.monotonic` show the loop's time."""
+    monotonic = time.monotonic
+    time.monotonic = loop.time
+    try:
+        yield
+    finally:
+        time.monotonic = monotonic
+
+
+def run_virtually(main: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine to its end in a loop whose time is virtual."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        loop = runner.get_loop()
+        assert isinstance(loop, VirtualLoop)
+        with _clock_of(loop):
+            return runner.run(main)

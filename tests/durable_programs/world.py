@@ -1,0 +1,122 @@
+"""The world around one run of a program: the functions of its steps, its children, and a log of what was called."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from zlib import crc32
+
+from penstock import NonRetryable
+from tests.durable_programs.statements import ALWAYS, HOUR, Child, Step
+
+MARK = re.compile(r"<([^<>]*)>")
+
+
+@dataclass
+class Call:
+    """One call of the function of a step, or of a compensation."""
+
+    place: str
+    began: float
+    ended: float | None = None
+    cancelled: bool = False
+    recorded: bool = False
+
+
+@dataclass
+class World:
+    """`durations` are those of the nth call of a place that ends; a call that is not in it takes the time that `seed` says."""
+
+    seed: int = 0
+    shuffled: bool = False
+    """The seed alone decides what ends first of what takes no hours."""
+    durations: dict[tuple[str, int], float] = field(default_factory=dict)
+    records_at_once: bool = False
+    """A call is recorded when it ends. Without it, whoever plays the program says when."""
+    calls: list[Call] = field(default_factory=list)
+    undone: list[Call] = field(default_factory=list)
+    children: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    """The failures of each place that are recorded."""
+    times: dict[str, datetime] = field(default_factory=dict)
+    """What the program was told of the time."""
+    wrong: list[str] = field(default_factory=list)
+    """What a program saw that no program may see."""
+
+    async def step(self, place: str, step: Step, extra: str) -> str:
+        """Be the function of a step."""
+        call = Call(place, time.monotonic())
+        self.calls.append(call)
+        await self._take(call, self.calls, step.hours * HOUR + (0 if self.shuffled else 1e-4 * step.yields))
+        if self.fails(place, step):
+            self._end(call, failed=True)
+            raise (OSError if step.retryable else NonRetryable)(f"<{place}>")
+        self._end(call)
+        return value_of(place, step, extra)
+
+    def fails(self, place: str, step: Step) -> bool:
+        """Return whether a call of this step would fail now."""
+        return step.fails == ALWAYS or self.failed[place] < step.fails
+
+    async def undo(self, place: str) -> str:
+        """Be a compensation."""
+        call = Call(place, time.monotonic())
+        self.undone.append(call)
+        await self._take(call, self.undone, 0)
+        self._end(call)
+        return f"<undo {place}>"
+
+    def child(self, place: str, fails: bool = False) -> str:
+        """Be another action."""
+        self.children[place] += 1
+        if fails:
+            raise OSError(f"<{place}>")
+        return f"<{place}>"
+
+    async def _take(self, call: Call, calls: Sequence[Call], seconds: float) -> None:
+        number = sum(1 for other in calls if other.place == call.place and other.ended is not None)
+        chance = (
+            crc32(f"{self.seed} {call.place} {number}".encode()) / 2**32 * (1e-3 if self.shuffled else 1e-5)
+        )
+        duration = self.durations.get((call.place, number), seconds + chance + 1e-7)
+        try:
+            await asyncio.sleep(duration)
+        except asyncio.CancelledError:
+            call.cancelled = True
+            raise
+
+    def _end(self, call: Call, *, failed: bool = False) -> None:
+        call.ended = time.monotonic()
+        if self.records_at_once:
+            call.recorded = True
+            self.failed[call.place] += failed
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call runs."""
+        return any(call.ended is None and not call.cancelled for call in (*self.calls, *self.undone))
+
+    def record(self, text: str, *, failed: bool) -> None:
+        """A call of the place that the text names is recorded."""
+        for place in MARK.findall(text)[:1]:
+            calls = self.undone if place.startswith("undo ") else self.calls
+            place = place.removeprefix("undo ")
+            for call in reversed(calls):
+                if call.place == place and call.ended is not None and not call.recorded:
+                    call.recorded = True
+                    self.failed[place] += failed
+                    return
+
+
+def value_of(place: str, step: Step, extra: str) -> str:
+    """Return what the function of a step returns."""
+    return f"{step.name}{extra}<{place}>"
+
+
+def parameters_of(place: str, child: Child) -> dict[str, object]:
+    return {"place": place, "fails": child.fails}
