@@ -66,7 +66,9 @@ async def test_user_code_finds_no_credential(house: Installation, tmp_path: Path
         fleet.start("worker")
         for ref in ("spy.here", "spy.apart", "spy.cat"):
             result = await house.client.run(ref, timeout=60)
-            text = "".join(line[::-1] for line in str(result).split("\n"))  # backwards, so that nothing masks it
+            text = "".join(
+                line[::-1] for line in str(result).split("\n")
+            )  # backwards, so that nothing masks it
             assert "PATH" in text, ref
             for hidden in _parts(database) | {KEY} | (_parts(broker) if broker else set()):
                 assert hidden not in text, (ref, hidden)
