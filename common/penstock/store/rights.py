@@ -70,7 +70,7 @@ fire                rawd      -       raw   -       r
 open_fire           rawd      -       rawd  -       r
 waiting_fire        rawd      -       rawd  -       r
 
-catalog             r         r       rawd  r       r
+catalog             r         rawd    rawd  r       r
 definition          r         ra      ra    r       r*
 concurrency_limit   r         r       raw   r       r
 legal_move          r         r       r     -       r
