@@ -48,7 +48,7 @@ timer               rawd      rawd    rawd  -       r
 untold              rawd      rad     rawd  -       r
 untraced            rawd      rawd    rawd  -       r
 waiter              rad       rad     rad   -       r
-wake                rad       ra      rad   -       r
+wake                rad       rad     rad   -       r
 workflow            rawd      rawd    rawd  -       r*
 workflow_command    rawd      rw      raw   -       -
 workflow_item       rad       rad     rad   -       -
