@@ -48,7 +48,7 @@ timer               rawd      rawd    rawd  -       r
 untold              rawd      rad     rawd  -       r
 untraced            rawd      rawd    rawd  -       r
 waiter              rad       rad     rad   -       r
-wake                rad       ra      rad   -       r
+wake                rad       rad     rad   -       r
 workflow            rawd      rawd    rawd  -       r*
 workflow_command    rawd      rw      raw   -       -
 workflow_item       rad       rad     rad   -       -
@@ -70,7 +70,7 @@ fire                rawd      -       raw   -       r
 open_fire           rawd      -       rawd  -       r
 waiting_fire        rawd      -       rawd  -       r
 
-catalog             r         r       rawd  r       r
+catalog             r         rawd    rawd  r       r
 definition          r         ra      ra    r       r*
 concurrency_limit   r         r       raw   r       r
 legal_move          r         r       r     -       r
