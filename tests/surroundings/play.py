@@ -96,9 +96,9 @@ async def settle(house: Installation, control: asyncpg.Connection[Any]) -> None:
     """Check that nothing is left open, that no invariant is violated, and that partitions begin and end at midnight in UTC."""
     await house.quiet(60)
     await house.sound()
-    found = await doctor.examine(house.settings())
+    findings = await doctor.examine(house.settings())
     bad = [
-        finding for finding in found if finding.state == "bad" and finding.what != "durability"
+        finding for finding in findings if finding.state == "bad" and finding.what != "durability"
     ]  # of tests
     assert not bad, bad
     bounds = await control.fetch("""

@@ -55,11 +55,11 @@ async def play(database: str, vhost: str, server: RabbitMQ, name: str) -> None:
         await house.quiet(60)
         await house.sound()
         assert not await house.rows("select from execution where status <> 'completed'")
-        found = await doctor.examine(house.settings())
-        told = [one for one in found if one.what.startswith("policy on ")]
-        died = await house.rows("select from dead_letter where reason ^@ 'expired' or reason ^@ 'maxlen'")
-        assert bool(told) is bool(died)
-        assert ends or not told
+        findings = await doctor.examine(house.settings())
+        named_policies = [one for one in findings if one.what.startswith("policy on ")]
+        letters = await house.rows("select from dead_letter where reason ^@ 'expired' or reason ^@ 'maxlen'")
+        assert bool(named_policies) is bool(letters)
+        assert ends or not named_policies
 
 
 def _publish_events(vhost: str) -> None:

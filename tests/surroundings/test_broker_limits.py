@@ -74,11 +74,11 @@ async def test_doctor_names_topic_permissions_that_are_too_narrow(host: Vhost) -
     await ours.close()
     url = address._replace(netloc=f"{user}:secret@{address.netloc.rpartition('@')[2]}").geturl()
     settings = Settings(broker_url=SecretStr(url))
-    [found, _] = await doctor.findings(settings)
-    assert found.state == "ok"
+    [finding, _] = await doctor.findings(settings)
+    assert finding.state == "ok"
     narrow = {"exchange": "penstock.events", "write": "^shop", "read": "^shop"}
     host.api.call("PUT", f"topic-permissions/{host.name}/{user}", narrow)
-    [found] = await doctor.findings(settings)
+    [finding] = await doctor.findings(settings)
     host.api.call("DELETE", f"users/{user}")
-    assert found.state == "bad"
-    assert "set_topic_permissions" in (found.fix or "")
+    assert finding.state == "bad"
+    assert "set_topic_permissions" in (finding.fix or "")

@@ -48,7 +48,7 @@ async def keep(tx: Transaction, letters: Sequence[Letter]) -> list[int]:
         kept[one.fingerprint] = one if before is None else replace(one, count=before.count + 1)
         prints.append(one.fingerprint)
     counts: dict[str, int] = {}
-    # In the order in which everybody locks rows.
+    # Each process locks letters in this order.
     for piece in pieces([kept[fingerprint] for fingerprint in sorted(kept)], lambda letter: len(letter.body)):
         counts |= await dead_letters.keep(tx, piece)
     return [counts[fingerprint] for fingerprint in prints]

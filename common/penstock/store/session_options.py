@@ -46,9 +46,9 @@ NO_TRANSACTION_TIMEOUT = "transaction_timeout = 0"
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """What a session asks of its connection: whether its commits may be lost in a crash of the server (`relaxed`), and after
-    how many seconds a statement is cancelled (None: never). One that may be is of who looks on or tidies up: it takes one core,
-    and never those that everything else needs. (Said here and not as one connects: a pooler would refuse who says so.)"""
+    """The options that a session asks of its connection. `relaxed`: its commits may be lost in a crash of the server. `most`: the
+    seconds after which a statement is cancelled (None: never). Such a statement looks on or tidies up, so it takes one core and
+    leaves the others to work. A pooler refuses these options as a connection opens, so they are set afterwards."""
 
     relaxed: bool = False
     most: float | None = None
@@ -100,8 +100,8 @@ def begin_pooled(schema_path: str, silence: str, *, relaxed: bool, writes: bool,
     }
     if relaxed:
         local["synchronous_commit"] = "off"
-    said = [f"{name} = {value}" for name, value in local.items()]
+    assignments = [f"{name} = {value}" for name, value in local.items()]
     if major >= TRANSACTION_TIMEOUT_SINCE:
-        said.append(NO_TRANSACTION_TIMEOUT)
+        assignments.append(NO_TRANSACTION_TIMEOUT)
     begin = f"begin isolation level read committed{', read write' if writes else ''}"
-    return "; ".join((begin, *(f"set local {setting}" for setting in said)))
+    return "; ".join((begin, *(f"set local {setting}" for setting in assignments)))

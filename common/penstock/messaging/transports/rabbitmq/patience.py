@@ -56,16 +56,16 @@ async def persistently(
     """Retry `work` until it succeeds, for at most `deadline` seconds, and return its result; ConnectionFailed (and
     `also`) are retried. Whatever else it raises is raised: no error is ever taken for success."""
 
-    told: dict[str, float] = {}
+    logged_at: dict[str, float] = {}
 
     def tell(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         text, now = str(error), time.monotonic()
-        if (quiet and not isinstance(error, ConfigurationError)) or now < told.get(
+        if (quiet and not isinstance(error, ConfigurationError)) or now < logged_at.get(
             text, -math.inf
         ) + TOLD_AGAIN:
             return
-        told[text] = now
+        logged_at[text] = now
         hint = getattr(error, "hint", None)
         log.warning("rabbitmq.retry", what=what, times=state.attempt_number, reason=text, hint=hint)
 
