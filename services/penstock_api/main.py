@@ -15,6 +15,7 @@ from penstock.language.setting_values import networks
 from penstock.service.assembly import Parts, Stop
 from penstock.service.health import serve_health
 from penstock.service.ports import listening
+from penstock.service.readiness import database_answers
 from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
 from penstock_api.app import make_app
@@ -42,7 +43,7 @@ async def work(parts: Parts, listener: socket.socket, stop: Stop) -> None:
     backend = Backend.of(client)
     server = _Server(server_config(make_app(backend), parts.settings))
     serving = parts.supervisor.start("http", lambda: server.serve(sockets=[listener]))
-    health = await serve_health(parts)
+    health = await serve_health(parts, database_answers(parts))
     if backend.standby is not None:
         parts.metrics.show(gauges={"standby_read": lambda: float(backend.behind is not None)})
         parts.metrics.show(gauges={"standby_behind_seconds": lambda: backend.behind or 0.0})

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
+from pydantic import SecretStr
 
 from penstock import Limit
 from penstock.errors import PartEnded
 from penstock.language.loading import Definitions
 from penstock.service.assembly import Stop
 from penstock.service.health import serve_health
+from penstock.service.readiness import database_answers
+from penstock.settings import Settings
+from penstock.store import migrate
 from penstock_executor import main as executor
 from penstock_worker import main as worker
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.flows.reading import get, metrics
 from tests.kit.hostile_proxy import Cut, HostileProxy
+from tests.servers.postgres import Postgres
 from tests.servers.process import free_port
 
 
@@ -95,6 +101,32 @@ async def test_ready_fails_while_nothing_is_consumed(database: str, vhost: str) 
                 while (await get(health.port, "/ready"))[0] != 200:
                     await asyncio.sleep(0.1)
             await health.close()
+
+
+async def test_api_is_ready_while_postgresql_answers(
+    private_postgres: Callable[[], Postgres], vhost: str
+) -> None:
+    server = await asyncio.to_thread(private_postgres)
+    await migrate.upgrade(Settings(database_url=SecretStr(server.dsn())))
+    port = urlsplit(vhost).port
+    assert port is not None
+    with HostileProxy(port) as proxy:
+        async with Installation(server.dsn(), proxy.address(vhost)) as house:
+            parts = await house.parts("api")
+            health = await serve_health(parts, database_answers(parts))
+            assert await get(health.port, "/ready") == (200, "ready\n")
+            proxy.cut(Cut("close"))
+            async with asyncio.timeout(20):
+                while parts.transport.healthy:
+                    await asyncio.sleep(0.1)
+            assert await get(health.port, "/ready") == (200, "ready\n")
+            assert "penstock_ready 1.0\n" in (await get(health.port, "/metrics"))[1]
+            await asyncio.to_thread(server.kill)
+            assert await get(health.port, "/ready") == (503, "PostgreSQL does not answer\n")
+            assert "penstock_ready 0.0\n" in (await get(health.port, "/metrics"))[1]
+            await health.close()
+            await asyncio.to_thread(server.start)
+            proxy.heal()
 
 
 async def test_a_service_ends_with_its_reason_when_a_part_of_it_does(house: Installation) -> None:

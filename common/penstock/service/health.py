@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 import h11
@@ -12,6 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from penstock.service.assembly import Parts
 from penstock.service.ports import refused
+from penstock.service.readiness import Readiness, consumption
 
 PATIENCE = 5.0
 """Seconds that a request may take to arrive, and its answer to leave."""
@@ -34,16 +35,21 @@ class Health:
                 await self._server.wait_closed()
 
 
-async def serve_health(parts: Parts) -> Health:
-    """Listen on `settings.host:settings.port` (port 0: a free one). Ready means that messages are really consumed."""
+async def serve_health(parts: Parts, readiness: Readiness | None = None) -> Health:
+    """Listen on `settings.host:settings.port` (port 0: a free one). By default a service is ready while it consumes."""
+    unready = readiness or consumption(parts)
+    is_ready = True
 
-    def respond(path: str) -> Answer:
+    async def respond(path: str) -> Answer:
+        nonlocal is_ready
         if path == "/live":
             ended = parts.supervisor.failure
             return _text(200, "live") if ended is None else _text(503, ended.message)
         if path == "/ready":
-            return _text(200, "ready") if parts.transport.healthy else _text(503, "not consuming")
+            reason = await unready()
+            return _text(200, "ready") if reason is None else _text(503, reason)
         if path == "/metrics":
+            is_ready = await unready() is None
             return 200, CONTENT_TYPE_LATEST, generate_latest(parts.metrics.registry)
         return _text(404, "try /live, /ready or /metrics")
 
@@ -58,7 +64,7 @@ async def serve_health(parts: Parts) -> Health:
 
     parts.metrics.show(
         gauges={
-            "ready": lambda: float(parts.transport.healthy),
+            "ready": lambda: float(is_ready),
             "database_connections": lambda: parts.database.usage.open,
             "database_connections_used": lambda: parts.database.usage.used,
             "database_waiting": lambda: parts.database.usage.waiting,
@@ -72,7 +78,7 @@ async def serve_health(parts: Parts) -> Health:
 
 
 async def _serve(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, respond: Callable[[str], Answer]
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, respond: Callable[[str], Awaitable[Answer]]
 ) -> None:
     """One request, then the connection ends."""
     connection = h11.Connection(h11.SERVER)
@@ -87,7 +93,7 @@ async def _serve(
             return
         bodiless = event.method == b"HEAD"
         if event.method in METHODS:
-            status, kind, body = respond(event.target.decode("latin-1").split("?", 1)[0])
+            status, kind, body = await respond(event.target.decode("latin-1").split("?", 1)[0])
         else:
             status, kind, body = _text(405, "only GET and HEAD")
             allow = [("allow", "GET, HEAD")]

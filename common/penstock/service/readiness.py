@@ -1,0 +1,49 @@
+"""The readiness of a service: an executor or a worker is ready while it consumes, an API while PostgreSQL answers.
+
+An API stores what it accepts in PostgreSQL, and the outbox publishes it once the broker is back. So an API without a broker
+is ready, and one without PostgreSQL is not (EDGES 64).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from penstock.errors import PenstockError
+from penstock.service.assembly import Parts
+from penstock.store import notifications
+from penstock.store.database import is_transient
+
+ANSWER_TIMEOUT_S = 2.0
+"""Seconds that PostgreSQL may take to answer a probe."""
+
+Readiness = Callable[[], Awaitable[str | None]]
+"""Returns None if the service is ready, else the reason for which it is not."""
+
+
+def consumption(parts: Parts) -> Readiness:
+    """Return the readiness of a service that consumes messages."""
+
+    async def check() -> str | None:
+        return None if parts.transport.healthy else "not consuming"
+
+    return check
+
+
+def database_answers(parts: Parts) -> Readiness:
+    """Return the readiness of a service that needs PostgreSQL alone. Each check asks it once."""
+    session = parts.database.session()
+
+    async def check() -> str | None:
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                await notifications.ping(session)
+        except (TimeoutError, PenstockError):
+            return "PostgreSQL does not answer"
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            return "PostgreSQL does not answer"
+        return None
+
+    return check
