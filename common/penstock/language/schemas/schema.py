@@ -129,7 +129,9 @@ class Schema:
 
     def _refuse(self, value: Any, what: str, budget: Budget) -> None:
         """Raise what is wrong with a value. A value whose faults all lie in stored results fits, as far as can be told."""
-        walk = (one for one in faults(self._validator, value, budget) if not is_within(value, one.place))
+        walk = (
+            fault for fault in faults(self._validator, value, budget) if not is_within(value, fault.place)
+        )
         try:
             texts = [fault_text(fault, what) for fault in islice(walk, SHOWN)]
         except CheckTooCostly:

@@ -61,9 +61,9 @@ class Validator:
         """Compile a part of the document, once."""
         if isinstance(part, bool):
             return anything if part else nothing
-        found = self._tests.get(id(part))
-        if found is not None:
-            return found
+        existing = self._tests.get(id(part))
+        if existing is not None:
+            return existing
         if not part:
             self._tests[id(part)] = anything
             self._words[id(part)] = {}
@@ -88,8 +88,8 @@ class Validator:
         if not _UNEVALUATED.isdisjoint(part):
             tests.append(evaluated.test(self, part))
         self._words[id(part)] = words
-        made = self._tests[id(part)] = all_of(tests)
-        return made
+        test = self._tests[id(part)] = all_of(tests)
+        return test
 
     def branch(self, part: Any) -> Test:
         """A part that is held against the same value as the one that it is in: once a check, if it may be asked again."""
@@ -124,14 +124,14 @@ class Validator:
         return test
 
     def _object(self, part: Mapping[str, Any]) -> Test:
-        properties = {name: self.test(one) for name, one in part.get("properties", {}).items()}
+        properties = {name: self.test(item) for name, item in part.get("properties", {}).items()}
         required = frozenset(part.get("required", ()))
         patterned = [
-            (compiled(one), self.test(sub)) for one, sub in part.get("patternProperties", {}).items()
+            (compiled(item), self.test(sub)) for item, sub in part.get("patternProperties", {}).items()
         ]
-        others = self.test(part.get("additionalProperties", True))
+        other = self.test(part.get("additionalProperties", True))
         if patterned:
-            return object_with_patterns(properties, required, patterned, others)
+            return object_with_patterns(properties, required, patterned, other)
 
         def fits(value: Any, budget: Budget) -> bool:
             if not isinstance(value, dict):
@@ -141,9 +141,9 @@ class Validator:
                 raise too_costly()
             if not required <= value.keys():
                 return False
-            for name, one in value.items():
-                test = properties.get(name, others)
-                if test is not anything and not test(one, budget):
+            for name, item in value.items():
+                test = properties.get(name, other)
+                if test is not anything and not test(item, budget):
                     return False
             return True
 
@@ -156,26 +156,26 @@ class Validator:
             if not isinstance(value, list):
                 return True
             budget.spend(len(value))
-            for one in value[first:] if first else value:  # noqa: SIM110 (a generator takes twice as long)
-                if not test(one, budget):
+            for item in value[first:] if first else value:  # noqa: SIM110 (a generator takes twice as long)
+                if not test(item, budget):
                     return False
             return True
 
         return anything if test is anything else fits
 
     def _prefix_items(self, prefix: Sequence[Any], part: Mapping[str, Any]) -> Test:
-        tests = [self.test(one) for one in prefix]
+        tests = [self.test(item) for item in prefix]
 
         def fits(value: Any, budget: Budget) -> bool:
             if not isinstance(value, list):
                 return True
             budget.spend(4 + 2 * min(len(value), len(tests)))
-            return all(test(one, budget) for test, one in zip(tests, value, strict=False))
+            return all(test(item, budget) for test, item in zip(tests, value, strict=False))
 
         return fits
 
     def _contains(self, sub: Any, part: Mapping[str, Any]) -> Test:
-        test, most = self.test(sub), part.get("maxContains")
+        test, highest = self.test(sub), part.get("maxContains")
         least: float = part.get("minContains", 1)
 
         def fits(value: Any, budget: Budget) -> bool:
@@ -183,12 +183,12 @@ class Validator:
                 return True
             budget.spend(len(value))
             count = 0
-            for one in value:
-                if test(one, budget):
+            for item in value:
+                if test(item, budget):
                     count += 1
-                    if count >= least and most is None:
+                    if count >= least and highest is None:
                         return True
-                    if most is not None and count > most:
+                    if highest is not None and count > highest:
                         return False
             return count >= least
 
@@ -252,7 +252,7 @@ class Validator:
         return fits
 
     def _dependent_schemas(self, schemas: Mapping[str, Any], part: Mapping[str, Any]) -> Test:
-        tests = {name: self.branch(one) for name, one in schemas.items()}
+        tests = {name: self.branch(item) for name, item in schemas.items()}
 
         def fits(value: Any, budget: Budget) -> bool:
             if not isinstance(value, dict):

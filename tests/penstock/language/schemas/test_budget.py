@@ -192,7 +192,7 @@ def test_references_that_multiply_cost_what_is_there() -> None:
     assert STEPS - budget.left < 1_000
 
 
-def test_what_ordinary_payloads_hold_is_within_the_budget() -> None:
+def test_ordinary_payloads_are_within_the_budget() -> None:
     """Full payloads of the kinds that schemas usually describe."""
     item = {
         "properties": {"sku": {"type": "string"}, "count": {"type": ["integer", "null"], "minimum": 1}},
@@ -216,7 +216,7 @@ def test_refusal_names_no_value() -> None:
     assert "aaaaaaaa" not in str(refused.value)
 
 
-def test_value_that_costs_too_much_to_mask_is_secret() -> None:
+def test_value_too_costly_to_mask_is_secret() -> None:
     document, value = COSTLY["secrets by alternatives"]
     schema = Schema(document)
     assert schema.mask(value) == "***"
