@@ -88,7 +88,7 @@ class _Walk:
     ) -> Iterator[Fault]:
         sub = part.get(word, True)
         if sub is False and unmatched:
-            known = tuple(part.get("properties", ()))
+            names = tuple(part.get("properties", ()))
             yield Fault(place, word, sub, value, tuple(unmatched), names)
         elif sub is not False:
             for name in unmatched:
