@@ -19,7 +19,7 @@ This page is written by `docs/written` from `common/penstock/bounds.py`, from wh
 bound is refused once, or fails what made it; it is never tried again. Bytes are those of JSON without spaces.
 
 `PENSTOCK_PAYLOAD_CAP` sets the bytes that are marked *cap* ({PAYLOAD_CAP:,} where it says nothing else). Objects and arrays nest {DEPTH_CAP}
-levels deep at most. A check of a value against a schema has {CHECK_STEPS:,} steps, 0.3 seconds of a processor at most, whatever the value and
+levels deep at most. A check of a value against a schema has {CHECK_STEPS:,} steps, some 0.3 seconds of a processor where it was measured, whatever the value and
 the schema are; a value that needs more is refused with `CheckTooCostly`. All patterns of a schema have {PATTERNS_CAP:,} characters
 together, of which each pattern counts 64 more than it has. The reasons are in [decision 0041](../decisions/0041-checks-under-a-budget.md).
 
