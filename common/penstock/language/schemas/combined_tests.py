@@ -14,7 +14,7 @@ def object_with_patterns(
     properties: Mapping[str, Test],
     required: frozenset[str],
     patterned: Sequence[tuple[Any, Test]],
-    others: Test,
+    additional: Test,
 ) -> Test:
     def fits(value: Any, budget: Budget) -> bool:
         if not isinstance(value, dict):
@@ -22,17 +22,17 @@ def object_with_patterns(
         budget.spend(len(value) * (1 + len(patterned)))
         if not required <= value.keys():
             return False
-        for name, one in value.items():
+        for name, member in value.items():
             named = properties.get(name)
-            if named is not None and not named(one, budget):
+            if named is not None and not named(member, budget):
                 return False
             is_other = named is None
             for pattern, test in patterned:
                 if search(pattern, name, budget):
                     is_other = False
-                    if not test(one, budget):
+                    if not test(member, budget):
                         return False
-            if is_other and not others(one, budget):
+            if is_other and not additional(member, budget):
                 return False
         return True
 

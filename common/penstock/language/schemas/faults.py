@@ -1,4 +1,4 @@
-"""What is wrong with a value that does not fit its schema: place by place, for an error that a person reads."""
+"""The faults of a value that does not fit its schema, place by place, for an error that a person reads."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ class _Walk:
         budget.spend(len(value) * (1 + len(patterns)) + len(part.get("required", ())))
         if missing := [name for name in part.get("required", ()) if name not in value]:
             yield Fault(place, "required", part["required"], value, tuple(missing))
-        others = []
-        for name, one in value.items():
+        undeclared = []
+        for name, member in value.items():
             concerned = [named[name]] if name in named else []
             concerned += [sub for pattern, sub in patterns.items() if search(compiled(pattern), name, budget)]
             if not concerned:
-                others.append(name)
+                undeclared.append(name)
             for sub in concerned:
-                yield from self.faults(sub, one, (*place, name))
-        yield from self._of_others("additionalProperties", part, value, others, place)
+                yield from self.faults(sub, member, (*place, name))
+        yield from self._of_others("additionalProperties", part, value, undeclared, place)
         if "unevaluatedProperties" in part:
-            others = evaluated.unevaluated_names(self._validator, part, value, budget)
-            yield from self._of_others("unevaluatedProperties", part, value, others, place)
+            undeclared = evaluated.unevaluated_names(self._validator, part, value, budget)
+            yield from self._of_others("unevaluatedProperties", part, value, undeclared, place)
         for name in value if "propertyNames" in part else ():
             yield from self.faults(part["propertyNames"], name, place)
         for name, branch in part.get("dependentSchemas", {}).items():
@@ -84,24 +84,24 @@ class _Walk:
                 yield from self.faults(branch, value, place)
 
     def _of_others(
-        self, word: str, part: Mapping[str, Any], value: Any, others: list[str], place: Location
+        self, word: str, part: Mapping[str, Any], value: Any, undeclared: list[str], place: Location
     ) -> Iterator[Fault]:
         sub = part.get(word, True)
-        if sub is False and others:
-            known = tuple(part.get("properties", ()))
-            yield Fault(place, word, sub, value, tuple(others), known)
+        if sub is False and undeclared:
+            declared = tuple(part.get("properties", ()))
+            yield Fault(place, word, sub, value, tuple(undeclared), declared)
         elif sub is not False:
-            for name in others:
+            for name in undeclared:
                 yield from self.faults(sub, value[name], (*place, name))
 
     def _of_array(self, part: Mapping[str, Any], value: list[Any], place: Location) -> Iterator[Fault]:
         self._budget.spend(len(value))
         prefix = part.get("prefixItems", ())
-        for index, one in enumerate(value):
+        for index, item in enumerate(value):
             if index < len(prefix):
-                yield from self.faults(prefix[index], one, (*place, index))
+                yield from self.faults(prefix[index], item, (*place, index))
             elif (sub := part.get("items", True)) is not True:
-                yield from self.faults(sub, one, (*place, index))
+                yield from self.faults(sub, item, (*place, index))
         if "unevaluatedItems" in part:
             for index in evaluated.unevaluated_items(self._validator, part, value, self._budget):
                 yield from self.faults(part["unevaluatedItems"], value[index], (*place, index))

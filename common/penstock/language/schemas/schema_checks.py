@@ -42,9 +42,9 @@ def check_schema(schema: Any) -> None:
             f"has {len(parts):,} schemas inside; at most {SCHEMA_PARTS_CAP:,} are taken",
             "Say less of each value.",
         )
-    known = {id(part) for _, part in parts}
+    part_ids = {id(part) for _, part in parts}
     for place, part in parts:
-        _check_part(schema, part, known, dotted(place) or "its top")
+        _check_part(schema, part, part_ids, dotted(place) or "its top")
     _check_patterns(part for _, part in parts)
     _check_circles(schema, parts)
     try:
@@ -63,21 +63,21 @@ def _check_words(schema: Mapping[str, Any]) -> None:
     except CheckTooCostly:
         raise Wrong("takes too long to be checked", "Split it, or say less.") from None
     where = dotted(fault.place)
-    said, _ = fault_text(fault, "it")
+    text, _ = fault_text(fault, "it")
     raise Wrong(
-        f"is not a JSON Schema{f' at {where}' if where else ''}: {said.partition(': ')[2]}",
+        f"is not a JSON Schema{f' at {where}' if where else ''}: {text.partition(': ')[2]}",
         "Types are object, array, string, integer, number, boolean and null."
         if where.endswith("type")
         else "See json-schema.org, draft 2020-12.",
     )
 
 
-def _check_part(root: Mapping[str, Any], part: Mapping[str, Any], known: set[int], place: str) -> None:
+def _check_part(root: Mapping[str, Any], part: Mapping[str, Any], part_ids: set[int], place: str) -> None:
     for word in ("$id", "$dynamicRef", "$dynamicAnchor", "$anchor", "$vocabulary"):
         if word in part:
             raise Wrong(f"uses {word} at {place}", "Refer to parts of the same schema: #/$defs/name.")
     reference = part.get("$ref")
-    if reference is not None and not _is_part(follow(root, reference), known):
+    if reference is not None and not _is_part(follow(root, reference), part_ids):
         raise Wrong(
             f"refers to {reference!r} at {place}, which is not in it",
             "Penstock fetches nothing: copy the schema into $defs and refer to #/$defs/name.",
@@ -87,23 +87,23 @@ def _check_part(root: Mapping[str, Any], part: Mapping[str, Any], known: set[int
             raise Wrong(f"says neither true nor false to {word} at {place}", None)
 
 
-def _is_part(target: Any, known: set[int]) -> bool:
-    """Whether a reference leads to a schema: what stands in a default or an example was not checked as one."""
-    return isinstance(target, bool) or id(target) in known
+def _is_part(target: Any, part_ids: set[int]) -> bool:
+    """Return whether a reference leads to a schema. A value in a default or an example was not checked as a schema."""
+    return isinstance(target, bool) or id(target) in part_ids
 
 
 def _check_patterns(parts: Iterator[Mapping[str, Any]]) -> None:
-    found: set[str] = set()
+    expressions: set[str] = set()
     for part in parts:
-        found.update(part.get("patternProperties", {}))
+        expressions.update(part.get("patternProperties", {}))
         if "pattern" in part:
-            found.add(part["pattern"])
-    if patterns.length(found) > PATTERNS_CAP:
+            expressions.add(part["pattern"])
+    if patterns.length(expressions) > PATTERNS_CAP:
         raise Wrong(
             f"has patterns of more than {PATTERNS_CAP:,} characters together",
             "Write fewer or shorter ones: each counts 64 more than it has.",
         )
-    for pattern in found:
+    for pattern in expressions:
         try:
             patterns.compiled(pattern)
         except ValueError as error:
@@ -120,7 +120,7 @@ def _check_circles(root: Mapping[str, Any], parts: list[tuple[Any, Mapping[str, 
             part = pending[-1]
             if id(part) not in path:
                 path[id(part)] = _in_place(root, part)
-            following = next((one for one in path[id(part)] if id(one) not in done), None)
+            following = next((neighbour for neighbour in path[id(part)] if id(neighbour) not in done), None)
             if following is None:
                 done.add(id(pending.pop()))
                 del path[id(part)]
@@ -140,4 +140,4 @@ def _in_place(root: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[Mapp
         inner.extend(part.get(word, ()))
     inner.extend(part[word] for word in _IN_PLACE if word in part)
     inner.extend(part.get("dependentSchemas", {}).values())
-    yield from (one for one in inner if isinstance(one, Mapping))
+    yield from (schema for schema in inner if isinstance(schema, Mapping))

@@ -50,7 +50,7 @@ class Validator:
         return self._words[id(part)]
 
     def target(self, reference: Any) -> Any:
-        """What a reference leads to. Raise DefinitionError where it leads nowhere."""
+        """Return the part of the document that a reference leads to. Raise DefinitionError where it leads nowhere."""
         if (node := follow(self.document, reference)) is None:
             raise DefinitionError(
                 f"the schema refers to {reference!r}, which is not in it", hint="Apply it again, corrected."
@@ -61,9 +61,9 @@ class Validator:
         """Compile a part of the document, once."""
         if isinstance(part, bool):
             return anything if part else nothing
-        found = self._tests.get(id(part))
-        if found is not None:
-            return found
+        compiled_test = self._tests.get(id(part))
+        if compiled_test is not None:
+            return compiled_test
         if not part:
             self._tests[id(part)] = anything
             self._words[id(part)] = {}
@@ -88,8 +88,8 @@ class Validator:
         if not _UNEVALUATED.isdisjoint(part):
             tests.append(evaluated.test(self, part))
         self._words[id(part)] = words
-        made = self._tests[id(part)] = all_of(tests)
-        return made
+        combined = self._tests[id(part)] = all_of(tests)
+        return combined
 
     def branch(self, part: Any) -> Test:
         """A part that is held against the same value as the one that it is in: once a check, if it may be asked again."""
@@ -129,9 +129,9 @@ class Validator:
         patterned = [
             (compiled(one), self.test(sub)) for one, sub in part.get("patternProperties", {}).items()
         ]
-        others = self.test(part.get("additionalProperties", True))
+        additional = self.test(part.get("additionalProperties", True))
         if patterned:
-            return object_with_patterns(properties, required, patterned, others)
+            return object_with_patterns(properties, required, patterned, additional)
 
         def fits(value: Any, budget: Budget) -> bool:
             if not isinstance(value, dict):
@@ -142,7 +142,7 @@ class Validator:
             if not required <= value.keys():
                 return False
             for name, one in value.items():
-                test = properties.get(name, others)
+                test = properties.get(name, additional)
                 if test is not anything and not test(one, budget):
                     return False
             return True
@@ -156,26 +156,26 @@ class Validator:
             if not isinstance(value, list):
                 return True
             budget.spend(len(value))
-            for one in value[first:] if first else value:  # noqa: SIM110 (a generator takes twice as long)
-                if not test(one, budget):
+            for item in value[first:] if first else value:  # noqa: SIM110 (a generator takes twice as long)
+                if not test(item, budget):
                     return False
             return True
 
         return anything if test is anything else fits
 
     def _prefix_items(self, prefix: Sequence[Any], part: Mapping[str, Any]) -> Test:
-        tests = [self.test(one) for one in prefix]
+        tests = [self.test(item) for item in prefix]
 
         def fits(value: Any, budget: Budget) -> bool:
             if not isinstance(value, list):
                 return True
             budget.spend(4 + 2 * min(len(value), len(tests)))
-            return all(test(one, budget) for test, one in zip(tests, value, strict=False))
+            return all(test(item, budget) for test, item in zip(tests, value, strict=False))
 
         return fits
 
     def _contains(self, sub: Any, part: Mapping[str, Any]) -> Test:
-        test, most = self.test(sub), part.get("maxContains")
+        test, maximum = self.test(sub), part.get("maxContains")
         least: float = part.get("minContains", 1)
 
         def fits(value: Any, budget: Budget) -> bool:
@@ -183,12 +183,12 @@ class Validator:
                 return True
             budget.spend(len(value))
             count = 0
-            for one in value:
-                if test(one, budget):
+            for item in value:
+                if test(item, budget):
                     count += 1
-                    if count >= least and most is None:
+                    if count >= least and maximum is None:
                         return True
-                    if most is not None and count > most:
+                    if maximum is not None and count > maximum:
                         return False
             return count >= least
 
@@ -252,7 +252,7 @@ class Validator:
         return fits
 
     def _dependent_schemas(self, schemas: Mapping[str, Any], part: Mapping[str, Any]) -> Test:
-        tests = {name: self.branch(one) for name, one in schemas.items()}
+        tests = {name: self.branch(schema) for name, schema in schemas.items()}
 
         def fits(value: Any, budget: Budget) -> bool:
             if not isinstance(value, dict):

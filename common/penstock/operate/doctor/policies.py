@@ -15,18 +15,18 @@ LATELY = timedelta(days=1)
 
 async def findings(session: Session, settings: Settings) -> list[Finding]:
     """Return a finding for each queue on which a policy has ended messages lately."""
-    now, found = datetime.now(UTC), []
-    for one in await dead_letters.counts(session, dead_letters.LetterFilter()):
-        policy = dead_letters.OF_POLICIES.get(one.reason.partition(";")[0])
-        if policy is None or now - one.last_at > LATELY:
+    now, warnings = datetime.now(UTC), []
+    for group in await dead_letters.counts(session, dead_letters.LetterFilter()):
+        policy = dead_letters.OF_POLICIES.get(group.reason.partition(";")[0])
+        if policy is None or now - group.last_at > LATELY:
             continue
-        last = span(max(0.0, (now - one.last_at).total_seconds()))
-        found.append(
+        last = span(max(0.0, (now - group.last_at).total_seconds()))
+        warnings.append(
             warning(
-                f"policy on {one.queue}",
-                f"a policy of the broker ({policy}) has ended {one.deliveries} messages there, the last {last} ago",
+                f"policy on {group.queue}",
+                f"a policy of the broker ({policy}) has ended {group.deliveries} messages there, the last {last} ago",
                 f"Find it with `rabbitmqctl list_policies -p VHOST` (and list_operator_policies), and take {policy} from "
                 f"queues that begin with {settings.prefix}. Work is staged again meanwhile, later and later.",
             )
         )
-    return found
+    return warnings
