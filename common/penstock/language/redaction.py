@@ -50,7 +50,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _escaped(text: str) -> Iterator[str]:
-    """As Python and JSON quote it, also within a text that is quoted once more, or that has quotes of its own."""
+    """Yield a text as Python and JSON quote it, also within a text that is quoted once more, or that has quotes of its own."""
     for quoted in (
         text,
         json.dumps(text)[1:-1],

@@ -1,4 +1,4 @@
-"""Whether a schema is one that can be kept: valid, closed (no reference leads out of it), and of bearable size."""
+"""The checks that a schema can be stored: it is valid, closed (no reference leads out of it), and of bearable size."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def is_secret(schema: Any) -> bool:
 
 
 def has_secrets(schema: Mapping[str, Any]) -> bool:
-    """Whether anything in the schema is marked: most have nothing, and then there is nothing to do."""
+    """Return whether anything in the schema is marked. Most schemas have no mark, and then there is nothing to do."""
     return any(is_secret(part) for _, part in every(schema))
 
 
@@ -66,7 +66,7 @@ def secret_texts(value: Any, root: Mapping[str, Any]) -> list[str]:
 
 
 def is_secret_at(place: Sequence[str | int], root: Mapping[str, Any]) -> bool:
-    """Whether the value at this place, or one that it is a part of, is marked."""
+    """Return whether the value at this place, or a value that contains it, is marked."""
     schemas: list[Any] = [root]
     budget = Budget()
     for step in place:
