@@ -160,7 +160,7 @@ class TooManyAttempts(PenstockError):
 
 
 class NotAllowed(PenstockError):
-    """Who asks may not do this. Whoever has the scope `admin` can make a token that may."""
+    """The caller may not do this. A user with the scope `admin` can make a token that may."""
 
 
 class ClaimLost(PenstockError):
@@ -190,7 +190,7 @@ class StepFailed(PenstockError):
 
 
 class StepTimedOut(StepFailed):
-    """What a step of a durable function waited for did not come in time."""
+    """The deadline of a step of a durable function passed before its result came."""
 
 
 class ReplayMismatch(PenstockError):

@@ -1,6 +1,6 @@
-"""The durations of actions. Executions of those that take long travel in an envelope each: so no worker takes twenty
-of them at once while others have nothing to do, and one that dies with an envelope in hand delays no other execution.
-"""
+"""The durations of actions. Each execution of an action that takes long travels in an envelope of its own. So no worker
+takes twenty of them at once while other workers have nothing to do. A worker that dies with an envelope in hand delays no
+other execution."""
 
 from __future__ import annotations
 

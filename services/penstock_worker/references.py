@@ -58,7 +58,8 @@ class References:
         return concealed(concealed(line, owned.secrets), self._own)
 
     def _shows_own(self, outcome: Outcome) -> bool:
-        """Whether what an attempt gives may hold a credential of this process. Most give a short result and nothing else."""
+        """Return whether the outcome of an attempt can hold a credential of this process. Most outcomes hold a short result
+        and nothing else."""
         encoded = outcome.result_json
         if encoded is None or outcome.carry or outcome.inquiry:
             return True

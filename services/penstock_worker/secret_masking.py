@@ -37,14 +37,15 @@ def conceal_step(step: Record, secrets: Sequence[str], of_store: Sequence[str]) 
         step.error = orjson.dumps(_cleaned(orjson.loads(step.error), secrets)).decode()
 
 
-def passed_on(given: Any, names: Mapping[str, str], forms: Sequence[str]) -> Any:
-    """What a durable function gives to a child, as it is kept: with references in place of the store's secrets (`names`, by their
-    texts), which the child's worker reads for itself. What was made of one (its base64, say) has no reference, and is masked."""
+def passed_on(value: Any, names: Mapping[str, str], forms: Sequence[str]) -> Any:
+    """Return the parameters that a durable function passes to a child, as they are stored. References stand for the secrets
+    of the store (`names`, by their texts), and the worker of the child reads them itself. A text that was computed from a
+    secret, such as its base64, has no reference, and is masked."""
     if not names:
-        return given
+        return value
     with suppress(PydanticSerializationError):  # what is no JSON is refused where it is checked
-        given = to_jsonable_python(given)
-    return _without_forms(put_back(given, names), forms)
+        value = to_jsonable_python(value)
+    return _without_forms(put_back(value, names), forms)
 
 
 def _without(outcome: Outcome, secrets: Sequence[str]) -> Outcome:
@@ -59,14 +60,14 @@ def _cleaned(value: Any, secrets: Sequence[str]) -> Any:
     if isinstance(value, str):
         return concealed(value, secrets)
     if isinstance(value, Mapping):
-        return {concealed(name, secrets): _cleaned(one, secrets) for name, one in value.items()}
+        return {concealed(name, secrets): _cleaned(item, secrets) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_cleaned(one, secrets) for one in value]
+        return [_cleaned(item, secrets) for item in value]
     return value
 
 
 def _without_forms(value: Any, forms: Sequence[str]) -> Any:
-    """The same, where references are texts too, and stay."""
+    """Return a value without `forms`. References to secrets are texts too, and stay."""
     if isinstance(value, SecretText):
         return SecretText.of(
             [part if isinstance(part, SecretName) else concealed(part, forms) for part in value.parts]
@@ -74,7 +75,7 @@ def _without_forms(value: Any, forms: Sequence[str]) -> Any:
     if isinstance(value, str):
         return concealed(value, forms)
     if isinstance(value, Mapping):
-        return {name: _without_forms(one, forms) for name, one in value.items()}
+        return {name: _without_forms(item, forms) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_forms(one, forms) for one in value]
+        return [_without_forms(item, forms) for item in value]
     return value

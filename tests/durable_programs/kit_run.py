@@ -39,7 +39,7 @@ class VirtualMemory(Memory):
     world: World
 
     @property
-    def now(self) -> datetime:  # type: ignore[override]
+    def now(self) -> datetime:
         return BEGIN + timedelta(seconds=time.monotonic())
 
     @now.setter

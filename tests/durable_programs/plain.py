@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 
 from penstock import NonRetryable
 from penstock.errors import StepFailed, StepTimedOut
-from tests.durable_programs.interpreter import Interpreter, leaves
+from tests.durable_programs.failures import chain, failed_as, final
+from tests.durable_programs.interpreter import Interpreter
 from tests.durable_programs.statements import Program, Step, Wait, span, wait_name
 from tests.durable_programs.virtual_time import Stuck, run_virtually
-from tests.durable_programs.world import MARK, World
+from tests.durable_programs.world import World
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SOON = 1e-9
@@ -150,17 +151,26 @@ class Plain:
 
     def send(self, name: str, value: Any) -> None:
         open_calls = [heard for heard in self._listening[name] if not heard.done()]
-        open_calls[0].set_result(value) if open_calls else self._sent[name].append(value)
+        if open_calls:
+            open_calls[0].set_result(value)
+        else:
+            self._sent[name].append(value)
 
     async def wait_for(self, _: str, timeout: float | None = None, name: str = "") -> Any:
         return {"payload": await self.ask("", timeout=timeout, name=name)}
 
     async def ask(self, _: str, timeout: float | None = None, name: str = "") -> Any:
-        waits = asyncio.get_running_loop().create_future()
-        if (comes := arrivals(self.program).get(name)) is not None:
-            self.instants.append(time.monotonic() + comes)
-            asyncio.get_running_loop().call_later(comes, lambda: waits.done() or waits.set_result(name))
-        return await self._within(waits, timeout, name)
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+
+        def arrive() -> None:
+            if not answer.done():
+                answer.set_result(name)
+
+        if (delay := arrivals(self.program).get(name)) is not None:
+            self.instants.append(time.monotonic() + delay)
+            loop.call_later(delay, arrive)
+        return await self._within(answer, timeout, name)
 
     def now(self) -> datetime:
         return BEGIN + timedelta(seconds=time.monotonic())
@@ -219,36 +229,6 @@ def arrivals(program: Program) -> dict[str, float]:
         for place, wait in program.places()
         if isinstance(wait, Wait) and wait.comes is not None
     }
-
-
-def chain(error: BaseException) -> list[BaseException]:
-    """Return the errors that led to this one, itself included."""
-    found: list[BaseException] = []
-    open_errors: list[BaseException | None] = [error]
-    while open_errors:
-        error_or_none = open_errors.pop()
-        if error_or_none is None or error_or_none in found:
-            continue
-        found.append(error_or_none)
-        if isinstance(error_or_none, BaseExceptionGroup):
-            open_errors.extend(error_or_none.exceptions)
-        context = None if error_or_none.__suppress_context__ else error_or_none.__context__
-        open_errors.extend((error_or_none.__cause__, context))
-    return found
-
-
-def failed_as(error: BaseException) -> tuple[Any, ...]:
-    """Return the outcome that an error is."""
-    places = [] if isinstance(error, BaseExceptionGroup) else sorted(set(MARK.findall(str(error))))
-    return ("failed", type(error).__name__, places)
-
-
-def final(error: BaseException) -> bool:
-    """Return whether an error is never tried again."""
-    return any(
-        isinstance(leaf, NonRetryable) or (isinstance(leaf, StepFailed) and leaf.type == "NonRetryable")
-        for leaf in leaves(error)
-    )
 
 
 async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseException | None]:

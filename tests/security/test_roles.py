@@ -82,7 +82,7 @@ async def columns(owner: asyncpg.Connection[asyncpg.Record], table: str) -> list
 
 
 @pytest.mark.parametrize("service", SERVICES)
-async def test_a_role_does_what_the_table_says_and_no_more(
+async def test_role_has_the_rights_of_the_table_and_no_more(
     database: str, owner: asyncpg.Connection[asyncpg.Record], service: str
 ) -> None:
     connection = await asyncpg.connect(as_service(database, service))
@@ -188,7 +188,7 @@ async def test_a_table_of_ones_own_deceives_no_function(database: str) -> None:
     await connection.close()
 
 
-async def test_a_worker_is_given_only_secrets_of_what_it_runs(database: str) -> None:
+async def test_worker_receives_only_secrets_of_its_executions(database: str) -> None:
     async with Installation(database, None, secrets_key=KEY) as house:
         await house.apply(*shop.ALL)
         for name in ("pin", "other"):

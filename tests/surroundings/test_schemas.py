@@ -30,7 +30,7 @@ async def test_schema_that_may_not_be_created_is_named(empty_database: str) -> N
             await migrate.upgrade(settings)
 
 
-async def test_role_without_rights_is_told_what_postgresql_says(empty_database: str) -> None:
+async def test_role_without_rights_receives_the_error_of_postgresql(empty_database: str) -> None:
     async with tenant(empty_database, "mine", {}) as it:
         await it.control.execute('revoke create on schema "mine" from public, ' + it.role)
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="permission denied for schema mine"):

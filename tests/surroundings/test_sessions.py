@@ -90,7 +90,7 @@ async def _waits_for_lock(session: Session) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_release_sees_who_queued_while_it_waited_for_the_key(
+async def test_release_sees_executions_queued_while_it_waited(
     hostile: tuple[Database, bool], database: str
 ) -> None:
     """The releasing transaction begins before the other one commits, so its first snapshot does not show who queued."""

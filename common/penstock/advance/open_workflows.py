@@ -40,7 +40,7 @@ class OpenWorkflow:
 
     @property
     def system(self) -> dict[str, Any]:
-        """What expressions see as `system`."""
+        """Return the values that expressions see as `system`."""
         return {
             "id": str(self.stored.id),
             "workflow": self.plan.workflow.ref,
@@ -53,8 +53,8 @@ class OpenWorkflow:
 async def open_parents(
     tx: Transaction, ids: Sequence[UUID]
 ) -> tuple[list[EndedExecution], list[OpenWorkflow]]:
-    """Of these executions those that have ended and are children or are followed by something; and the workflows of the
-    children that run, with those ends."""
+    """Read the executions among `ids` that have ended and are children or have followers, and the running workflows of the
+    children. The workflows come with those ends."""
     ended, stored = await state.open_parents(tx, ids)
     return ended, await with_ends(tx, ended, stored)
 

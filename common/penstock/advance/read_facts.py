@@ -16,7 +16,7 @@ from penstock.store.workflows.facts import StoredVariable
 
 
 class Request(NamedTuple):
-    """What a workflow needs to know, and where to put it."""
+    """A need of a workflow for facts, and the place to put them."""
 
     plan: Plan
     needed: Needed
@@ -90,7 +90,7 @@ async def _read_item_errors(tx: Transaction, requests: Requests) -> None:
 async def _read_totals(
     tx: Transaction, requests: Requests, tasks: Iterable[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], int]:
-    """How many items those of these tasks have that are fan-outs."""
+    """Return the number of items of each fan-out among these tasks."""
     states = {}
     unknown = []
     for id, task in tasks:

@@ -45,7 +45,7 @@ class ChildStart(NamedTuple):
 
 
 def are_placed(tx: Transaction, starts: Sequence[ChildStart]) -> bool:
-    """Whether the namespaces of all of these are known from memory."""
+    """Return whether the namespaces of all these starts are known from memory."""
     return all(namespaces.remembered(tx, start.namespace) is not None for start in starts)
 
 

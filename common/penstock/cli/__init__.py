@@ -107,7 +107,8 @@ def _parts_of(words: Sequence[str]) -> list[str] | None:
 
 
 def _words_before_the_last() -> list[str]:
-    """What a shell says that was typed, as its script has it say, without the word that is to be completed."""
+    """Return the words of the command line as the shell's completion script reports them, without the word that is to be
+    completed."""
     if (bash := os.environ.get("COMP_WORDS")) is not None:
         return bash.split()[1 : int(os.environ.get("COMP_CWORD", "1"))]
     line = os.environ.get("_TYPER_COMPLETE_ARGS", "")  # zsh and fish
@@ -115,7 +116,7 @@ def _words_before_the_last() -> list[str]:
 
 
 def _is_option(word: str, rest: Iterator[str]) -> bool:
-    """Whether this is one for all commands; the value after it is taken, too."""
+    """Return whether a word is an option of all commands. The value after it is consumed, too."""
     if word in ("--server", "--profile"):
         next(rest, None)
     return word.startswith("-")

@@ -40,31 +40,31 @@ def roles(
 ) -> None:
     """Print the SQL that gives each service a role with the rights that it needs, or run it. The schema stays the role's that
     `penstock migrate` runs as. With --apply, ROLE_PASSWORD_WORKER and so on are the passwords of new and of old roles."""
-    wanted = operate.named(names)
+    services = operate.named(names)
     if broker:
         settings = run(_settings())
-        for command in broker_users.commands(vhost, settings.prefix, wanted, declares=not declared):
+        for command in broker_users.commands(vhost, settings.prefix, services, declares=not declared):
             json_line({"command": command}) if json else out.print(command, markup=False, soft_wrap=True)
         return
     if not apply:
         settings = run(_settings())
-        for line in grants.script(settings.database_schema, wanted):
+        for line in grants.script(settings.database_schema, services):
             json_line({"sql": line.strip()}) if json else out.print(line, markup=False, soft_wrap=True)
         return
 
     async def work(session: Session) -> list[MadeRole]:
-        given = {service: os.environ.get(f"ROLE_PASSWORD_{service.upper()}") for service in wanted}
-        passwords = {service: password for service, password in given.items() if password}
-        return await operate.apply(session, session.settings, wanted, passwords)
+        variables = {service: os.environ.get(f"ROLE_PASSWORD_{service.upper()}") for service in services}
+        passwords = {service: password for service, password in variables.items() if password}
+        return await operate.apply(session, session.settings, services, passwords)
 
-    made = with_session(work)
+    made_roles = with_session(work)
     if json:
-        for one in made:
-            json_line(asdict(one))
+        for role in made_roles:
+            json_line(asdict(role))
         return
     table(
         ["service", "role", "PENSTOCK_DATABASE_URL, shown this once"],
-        [(one.service, one.role, one.address or "as before") for one in made],
+        [(role.service, role.role, role.address or "as before") for role in made_roles],
         empty="None.",
     )
 

@@ -91,14 +91,14 @@ class Client(StartAndWait):
 
     @cached_property
     def schedules(self) -> Schedules:
-        """What can be done with schedules."""
+        """Return the operations on schedules."""
         from penstock.client.schedules import Schedules
 
         return Schedules(self.session, self.publisher)
 
     @cached_property
     def limits(self) -> Limits:
-        """What can be done with limits."""
+        """Return the operations on limits."""
         from penstock.client.limits import Limits
 
         return Limits(self.session, self.publisher)
@@ -196,8 +196,8 @@ class Client(StartAndWait):
         return await past_attempts.attempts(self.session, await self.get(id))
 
     async def why(self, id: UUID, task: str | None = None) -> Why:
-        """Why it is where it is: what it waits for, or what came of it. `task`: one of the tasks of a workflow, begun
-        or not. Raises NotFound."""
+        """Explain the place of an execution: what it waits for, or what came of it. `task` is one of the tasks of a
+        workflow, begun or not. Raises NotFound."""
         from penstock.operate.why import why
 
         return await why(self.session, id, self.settings, task)

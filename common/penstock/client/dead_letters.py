@@ -49,14 +49,15 @@ BATCH_BYTES = 8 * 1024 * 1024
 async def newest(
     session: Session, chosen: LetterFilter = LetterFilter(), *, limit: int = 50, before: UUID | None = None
 ) -> list[DeadLetterSummary]:
-    """Those that came (again) last first; `before` a letter goes on from a page's end. Raises NotFound if that is gone."""
+    """Return dead letters, the latest to arrive first. `before` is the last letter of the page before. Raises NotFound if
+    that letter is gone."""
     if before is not None:
         await find(session, before)
     return await dead_letters.newest(session, chosen, limit, before)
 
 
 async def counts(session: Session, chosen: LetterFilter = LetterFilter()) -> list[LetterCount]:
-    """How many there are of each queue and reason, most first."""
+    """Count the dead letters of each queue and reason, the largest count first."""
     return await dead_letters.counts(session, chosen)
 
 
@@ -69,8 +70,9 @@ async def find(session: Session, id: UUID) -> DeadLetter:
 
 
 async def shown(session: Session, id: UUID) -> DeadLetter:
-    """The same with what its trigger's schema marks as secret masked; where there is no such trigger, what any schema marks. Of
-    headers those are shown that Penstock reads: what a foreign program put into its own may be a key. Raises NotFound."""
+    """Return a dead letter with secrets masked, as the schema of its trigger marks them. Where the trigger is unknown, the
+    marks of all schemas apply. Only headers that Penstock reads are shown: a header of a foreign program may be a key.
+    Raises NotFound."""
     letter = await find(session, id)
     headers = {name: value if _is_ours(name) else MASK for name, value in letter.headers.items()}
     trigger = letter.headers.get(TRIGGER)
@@ -192,7 +194,8 @@ def _ended(execution: UUID) -> PenstockError:
 
 
 async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready], *, again: bool) -> list[Outcome]:
-    """Of those that are still there: others were put back by somebody else, or, `again`, by a commit whose answer was lost."""
+    """Put back the letters that are still stored. Another transaction may have put back the rest. With `again`, an earlier
+    commit may have done so before its answer was lost."""
     held = await dead_letters.hold(
         tx, [id for id, one in ready.items() if not isinstance(one, PenstockError)]
     )

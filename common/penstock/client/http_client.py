@@ -1,4 +1,4 @@
-"""The same client over HTTP, for a program that reaches the API and not the database.
+"""The client over HTTP, for a program that reaches the API and not the database.
 
 async with HttpClient("https://penstock.example.org", token="pst_...") as client:
     id = await client.start("shop.charge", {"order": 7}, key="order-7")

@@ -97,7 +97,7 @@ class LocalInstallation:
 
     @property
     def address(self) -> str:
-        """Where its pages and its API are."""
+        """Return the address of its pages and its API."""
         host = self.settings.api_host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.settings.api_port}"
 
@@ -159,8 +159,8 @@ class LocalInstallation:
 
 
 def with_an_address(settings: Settings) -> tuple[Settings, socket.socket]:
-    """Where the API answers, and what listens there: as is set; else open to this machine alone, and on any free port if that
-    of the default is taken."""
+    """Return the settings with the address of the API, and the socket that listens there. Settings that were set stay.
+    Otherwise the API is open to this machine alone, on any free port if the default port is taken."""
     chosen: dict[str, Any] = {}
     if "api_access" not in settings.model_fields_set and settings.api_host in LOOPBACK:
         chosen["api_access"] = "open"

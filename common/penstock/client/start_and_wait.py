@@ -1,4 +1,4 @@
-"""What can be started, and starting it and waiting for its result, typed by what is started."""
+"""The start of an action or a workflow and the wait for its result, typed by the definition that is started."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ FIRST_YEAR, LAST_YEAR = 1970, 9000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a caller wants started, as `Client.start` takes it, but for the parameters."""
+    """A start that a caller asks for, as `Client.start` takes it, without the parameters."""
 
     ref: str
     key: str | None = None

@@ -31,7 +31,7 @@ class Submits:
         self._starts = Starts(session)
 
     async def start(self, request: Request, params: Mapping[str, Any] | None, connection: Any) -> UUID:
-        """As `Client.start`. `connection`: an open asyncpg transaction of the caller's, or None."""
+        """Start one execution, as `Client.start` does. `connection` is an open asyncpg transaction of the caller, or None."""
         with tracing.producing(START, request.ref, request.tenant):
             [submission] = await self._starts.prepare(request, [params])
             if connection is not None:
@@ -45,7 +45,7 @@ class Submits:
                 return await self._group.submit(submission)
 
     async def start_many(self, request: Request, params: Sequence[Mapping[str, Any]]) -> list[UUID]:
-        """As `Client.start_many`: one for each of `params`, all in one transaction."""
+        """Start an execution for each of `params`, all in one transaction, as `Client.start_many` does."""
         for _ in range(2):
             with tracing.producing(START, request.ref, request.tenant):
                 group = await self._starts.prepare(request, params)

@@ -20,8 +20,8 @@ def child_parameters(
     max_depth: int,
     payload_cap: int = PAYLOAD_CAP,
 ) -> tuple[str, dict[str, str] | None]:
-    """What an execution is given, as JSON, and None; or nothing, and the error with which the task fails. `depth` is how
-    many workflows would be inside one another, if it is one. `schemas` are of parameters, by definition."""
+    """Return the parameters of a child as JSON, and None; or no parameters, and the error with which the task fails. `depth`
+    is the number of workflows inside one another, if the child is a workflow. `schemas` are of parameters, by definition."""
     ref = target_ref(start.step)
     if target is None or not target.enabled:
         return "{}", {"type": "NotFound", "message": f"{ref} is not registered, or is retired"}
@@ -37,7 +37,7 @@ def child_parameters(
 
 
 def _wait_parameters(start: Start) -> dict[str, Any]:
-    """What a task waits for: see `penstock.language.waits`. Raises InvalidInput."""
+    """Return the parameters of a task that waits: see `penstock.language.waits`. Raises InvalidInput."""
     event, inquiry = start.step.wait_for_event, start.step.inquiry
     if event is not None:
         return {"trigger": event.trigger, "timeout": event.timeout, **start.body}

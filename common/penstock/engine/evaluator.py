@@ -70,12 +70,11 @@ def advance(
     *,
     budget: int = BUDGET,
 ) -> Asking[Decision]:
-    """What follows from the executions that `ended`; with none, from what is due. An end that is known already
-    changes nothing.
+    """Yield requests for facts, and return the decision that follows from the executions that `ended`. With none, it follows
+    from what is due. An end that is known already changes nothing.
 
-    A generator: each time it yields, `facts` lack what the yielded `Needed` names; add that and go on. It
-    returns the decision. `state` and the states of tasks in `facts` are changed in place. `system` is what
-    expressions see of that name."""
+    Each time the generator yields, `facts` lack what the yielded `Needed` names: add that and go on. `state` and the states
+    of tasks in `facts` are changed in place. Expressions see `system` under that name."""
     ended = list(ended)
     draft = Draft(plan, state, facts, system, budget)
     if state.phase == "ended":

@@ -1,5 +1,5 @@
-"""What a decision asks for (`Needed`), and what it knows (`Facts`). The caller of the engine fills one with what the
-other names."""
+"""The facts that a decision asks for (`Needed`), and those that it knows (`Facts`). The caller of the engine fills one with
+what the other names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class VariablesRequest:
     below: int
 
     def sees(self, writer: int, name: str) -> bool:
-        """Whether the reader sees this variable, if no later writer has it too."""
+        """Return whether the reader sees this variable, if no later writer has it too."""
         if self.names is not None and name not in self.names:
             return False
         if writer == WORKFLOW:
@@ -67,8 +67,8 @@ Asking = Generator[Needed, None, T]
 
 
 class TaskResult(NamedTuple):
-    """What came of a task. Of a fan-out: the results of its items in order, None where there is none; as many
-    as the `fan.total` of its state in the facts, or if it is not there, of the one that is stored."""
+    """The result of a task. A fan-out has the results of its items in order, and None for an item without one. Their number
+    is the `fan.total` of its state in the facts, or else of the stored state."""
 
     result: Any = None
     error: Any = None

@@ -97,7 +97,7 @@ def end_item(draft: Draft, child: ChildEnded, task_state: TaskState) -> Asking[N
 
 
 def _item_names(draft: Draft, compiled: CompiledTask) -> Asking[dict[str, Any]]:
-    """What the items of a task see, worked out again only if something was published since."""
+    """Return the names that the items of a task see. They are evaluated again only after a publish."""
     task, published = compiled.node.index, len(draft.decision.published)
     known = draft.item_names.get(task)
     if known is None or known[0] != published:
@@ -157,7 +157,7 @@ def _render_items(compiled: CompiledTask, names: dict[str, Any]) -> list[Any]:
 
 
 def _render_window(compiled: CompiledTask, names: dict[str, Any]) -> int:
-    """How many may run at a time; 0 for all."""
+    """Return the number of items that may run at a time; 0 means all."""
     if "concurrency" not in compiled.render:
         return 0
     window = compiled.render["concurrency"](names)

@@ -28,7 +28,7 @@ from penstock.language.workflows.templates import (
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What templates read, with tasks as indexes. `own`: the result of the task itself."""
+    """The reads of templates, with tasks as indexes. `own` is the result of the task itself."""
 
     results: frozenset[int] = frozenset()
     tasks: frozenset[int] = frozenset()
@@ -91,7 +91,7 @@ class Plan:
         return self.graph.index[name]
 
     def parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What a run was given, with the defaults of the schema for what was not."""
+        """Return the parameters of a run, with the defaults of the schema for missing ones."""
         properties = self.workflow.parameters.get("properties") or {}
         defaults = {
             name: schema["default"]
@@ -123,7 +123,7 @@ class Plan:
         return VariablesRequest(names, writers.which, len(self.graph) if after_all else reader)
 
     def sees(self, reader: int, writer: int) -> bool:
-        """Whether what `writer` publishes is for `reader` to see."""
+        """Return whether `reader` sees the variables that `writer` publishes."""
         if writer == WORKFLOW or reader in (EVERYTHING, self.exit):
             return True
         return self.graph.publishers.sees(reader, writer)

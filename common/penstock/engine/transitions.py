@@ -71,7 +71,7 @@ def _publish(draft: Draft, compiled: CompiledTask, task_state: TaskState, names:
 def _is_taken(
     draft: Draft, compiled: CompiledTask, number: int, transition: CompiledTransition, names: dict[str, Any]
 ) -> bool:
-    """Whether a transition is taken. One that is in error is not, and the workflow will fail for it."""
+    """Return whether a transition is taken. A transition in error is not, and the workflow will fail for it."""
     place = f"task `{compiled.node.name}`, next.{number}"
     try:
         try:
@@ -87,8 +87,8 @@ def _is_taken(
 
 
 def _taken_after_success_too(transition: CompiledTransition, names: dict[str, Any]) -> bool:
-    """Whether a transition that was taken after a failure would be taken after a success as well. If not, it
-    is a failure route, and it handles the failure."""
+    """Return whether a transition that was taken after a failure would be taken after a success as well. If not, it is a
+    failure route, and it handles the failure."""
     if transition.always:
         return True
     try:

@@ -1,6 +1,7 @@
-"""What becomes of an execution after an attempt of it: the one place that decides between a retry and the end, for the worker
-that ran the attempt and for an executor that ends one in its place. (Of an attempt whose worker is gone nobody knows what came
-of it: the database's function `after_loss` decides what follows, as `ending_of_unfinished` does where the worker lives.)"""
+"""The outcome of an execution after an attempt of it: the one place that decides between a retry and the end. The worker
+that ran the attempt asks it, and so does an executor that ends an attempt in the worker's place. Where the worker is gone,
+the outcome of the attempt is unknown. Then the database's function `after_loss` decides what follows, as
+`ending_of_unfinished` does where the worker lives."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from penstock.run.outcomes import Outcome, TaskError
 
 @dataclass(slots=True)  # a frozen one takes four times as long to make
 class Ending:
-    """How an attempt is written down: the execution's next status, and what goes with it."""
+    """The end of an attempt as it is written down: the execution's next status, and what goes with it."""
 
     status: str
     result: str | None = None

@@ -51,7 +51,7 @@ _BY_VALIDATOR: Mapping[str, JsonSchemaValue] = {
 
 
 class _Written(GenerateJsonSchema):
-    """What may be written, which is more than what is kept of it."""
+    """The schema of the form that an author may write, which is wider than the form that is stored."""
 
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
         inner, name = schema["schema"], schema["function"]["function"].__name__
@@ -80,14 +80,14 @@ class _Written(GenerateJsonSchema):
 
 
 def _is_of_model(schema: Any) -> bool:
-    """Whether a validator belongs to a model, and not to one of its fields."""
+    """Return whether a validator belongs to a model, and not to one of its fields."""
     while schema["type"].startswith("function-"):
         schema = schema["schema"]
     return bool(schema["type"] == "model-fields")
 
 
 def _docstrings(kind: type[BaseModel]) -> dict[str, str]:
-    """What stands below the fields of a model, and of those that it is made of."""
+    """Return the docstrings below the fields of a model and of its bases, by field."""
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         if issubclass(one, Options) and one is not Options:
@@ -111,7 +111,7 @@ def _classes(module: str) -> dict[str, ast.ClassDef]:
 def _entry(
     kind: type[Options], also: Mapping[str, Any] | None = None, without: str = "ref"
 ) -> JsonSchemaValue:
-    """What is written below a name: without the name."""
+    """Return the schema of an entry below its name, without the name."""
     made = TypeAdapter(kind).json_schema(schema_generator=_Written)
     found = made.get("anyOf", [made])[-1]
     found = {**made.get("$defs", {}).get(found.get("$ref", "").rpartition("/")[2], found)}
@@ -130,7 +130,7 @@ def _retry_as_written(defs: dict[str, Any]) -> dict[str, Any]:
 
 
 def workflow_schema() -> dict[str, Any]:
-    """Of a file with a workflow: the mapping that has `workflow`."""
+    """Return the schema of a file with a workflow: the mapping that has `workflow`."""
     written, defs = _workflow()
     written["required"] = ["workflow", "tasks"]
     return {"$schema": DIALECT, "title": "A workflow of Penstock", **written, "$defs": defs}
@@ -151,7 +151,7 @@ def _workflow() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def pack_schema() -> dict[str, Any]:
-    """Of a `pack.yaml`, with all sections in it."""
+    """Return the schema of a `pack.yaml`, with all sections in it."""
     workflow, defs = _workflow()
     action = _entry(
         ActionOptions,

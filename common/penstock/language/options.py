@@ -42,7 +42,7 @@ class Wrong(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong at one place of what was given."""
+    """A fault at one place of the options."""
 
     at: Location
     message: str
@@ -110,14 +110,15 @@ class Options(BaseModel, metaclass=_Explains):
 
     @classmethod
     def names(cls) -> list[str]:
-        """What the options are called where they are written."""
+        """Return the names of the options where they are written."""
         return [field.alias or name for name, field in cls.model_fields.items()]
 
     def written_in(self, frame: FrameType) -> None:
         """Called with the frame that made this by a call of the class; for those that remember their place."""
 
     def written(self) -> dict[str, Any]:
-        """What was chosen, as JSON and without what is a default anyway: short, and the same for the same choice."""
+        """Return the chosen options as JSON, without those that have their default. The result is short, and the same for
+        the same choice."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
@@ -162,7 +163,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 def problems(error: ValidationError) -> list[Problem]:
-    """What pydantic found, in our words. Values are not shown: they may be secret."""
+    """Return the errors of pydantic in our words. Values are not shown: they may be secret."""
     return [
         _problem(e)
         for e in error.errors(include_url=False, include_input=False)
@@ -188,7 +189,7 @@ def _problem(error: ErrorDetails) -> Problem:
 
 
 def _example(error: ErrorDetails) -> str | None:
-    """What to write in place of a value of the wrong kind."""
+    """Return a correction of a value of the wrong kind."""
     name = str(error["loc"][-1]) if error["loc"] else "it"
     match error["type"]:
         case "missing":

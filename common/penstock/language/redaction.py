@@ -50,7 +50,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _escaped(text: str) -> Iterator[str]:
-    """As Python and JSON quote it, also within a text that is quoted once more, or that has quotes of its own."""
+    """Yield a text as Python and JSON quote it, also within a text that is quoted once more, or that has quotes of its own."""
     for quoted in (
         text,
         json.dumps(text)[1:-1],
@@ -60,18 +60,18 @@ def _escaped(text: str) -> Iterator[str]:
         yield quoted
         yield json.dumps(quoted)[1:-1]
         yield json.dumps(quoted, ensure_ascii=False)[1:-1]
-        for shown in (repr, ascii):
-            yield shown(quoted + '"')[1:-1].removesuffix('"')
-            yield shown(quoted + "'")[1:-1].removesuffix("'").removesuffix("\\")
+        for literal in (repr, ascii):
+            yield literal(quoted + '"')[1:-1].removesuffix('"')
+            yield literal(quoted + "'")[1:-1].removesuffix("'").removesuffix("\\")
     yield repr(text.encode("utf-8", "surrogatepass") + b'"')[2:-1].removesuffix('"')
 
 
 def _base64(text: str) -> Iterator[str]:
     """The characters that stand for it wherever it begins in what is encoded, whatever stands beside it there."""
     raw = text.encode("utf-8", "surrogatepass")
-    for before, skipped in enumerate((0, 2, 3)):
-        encoded = base64.b64encode(bytes(before) + raw).decode()
-        piece = encoded[skipped : (before + len(raw)) * 8 // 6]
+    for offset, skipped in enumerate((0, 2, 3)):
+        encoded = base64.b64encode(bytes(offset) + raw).decode()
+        piece = encoded[skipped : (offset + len(raw)) * 8 // 6]
         if len(piece) >= SHORTEST_BASE64:
             yield piece
             yield piece.replace("+", "-").replace("/", "_")
@@ -105,7 +105,9 @@ class LiveSecrets:
         forms = self._all
         if forms is None:
             with self._lock:
-                forms = self._all = worth_hiding(form for each in self._known.values() for form in each)
+                forms = self._all = worth_hiding(
+                    form for forms_of_text in self._known.values() for form in forms_of_text
+                )
         return concealed(text, forms)
 
 

@@ -39,7 +39,7 @@ async def apply(
 ) -> list[MadeRole]:
     """Create the roles that are not there, and give all of them their rights. `passwords` by service: those of others are made
     up for new roles, and stay as they are for old ones. Raises NotAllowed."""
-    made: list[MadeRole] = []
+    made_roles: list[MadeRole] = []
     try:
         async with session.transaction() as tx:
             for service, role in roles.items():
@@ -51,13 +51,13 @@ async def apply(
                 elif password is not None:
                     await grants.set_password(tx, role, verifier(password))
                 await grants.give(tx, service, role)
-                made.append(MadeRole(service, role, address))
+                made_roles.append(MadeRole(service, role, address))
     except NotAllowed as error:
         raise NotAllowed(
             error.message,
             hint="Run this as the owner of the schema with CREATEROLE, or let an administrator run what `penstock roles` prints.",
         ) from error
-    return made
+    return made_roles
 
 
 def with_user(settings: Settings, role: str, password: str) -> str:
@@ -75,5 +75,5 @@ def verifier(password: str) -> str:
     salt = secrets.token_bytes(16)
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, ROUNDS)
     client, server = (hmac.digest(salted, f"{side} Key".encode(), "sha256") for side in ("Client", "Server"))
-    kept = [base64.b64encode(part).decode() for part in (salt, hashlib.sha256(client).digest(), server)]
-    return f"SCRAM-SHA-256${ROUNDS}:{kept[0]}${kept[1]}:{kept[2]}"
+    encoded = [base64.b64encode(part).decode() for part in (salt, hashlib.sha256(client).digest(), server)]
+    return f"SCRAM-SHA-256${ROUNDS}:{encoded[0]}${encoded[1]}:{encoded[2]}"

@@ -48,8 +48,8 @@ async def put(session: Session, tenant: str, name: str, value: str, *, by: str) 
 async def delete(session: Session, tenant: str, name: str) -> None:
     """What needs it fails from now on. Raises NotFound."""
     if not await store.delete(session, tenant, name):
-        known = [one.name for one in await store.listed(session, [tenant])]
-        raise NotFound(f"tenant {tenant} has no secret {name!r}", hint=did_you_mean(name, known))
+        names = [secret.name for secret in await store.listed(session, [tenant])]
+        raise NotFound(f"tenant {tenant} has no secret {name!r}", hint=did_you_mean(name, names))
 
 
 async def rotate(session: Session) -> int:
@@ -57,20 +57,20 @@ async def rotate(session: Session) -> int:
     may be done while all is running. Raises ConfigurationError."""
     keys = master_keys(session.settings)
     newest, _ = await _wrap(keys, os.urandom(32), b"")
-    done, after = 0, ("", "")
-    while found := await store.under_other_keys(session, newest, after, AT_ONCE):
-        for one in found:
-            context = _context(one.tenant, one.name)
-            key_id, wrapped = await _wrap(keys, await _unwrap(keys, one, context), context)
-            done += await store.rewrap(session, one, wrapped, key_id)
-        after = (found[-1].tenant, found[-1].name)
+    done, cursor = 0, ("", "")
+    while secrets := await store.under_other_keys(session, newest, cursor, AT_ONCE):
+        for secret in secrets:
+            context = _context(secret.tenant, secret.name)
+            key_id, wrapped = await _wrap(keys, await _unwrap(keys, secret, context), context)
+            done += await store.rewrap(session, secret, wrapped, key_id)
+        cursor = (secrets[-1].tenant, secrets[-1].name)
     return done
 
 
 async def reveal(session: Session, tenant: str, names: Collection[str]) -> Mapping[str, str]:
     """Open secrets of a tenant. Raises NotFound, ConfigurationError."""
-    found = await retried(lambda: store.find(session, tenant, names), deadline=30)
-    return await _opened(session, tenant, names, found)
+    secrets = await retried(lambda: store.find(session, tenant, names), deadline=30)
+    return await _opened(session, tenant, names, secrets)
 
 
 async def reveal_to_attempt(
@@ -78,24 +78,24 @@ async def reveal_to_attempt(
 ) -> Mapping[str, str]:
     """Open the secrets that the parameters of an execution refer to, for the process that runs it, just before it does. Raises
     NotFound, ConfigurationError."""
-    found = await retried(lambda: store.of_attempt(session, execution, process, names), deadline=30)
-    return await _opened(session, tenant, names, found)
+    secrets = await retried(lambda: store.of_attempt(session, execution, process, names), deadline=30)
+    return await _opened(session, tenant, names, secrets)
 
 
 async def _opened(
-    session: Session, tenant: str, names: Collection[str], found: Sequence[Sealed]
+    session: Session, tenant: str, names: Collection[str], secrets: Sequence[Sealed]
 ) -> Mapping[str, str]:
     keys = master_keys(session.settings)
-    if missing := sorted(set(names) - {one.name for one in found}):
+    if missing := sorted(set(names) - {secret.name for secret in secrets}):
         raise NotFound(
             f"tenant {tenant} has no secret {', '.join(missing)}",
             hint=f"Set it: penstock secrets set {missing[0]} --tenant {tenant}",
         )
     revealed = {}
-    for one in found:
-        context = _context(tenant, one.name)
-        data_key = await _unwrap(keys, one, context)
-        revealed[one.name] = unseal(AESGCM(data_key), one.sealed, context).decode()
+    for secret in secrets:
+        context = _context(tenant, secret.name)
+        data_key = await _unwrap(keys, secret, context)
+        revealed[secret.name] = unseal(AESGCM(data_key), secret.sealed, context).decode()
     return revealed
 
 
@@ -103,14 +103,14 @@ async def _wrap(keys: MasterKeys, data_key: bytes, context: bytes) -> tuple[str,
     return await asyncio.to_thread(keys.wrap, data_key, context)
 
 
-async def _unwrap(keys: MasterKeys, one: Sealed, context: bytes) -> bytes:
+async def _unwrap(keys: MasterKeys, secret: Sealed, context: bytes) -> bytes:
     try:
-        return await asyncio.to_thread(keys.unwrap, one.master_key, one.data_key, context)
+        return await asyncio.to_thread(keys.unwrap, secret.master_key, secret.data_key, context)
     except ConfigurationError:
         raise
     except Exception as error:
         raise ConfigurationError(
-            f"the key service does not open secret {one.name}: {type(error).__name__}: {error}",
+            f"the key service does not open secret {secret.name}: {type(error).__name__}: {error}",
             hint="Look at the service, and at what this process may do there.",
         ) from error
 

@@ -17,28 +17,28 @@ def leaves(error: BaseException) -> list[BaseException]:
 
 def chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error, what it was raised from or meanwhile, the members of groups, and so on, each once."""
-    pending, seen = [error], set[int]()
+    pending, error_ids = [error], set[int]()
     while pending:
-        one = pending.pop()
-        if id(one) in seen:
+        link = pending.pop()
+        if id(link) in error_ids:
             continue
-        seen.add(id(one))
-        yield one
-        if isinstance(one, BaseExceptionGroup):
-            pending += one.exceptions
-        if one.__cause__ is not None:
-            pending.append(one.__cause__)
-        elif one.__context__ is not None and not one.__suppress_context__:
-            pending.append(one.__context__)
+        error_ids.add(id(link))
+        yield link
+        if isinstance(link, BaseExceptionGroup):
+            pending += link.exceptions
+        if link.__cause__ is not None:
+            pending.append(link.__cause__)
+        elif link.__context__ is not None and not link.__suppress_context__:
+            pending.append(link.__context__)
 
 
 def failed_steps(error: BaseException) -> tuple[tuple[str, int], ...]:
     """Return the steps of a durable function that caused an error, by name and ordinal."""
     steps = []
-    for one in chain(error):
-        if isinstance(one, StepFailed):
-            steps.append((one.name, one.ordinal))
-        elif (step := getattr(one, "step", None)) is not None and isinstance(step, tuple) and len(step) == 2:
+    for link in chain(error):
+        if isinstance(link, StepFailed):
+            steps.append((link.name, link.ordinal))
+        elif (step := getattr(link, "step", None)) is not None and isinstance(step, tuple) and len(step) == 2:
             steps.append((str(step[0]), int(step[1])))
     return tuple(dict.fromkeys(steps))
 
@@ -52,12 +52,12 @@ def is_final(error: BaseException) -> bool:
 
 def steering_of(error: BaseException) -> Defer | AskInquiry | None:
     """Return what an error, or a group of them, says that should happen next; None if it is a failure."""
-    found = leaves(error)
-    if all(isinstance(leaf, Defer) for leaf in found):
-        deferrals = [leaf for leaf in found if isinstance(leaf, Defer)]
+    members = leaves(error)
+    if all(isinstance(leaf, Defer) for leaf in members):
+        deferrals = [leaf for leaf in members if isinstance(leaf, Defer)]
         return latest(deferrals)
-    if len(found) == 1 and isinstance(found[0], AskInquiry):
-        return found[0]
+    if len(members) == 1 and isinstance(members[0], AskInquiry):
+        return members[0]
     return None
 
 
@@ -70,12 +70,12 @@ def latest(deferrals: list[Defer]) -> Defer:
 
 def verdict_of(error: BaseException) -> tuple[bool | None, float | None]:
     """Return whether an error says that it is to be retried (None: it does not say), and after how many seconds."""
-    found = leaves(error)
-    if any(is_final(leaf) for leaf in found):
+    members = leaves(error)
+    if any(is_final(leaf) for leaf in members):
         return False, None
-    if any(isinstance(leaf, AskInquiry) for leaf in found):
+    if any(isinstance(leaf, AskInquiry) for leaf in members):
         return False, None
-    retries = [leaf for leaf in found if isinstance(leaf, Retry)]
+    retries = [leaf for leaf in members if isinstance(leaf, Retry)]
     if not retries:
         return None, None
     return True, max((leaf.after for leaf in retries if leaf.after is not None), default=None)

@@ -20,15 +20,15 @@ def configure_logging(settings: Settings, **bound: str) -> None:
     """What this process logs says who it is (`bound`, and its name), and of which run it is; what libraries log, too."""
     people = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    who = {"replica": settings.name, **bound}
+    fields = {"replica": settings.name, **bound}
 
     def of_this_process(_: Any, __: str, line: EventDict) -> EventDict:
-        return {**who, **line}  # a thread of somebody else's has no context
+        return {**fields, **line}  # a thread of somebody else's has no context
 
-    shown: Processor = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer()
+    renderer: Processor = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer()
     LIVE.hide(credentials(settings))
     # Values are masked before they are quoted, and the line once more: its traceback is only made as it is written.
-    said: list[Processor] = [
+    processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         of_this_process,
         of_its_run,
@@ -38,19 +38,19 @@ def configure_logging(settings: Settings, **bound: str) -> None:
         masked_values,
     ]
     structlog.configure(
-        processors=[*said, shown, masked],
+        processors=[*processors, renderer, masked],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    structlog.contextvars.bind_contextvars(**who)
+    structlog.contextvars.bind_contextvars(**fields)
     for noisy in ("aiormq", "aio_pika"):  # they print tracebacks for losses that the transport reports itself
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*said, structlog.stdlib.add_logger_name],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, shown, masked],
+            foreign_pre_chain=[*processors, structlog.stdlib.add_logger_name],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer, masked],
         )
     )
     logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler])
@@ -65,9 +65,9 @@ def _masked(value: Any) -> Any:
     if isinstance(value, str):
         return LIVE.mask(value)
     if isinstance(value, list | tuple):
-        return [_masked(each) for each in value]
+        return [_masked(item) for item in value]
     if isinstance(value, dict):
-        return {_masked(name): _masked(each) for name, each in value.items()}
+        return {_masked(name): _masked(item) for name, item in value.items()}
     return value
 
 

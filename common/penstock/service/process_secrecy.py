@@ -1,5 +1,6 @@
-"""Our credentials leave the environment of a service before it imports code of its users, and other processes of the same user
-may not look into its memory. Code in the same process can still find them there: SECURITY.md says what keeps it out."""
+"""The protection of our credentials from other processes and from imported code. They leave the environment of a service
+before it imports code of its users. Other processes of the same user may not look into its memory. Code in the same process
+can still find them there: SECURITY.md says what keeps it out."""
 
 from __future__ import annotations
 
@@ -52,30 +53,30 @@ def credentials(settings: Settings) -> set[str]:
     """Return what no output may show of the settings: passwords of servers, master keys and the like. A password that is the name
     of its user protects nothing, and to hide it would hide a word."""
     urls = [settings.database_url, settings.database_read_url, settings.broker_url]
-    found: set[str] = set()
+    texts: set[str] = set()
     for url in filter(None, urls):
-        for one in re.split(r",(?=\w+://)", url.get_secret_value()):
-            user, colon, password = one.partition("://")[2].rpartition("@")[0].partition(":")
+        for address in re.split(r",(?=\w+://)", url.get_secret_value()):
+            user, colon, password = address.partition("://")[2].rpartition("@")[0].partition(":")
             passwords = {password} if colon else set()
-            passwords |= set(re.findall(r"[?&]password=([^&]*)", one))
-            found |= {form for each in passwords if each != user for form in (each, unquote(each))}
+            passwords |= set(re.findall(r"[?&]password=([^&]*)", address))
+            texts |= {form for text in passwords if text != user for form in (text, unquote(text))}
     for secret in (settings.secrets_key, settings.oidc_client_secret):
         if secret is not None:
-            found |= {each.strip() for each in secret.get_secret_value().split(",")}
+            texts |= {text.strip() for text in secret.get_secret_value().split(",")}
     if settings.secrets_key_file is not None:
         with suppress(OSError, ValueError):
-            found |= set(settings.secrets_key_file.read_text("ascii").split())
-    return {each for each in found if len(each) >= SHORTEST}
+            texts |= set(settings.secrets_key_file.read_text("ascii").split())
+    return {text for text in texts if len(text) >= SHORTEST}
 
 
 @contextmanager
 def hidden_secrets() -> Iterator[None]:
     """Keep our credentials out of the environment while code of users is imported, and put them back."""
-    kept = {name: os.environ.pop(name) for name in SECRETS if name in os.environ}
+    secrets = {name: os.environ.pop(name) for name in SECRETS if name in os.environ}
     try:
         yield
     finally:
-        os.environ.update(kept)
+        os.environ.update(secrets)
 
 
 def _erase(values: list[bytes]) -> None:

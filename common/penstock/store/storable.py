@@ -7,9 +7,9 @@ from typing import Any
 
 
 def storable(value: object, depth: int = 20) -> Any:
-    """Return the part of a value that PostgreSQL can store, for values that are kept and not used (a header of a
-    foreign message, a reason): NUL and halves of surrogates become U+FFFD, and a value that is not JSON, too large or
-    too deep becomes a text."""
+    """Return the part of a value that PostgreSQL can store. It is for values that are kept and not used, such as a header of
+    a foreign message or a reason. NUL and halves of surrogates become U+FFFD. A value that is not JSON, too large or too
+    deep becomes a text."""
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):

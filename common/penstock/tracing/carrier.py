@@ -1,6 +1,6 @@
-"""The carriers of a trace: a W3C trace context (`traceparent`, and `tracestate` if there is one) in headers and in
-rows, and the ids of spans, which are hashes of the ids that they describe. So any process knows the span of an
-execution without having begun it."""
+"""The carriers of a trace: a W3C trace context in headers and in rows, and the ids of spans. A trace context is a
+`traceparent`, and a `tracestate` if there is one. The id of a span is a hash of the id that it describes. So any process
+knows the span of an execution without having begun it."""
 
 from __future__ import annotations
 

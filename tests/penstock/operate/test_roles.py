@@ -24,7 +24,7 @@ async def owner(database: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Recor
     await connection.close()
 
 
-async def test_doctor_names_what_a_service_does_not_need(
+async def test_doctor_names_rights_that_a_service_does_not_need(
     database: str, owner: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     made = Database(Settings(database_url=SecretStr(database)), role="doctor")

@@ -33,7 +33,7 @@ def text_of(parts: Parts) -> str:
 
 
 def fits(value: Any, parts: Parts) -> bool:
-    """Whether a type checker takes this value, written down, for one of the type."""
+    """Return whether a type checker accepts this value, as a literal, for the type."""
     kinds = {type(None): ("None",), bool: ("bool",), int: ("int", "float"), float: ("float",), str: ("str",)}
     if type(value) not in kinds:
         return False
@@ -46,12 +46,12 @@ def literal(value: str | float | bool | None) -> str:
 
 
 def is_field(name: str) -> bool:
-    """Whether something can have this name that is declared in Python."""
+    """Return whether a field of a class in Python can have this name."""
     return name.isidentifier() and not iskeyword(name) and not name.startswith("__")
 
 
 def hides_a_type(name: str) -> bool:
-    """Whether what is declared after it could mean it by the name of a type."""
+    """Return whether a field of this name would hide a type from the fields that are declared after it."""
     return hasattr(builtins, name) or name in IMPORTED
 
 
@@ -77,7 +77,7 @@ class TypedDicts:
         self.blocks: list[str] = []
 
     def schema(self, root: Mapping[str, Any], prefix: str) -> SchemaTypes:
-        """For the types of one schema; the names of its TypedDicts begin so."""
+        """Return the types of one schema. The names of its TypedDicts begin with `prefix`."""
         return SchemaTypes(self, root, prefix)
 
     def reserve(self, wanted: str) -> str:
@@ -127,7 +127,8 @@ class SchemaTypes:
         return (self._object(schema, name),) if kind == "object" else (SIMPLE[kind],)
 
     def _reference(self, reference: str) -> Parts:
-        """What is referred to has one TypedDict, which may refer to itself. Other types that do so are not told apart."""
+        """Return the type of a referenced schema. A schema of fields has one TypedDict, which may refer to itself. Other
+        schemas that refer to themselves become `Any` there."""
         if reference not in self._referred:
             target, name = follow(self._root, reference), camel(reference.rpartition("/")[2]) or "Whole"
             self._referred[reference] = ANY
@@ -179,7 +180,8 @@ def _union(types: Iterator[Parts]) -> Parts:
 
 
 def _has_fields(schema: Any) -> bool:
-    """Whether a TypedDict says what it is: an object of declared fields and no others of which a caller may know."""
+    """Return whether a TypedDict describes this schema: an object of declared fields, without other fields that a caller can
+    know."""
     if not isinstance(schema, Mapping) or _kinds(schema) != ["object"] or is_secret(schema):
         return False
     closed = schema.get("additionalProperties", False) is False

@@ -38,8 +38,8 @@ Refs = Annotated[Items[Ref], BeforeValidator(_several)]
 
 
 class ActionOptions(Policies):
-    """What may be said of an action next to its function or its command. Short forms: `timeout` for
-    `timeouts.attempt`, `on_worker_loss` and `max_recoveries` for those of `recovery`."""
+    """The options of an action, next to its function or its command. Short forms: `timeout` for `timeouts.attempt`,
+    `on_worker_loss` and `max_recoveries` for those of `recovery`."""
 
     executor: Annotated[str, Field(strict=True, pattern=r"^[a-z][a-z0-9_]{0,62}$")] | None = None
     """The task executor that runs it: async, thread, process, command, http, kubernetes, dask, ray, or one of your own."""
@@ -154,8 +154,8 @@ class Action(ActionRef[P, R]):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """What its task executor should know, such as the command or the URL. A pack's own program is found in the
-        pack's folder, wherever that is on this machine; what is stored names it relative to the folder."""
+        """Return the options of its task executor, such as the command or the URL. The program of a pack is in the pack's
+        folder, wherever that is on this machine. The stored command names it relative to the folder."""
         if self.folder is None or self.executor != "command":
             return self.choices.options
         program, *rest = self.choices.options["command"]
@@ -180,7 +180,7 @@ class Action(ActionRef[P, R]):
         return self.function(*args, **kwargs)
 
     def with_options(self, *, ref: str | None = None, **changes: Any) -> Action[P, R]:
-        """The same with some options changed, as `@action` takes them. Give it a `ref` of its own if both are to be
+        """Return a copy with some options changed, as `@action` takes them. Give it a `ref` of its own if both are to be
         applied. Raises DefinitionError."""
         given: dict[str, Any] = {name: getattr(self.choices, name) for name in self.choices.model_fields_set}
         for name in changes.keys() & {"timeout", "on_worker_loss", "max_recoveries"}:
@@ -191,7 +191,7 @@ class Action(ActionRef[P, R]):
         return self._varied(ref=ref or self.ref, choices=choices)
 
     def with_schemas(self, *, parameters: Any = None, result: Any = None) -> Action[P, R]:
-        """The same with schemas that were written down instead of those of the annotations. Raises DefinitionError."""
+        """Return a copy with these schemas instead of those of the annotations. Raises DefinitionError."""
         changes: dict[str, Any] = {}
         for name, given, make in (
             ("parameters", parameters, parameters_schema),
@@ -222,7 +222,7 @@ class Action(ActionRef[P, R]):
         return Action(**{**same, **changes})
 
     def body(self) -> dict[str, Any]:
-        """What is stored. Defaults, and the limits, which are definitions of their own, are left out."""
+        """Return the body that is stored. Defaults are left out, and so are the limits, which are definitions of their own."""
         body = self.choices.written()
         body.pop("limits", None)
         body |= {"ref": self.ref, "executor": executor_name(self), "parameters": self.parameters_schema}

@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class Decorator(Protocol):
-    """What `@action(...)` gives. The result of a coroutine function is what it returns in the end."""
+    """The decorator that `@action(...)` returns. The result of a coroutine function is what it returns in the end."""
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Action[P, R]: ...

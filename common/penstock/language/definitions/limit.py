@@ -154,7 +154,7 @@ class Limit(Declaration):
         return self
 
     def of_action(self, action: str, source: Source) -> Limit:
-        """The same as a limit of its own, which covers that action."""
+        """Return this limit as a definition of its own, which covers that action."""
         if self.ref:
             raise source.wrong(
                 f"action {action}: its limit {self.ref} has a ref and a scope of its own",

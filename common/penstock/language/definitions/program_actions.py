@@ -91,7 +91,7 @@ class RayOptions(Options):
 
 
 class NoOptions(Options):
-    """Of executors that take none."""
+    """The options of an executor that takes none."""
 
 
 OPTIONS: dict[str, type[Options]] = {

@@ -19,7 +19,7 @@ _NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{LONGEST - 1}}}")
 
 
 class Pack:
-    """What belongs together: `pack = Pack("shop")` at the top of a module makes `shop.` the start of its refs."""
+    """A group of definitions: `pack = Pack("shop")` at the top of a module makes `shop.` the start of its refs."""
 
     __slots__ = ("description", "name", "version")
 

@@ -48,7 +48,7 @@ class Route(Declaration):
         return self
 
     def placed(self, position: int) -> Route:
-        """The same, at `position` if it has none of its own."""
+        """Return this route, at `position` if it has no position of its own."""
         if self.position is not None:
             return self
         placed = self.model_copy(update={"position": position})

@@ -1,4 +1,4 @@
-"""How an attempt of a durable function ends before its function does."""
+"""The ends of an attempt of a durable function before its function ends."""
 
 from __future__ import annotations
 

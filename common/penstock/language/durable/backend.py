@@ -1,4 +1,4 @@
-"""What a durable function needs of whoever runs it: a worker, or a test."""
+"""The needs of a durable function that its host meets: a worker, or a test."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Backend(Protocol):
         """Return which of these signals were sent, and which of these children have ended, as of now."""
 
     async def resolved(self, result: Any) -> Any:
-        """What a child gave, with stored results in place of references to them."""
+        """Return the result of a child, with stored results in place of references to them."""
 
     async def cancel(self, ids: Sequence[UUID]) -> None:
         """Ask for these children to end: nobody needs them any more."""
 
     def may_stay(self) -> bool:
-        """Whether the function may stay here while it waits: nobody else needs its slot."""
+        """Return whether the function may stay on its worker while it waits, because no other attempt needs its slot."""
 
     def asked_to_end(self) -> bool:
-        """Whether somebody asked for the end of this run while this attempt ran."""
+        """Return whether an end of this run was requested while this attempt ran."""

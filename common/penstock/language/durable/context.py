@@ -1,4 +1,4 @@
-"""What a durable function is given: everything that it does and that has to survive goes through here."""
+"""The context of a durable function: every act of the function that has to survive goes through it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class DurableContext:
         self._core.unwritten[record.key] = record
 
     def version(self, change: str) -> bool:
-        """Whether this run does what this change of the code brought: False for a run that was past this place before."""
+        """Return whether this run uses this change of the code: False for a run that was past this place before."""
         journal = self._core.journal
         if not journal.peek(records.VERSION, step_name(change)) and journal.replaying:
             return False
@@ -170,8 +170,9 @@ class DurableContext:
         return run_child(self._core, self._core.ask(kind, child_name(name)), target, parameters)
 
     def signal(self, name: str, *, timeout: Span | None = None) -> Coroutine[Any, Any, Any]:
-        """What is sent to this run under this name (`penstock signal`): the nth signal of a name goes to the nth call that gets
-        one. Raises StepTimedOut if nothing was sent before the deadline; `timeout=0` takes what is there."""
+        """Wait for a signal to this run under this name (`penstock signal`). The nth signal of a name goes to the nth call
+        that gets one. Raises StepTimedOut if no signal was sent before the deadline. `timeout=0` takes a signal that was
+        sent before."""
         core, span = self._core, timedelta(seconds=seconds(timeout or 0))
         core.refuse_inside_step(f"signal {step_name(name)}")
         core.waiting.check()

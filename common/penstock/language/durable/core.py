@@ -1,4 +1,4 @@
-"""What every call of a durable function goes through: held against the journal, recorded, and told in the run's order."""
+"""The path of every call of a durable function: it is compared with the journal, recorded, and told in the run's order."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Core:
         self.deliveries = Deliveries(self, history)
 
     def ask(self, kind: str, name: str) -> Record:
-        """What is recorded of what the calling branch asks for now; a new record where nothing is."""
+        """Return the record of the next call of the calling branch, or a new record where there is none."""
         self.refuse_inside_step(f"{kind} {name}")
         self.waiting.check()
         try:
@@ -94,17 +94,18 @@ class Core:
         return records
 
     async def write_values(self) -> None:
-        """What was given to the function, and what it was told, is recorded before anything outside can hear of it."""
+        """Record the parameters of the function, and the results that it was told, before anything outside can learn of
+        them."""
         if records := self._to_write():
             await self.ours(self.backend.record(records))
 
     async def written(self, record: Record) -> Record:
-        """As it stands now: what is recorded already stands."""
+        """Write a record, and return it as it is stored. A record that was stored before stays."""
         kept = await self.ours(self.backend.record([*self._to_write(), record]))
         return kept.get(record.key, record)
 
     async def ours(self, write: Awaitable[T]) -> T:
-        """What a write gives. Where the claim is lost, or the attempt over, nothing goes on."""
+        """Return the answer of a write. Where the claim is lost, or the attempt is over, the function goes no further."""
         try:
             answer = await write
         except ClaimLost as error:
@@ -153,7 +154,7 @@ def instant_of(record: Record) -> datetime:
 
 
 def value_of(record: Record) -> Any:
-    """What a step that is over gives. Raises StepFailed; and of a child that could not be started what said so."""
+    """Return the result of a step that has ended. Raises StepFailed, or the refusal of a child that could not be started."""
     if record.status == COMPLETED:
         return orjson.loads(record.result or "null")
     if record.kind in CHILDREN and record.error is not None:

@@ -241,5 +241,5 @@ class Deliveries(OpenCalls):
 
 
 def _mark(record: Record, number: int) -> Record:
-    """What says only when the result of a record was told."""
+    """Return a record that says only when the result of `record` was told."""
     return Record(record.key, record.position, record.kind, TOLD, told=number)

@@ -43,7 +43,8 @@ class Attempt:
         self._ends_as: str | None = None
 
     async def run(self, arguments: Mapping[str, Any]) -> Outcome:
-        """What came of it. Raises ClaimLost, and CancelledError where the attempt was ended from outside."""
+        """Run the attempt, and return its outcome. Raises ClaimLost, and CancelledError where the attempt was ended from
+        outside."""
         inside = asyncio.create_task(self._inside(arguments))
         try:
             return await asyncio.shield(inside)
@@ -56,11 +57,11 @@ class Attempt:
 
     @property
     def journal(self) -> Journal | None:
-        """What was asked for so far; None before what is recorded was loaded."""
+        """Return the journal of the calls so far; None before the records were loaded."""
         return None if self._core is None else self._core.journal
 
     def _is_late(self, cancelled: asyncio.CancelledError) -> bool:
-        """Whether its time is up, and no other attempt follows."""
+        """Return whether the time of the run is up, and no other attempt follows."""
         return TIME_IS_UP in cancelled.args and not self._retried(Outcome.timed_out(0))
 
     async def _end(self, inside: asyncio.Task[Outcome], *, told: bool) -> None:
@@ -136,7 +137,7 @@ def _check_end(core: Core) -> None:
 
 
 async def _called(function: Coroutine[Any, Any, Any], limit: int) -> Outcome:
-    """What a function came to, as a task of its own loop."""
+    """Run a function as a task of its own loop, and return its outcome."""
     try:
         return Outcome.returned(await function, limit)
     except asyncio.CancelledError as error:

@@ -26,8 +26,8 @@ CHANGED = (
 
 
 class Journal:
-    """What is recorded of one run, and how much of it was asked for. `told` is the number of what the run was told last.
-    `changed` are the records that this attempt sets aside or takes back after a failure, until they are written."""
+    """The records of one run, and how many of them were asked for. `told` is the number of the result that the run was told
+    last. `changed` are the records that this attempt sets aside or takes back after a failure, until they are written."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -43,7 +43,7 @@ class Journal:
 
     @property
     def replaying(self) -> bool:
-        """Whether something is recorded that the function has not come to yet."""
+        """Return whether there is a record that the function has not reached yet."""
         return bool(self._unasked)
 
     def unasked(self) -> Record | None:
@@ -51,7 +51,8 @@ class Journal:
         return self._at[min(self._unasked)] if self._unasked else None
 
     def ask(self, kind: str, name: str) -> Record:
-        """What is recorded of what the calling branch asks for now; a new record where nothing is. Raises ReplayMismatch."""
+        """Return the record of the next call of the calling branch, or a new record where there is none. Raises
+        ReplayMismatch."""
         branch = branch_here()
         branch.asked += 1
         place = (branch.path, branch.asked)
@@ -76,7 +77,7 @@ class Journal:
         return recorded or Record(key, branch.asked, kind, STARTED, tries=0, asked_after=self.told)
 
     def undo(self, name: str) -> Record:
-        """What is recorded of the next undo of this name that the calling branch registers. It has no place."""
+        """Return the record of the next undo of this name that the calling branch registers. It has no place."""
         branch = branch_here()
         branch.undos[name] += 1
         key = Key(branch.path + name, branch.undos[name])
@@ -85,7 +86,7 @@ class Journal:
         )
 
     def peek(self, kind: str, name: str) -> bool:
-        """Whether this is what is recorded at the place that the calling branch has come to."""
+        """Return whether the record at the next place of the calling branch is of this kind and name."""
         branch = branch_here()
         there = self._at.get((branch.path, branch.asked + 1))
         return there is not None and there.kind == kind and there.key.name == branch.path + name

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Writer(Protocol):
-    """What the calls of an attempt ask of it."""
+    """The part of an attempt that its calls use."""
 
     backend: Backend
     journal: Journal
@@ -176,7 +176,7 @@ class OpenCalls:
         self.settle(call, _nothing)
 
     def _begin(self) -> None:
-        """What is not recorded begins, and what was cancelled before is: the function goes on."""
+        """Begin the calls that are not recorded, and carry out earlier cancels, because the function goes on."""
         new, self._new = [call for call in self._new if call in self._open and call.answer is None], []
         if not new:
             return

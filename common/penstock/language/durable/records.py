@@ -1,4 +1,4 @@
-"""What is recorded of a run, one row for each thing that its function asked for."""
+"""The records of a run, one row for each call of its function."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How the attempt before failed, which is tried again: the failed steps that caused it, the number of what the run was told
-    last before it, and the number of the attempt."""
+    """The failure of the attempt before, which is tried again. It has the failed steps that caused it, the number of the
+    result that the run was told last before it, and the number of the attempt."""
 
     causes: tuple[Key, ...]
     told: int
@@ -106,14 +106,14 @@ class ChildStart:
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """What a suspended run waits for: children, an instant, signals."""
+    """The children, the instant and the signals that a suspended run waits for."""
 
     children: tuple[UUID, ...] = ()
     until: datetime | None = None
     signals: tuple[Key, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return it as JSON."""
         return {
             "children": [str(id) for id in self.children],
             "until": None if self.until is None else self.until.isoformat(),

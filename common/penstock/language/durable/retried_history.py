@@ -1,4 +1,4 @@
-"""What the next attempt forgets of an attempt that failed and is tried again."""
+"""The records that the next attempt forgets of an attempt that failed and is tried again."""
 
 from __future__ import annotations
 

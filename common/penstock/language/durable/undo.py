@@ -1,4 +1,4 @@
-"""What undoes a run that has failed for good."""
+"""The undo of a run that has failed for good."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.language.durable.step_tries import policy_of
 
 
 class Undo:
-    """What was registered with `on_failure`, in order, each with the key that it got then."""
+    """The functions that were registered with `on_failure`, in order, each with the key that it got then."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

@@ -1,7 +1,8 @@
-"""What a function waits for that is not there yet, and when its attempt ends for that.
+"""The waits of a function, and when its attempt ends for them.
 
-While anything is under way (a step's function, a record being written, tasks of the function that can run) the attempt stays.
-Once the function only waits, it stays where what it waits for may come soon, and its slot is not needed; else it is suspended."""
+While anything is under way (a step's function, a record being written, tasks of the function that can run) the attempt
+stays. Once the function only waits, it stays where an end of its wait may come soon and its slot is not needed. Otherwise it
+is suspended."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ SIGNAL_LOOK = 0.5
 
 
 class Told(Protocol):
-    """What the waits of an attempt ask of its deliveries."""
+    """The part of the deliveries of an attempt that its waits use."""
 
     scheduled: bool
     signals: SignalLines
@@ -39,7 +40,7 @@ class Told(Protocol):
 
 
 class Attempted(Protocol):
-    """What the waits of an attempt ask of it."""
+    """The part of an attempt that its waits use."""
 
     backend: Backend
     clock: Callable[[], datetime]
@@ -144,7 +145,7 @@ class Waiting:
         return answer
 
     def _resolve(self, wait: _Wait, answer: Any) -> None:
-        """What waited is under way again from now on, and not only once it runs."""
+        """Resolve a wait. Its caller is under way again from now on, and not only once it runs."""
         if wait in self._waits:
             self._waits.discard(wait)
             self._active += 1
@@ -229,7 +230,8 @@ class Waiting:
         )
 
     async def _came(self, core: Attempted, seconds: float) -> bool:
-        """Whether one of the children has ended, of which those who wait are told. Ends early where something has changed."""
+        """Return whether one of the awaited children has ended, and resolve the waits for those that have. Ends early where
+        something has changed."""
         now = core.clock()
         instants = [(wait.until - now).total_seconds() for wait in self._waits if wait.until is not None]
         seconds = max(0.0, min([seconds, *instants]))

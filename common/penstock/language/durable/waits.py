@@ -27,8 +27,8 @@ async def sleep(core: Core, record: Record, span: timedelta, call: Call) -> None
 
 
 async def await_signal(core: Core, name: str, order: int, deadline: Record | None, span: timedelta) -> Any:
-    """What was sent. Raises StepTimedOut once the deadline has passed and nothing was sent; that is recorded, and stays so. A
-    deadline that a person has done away with never passes."""
+    """Return the payload of a signal. Raises StepTimedOut once the deadline has passed without one; the record of that
+    stays. A deadline that an operator has removed never passes."""
     work = (
         partial(_signal, core)
         if deadline is None or deadline.status == COMPLETED

@@ -54,7 +54,7 @@ class Expression:
             return self.value(namespace)
 
     def value(self, namespace: Mapping[str, Any]) -> Any:
-        """The same, at the cost of the budget that is already open."""
+        """Evaluate the expression at the cost of the budget that is already open."""
         try:
             return self._run(namespace)
         except Exception as error:
@@ -75,7 +75,7 @@ class Condition:
         self._run, self.names = _compile(source, tree)
 
     def __call__(self, namespace: Mapping[str, Any]) -> bool:
-        """Whether it holds. Raises ExpressionError as Expression does."""
+        """Return whether the condition holds. Raises ExpressionError as Expression does."""
         with budget():
             try:
                 return bool(self._run(namespace))
@@ -209,7 +209,7 @@ def _explain(error: Exception, source: str, namespace: Mapping[str, Any]) -> NoR
 
 
 def _habit(source: str, line: int, column: int) -> str | None:
-    """What to write instead of what other languages have at this place."""
+    """Return a hint at the spelling of an operator that other languages write differently at this place."""
     rest = "".join(source.split("\n")[line - 1 : line])[max(0, column - 2) :]
     for symbol, hint in _HABITS.items():
         if symbol in rest[: len(symbol) + 1]:

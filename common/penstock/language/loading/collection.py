@@ -22,7 +22,7 @@ _RUNNABLE = ("action", "workflow")
 
 
 class Definitions:
-    """What modules and packs declare. Immutable; two sets are joined with `+`."""
+    """The declarations of modules and packs. Immutable; two sets are joined with `+`."""
 
     def __init__(self, items: Iterable[Any] = (), packs: Iterable[Pack] = ()) -> None:
         """`items` are actions, triggers, rules, routes, limits, schedules and workflows; the same object may come
@@ -58,7 +58,7 @@ class Definitions:
         self._items[key] = item
 
     def of(self, kind: str) -> dict[str, Any]:
-        """Those of a kind by ref, in the order in which they were declared."""
+        """Return the definitions of a kind by ref, in the order in which they were declared."""
         return {ref: item for (found, ref), item in self._items.items() if found == kind}
 
     @property
@@ -92,7 +92,7 @@ class Definitions:
         return sorted(placed, key=lambda route: (route.position, route.pattern))
 
     def documents(self) -> list[Document]:
-        """What `penstock apply` stores. Raises DefinitionError for a definition that cannot be stored."""
+        """Return the documents that `penstock apply` stores. Raises DefinitionError for a definition that cannot be stored."""
         routes = {route.ref: route for route in self.routes}
         items = [routes[ref] if kind == "route" else item for (kind, ref), item in self._items.items()]
         return [item.document() for item in items]

@@ -1,5 +1,5 @@
-"""The computing that one check of a value against a schema may cost. Authors of schemas and senders of values do not know each
-other, so neither the size of a schema nor the size of a value bounds the product of both."""
+"""The computing that one check of a value against a schema may cost. The author of a schema and the sender of a value do not
+know each other. So neither the size of a schema nor the size of a value bounds the product of both."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """What is left, as seconds of searching patterns."""
+        """Return the steps that remain, as seconds of searching patterns."""
         return self.left / STEPS_PER_SECOND
 
     def spend_time_since(self, began: float) -> None:

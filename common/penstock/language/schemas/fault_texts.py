@@ -40,9 +40,9 @@ def fault_text(fault: Fault, what: str) -> tuple[str, str | None]:
 
 
 def _listed(names: Sequence[str], total: int | None = None) -> str:
-    shown = [_cut(name) for name in names[:SHOWN_NAMES]]
-    more = (len(names) if total is None else total) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+    listed_names = [_cut(name) for name in names[:SHOWN_NAMES]]
+    hidden_count = (len(names) if total is None else total) - len(listed_names)
+    return ", ".join(listed_names) + (f" and {hidden_count:,} more" if hidden_count > 0 else "")
 
 
 def _cut(name: str) -> str:

@@ -1,6 +1,6 @@
 """Patterns of schemas. The author of a definition writes them, and processes that have other work run them on what any sender
-sends. A pattern that backtracks without end (`^(a|aa)+$`) would hold up all of it, so a search takes its time from the budget of
-the check, and a value that takes longer does not fit.
+sends. A pattern that backtracks without end (`^(a|aa)+$`) would hold up such a process. So a search takes its time from the
+budget of the check, and a value that takes longer does not fit.
 
 The engine is `regex` instead of `re`, which cannot be stopped; what `re` takes means the same there."""
 

@@ -63,23 +63,23 @@ def _type(names: Any) -> Test:
 
 
 def _enum(choices: Sequence[Any]) -> Test:
-    known = frozenset(map(key, choices))
+    allowed_keys = frozenset(map(key, choices))
     if not any(isinstance(choice, Mapping | list) for choice in choices):
-        return lambda value, budget: _is_one_of(known, value, budget)
-    return lambda value, budget: key(value, budget) in known
+        return lambda value, budget: _is_one_of(allowed_keys, value, budget)
+    return lambda value, budget: key(value, budget) in allowed_keys
 
 
-def _is_one_of(known: frozenset[Hashable], value: Any, budget: Budget) -> bool:
-    """Whether a value is among scalars."""
+def _is_one_of(allowed_keys: frozenset[Hashable], value: Any, budget: Budget) -> bool:
+    """Return whether a value is among scalars."""
     if isinstance(value, str):
-        return value in known
+        return value in allowed_keys
     budget.left -= 1
-    return not isinstance(value, dict | list) and key(value) in known
+    return not isinstance(value, dict | list) and key(value) in allowed_keys
 
 
 def _pattern(pattern: str) -> Test:
-    kept = compiled(pattern)
-    return lambda value, budget: not isinstance(value, str) or search(kept, value, budget)
+    search_pattern = compiled(pattern)
+    return lambda value, budget: not isinstance(value, str) or search(search_pattern, value, budget)
 
 
 def _format(name: Any) -> Test:
@@ -112,27 +112,27 @@ def _multiple_of(factor: Any) -> Test:
     return fits
 
 
-def _unique_items(wanted: bool) -> Test:
+def _unique_items(is_required: bool) -> Test:
     def fits(value: Any, budget: Budget) -> bool:
         if not isinstance(value, list):
             return True
         budget.spend(2 * len(value))
-        seen = set()
+        keys = set()
         for item in value:
-            seen.add(key(item, budget))
-        return len(seen) == len(value)
+            keys.add(key(item, budget))
+        return len(keys) == len(value)
 
-    return fits if wanted else anything
+    return fits if is_required else anything
 
 
 def _dependent_required(names: Mapping[str, Sequence[str]]) -> Test:
-    wanted = {name: frozenset(others) for name, others in names.items()}
+    required = {name: frozenset(dependents) for name, dependents in names.items()}
 
     def fits(value: Any, budget: Budget) -> bool:
         if not isinstance(value, dict):
             return True
-        budget.spend(1 + 2 * len(wanted))
-        return all(name not in value or others <= value.keys() for name, others in wanted.items())
+        budget.spend(1 + 2 * len(required))
+        return all(name not in value or dependents <= value.keys() for name, dependents in required.items())
 
     return fits
 

@@ -29,8 +29,8 @@ def inner(schema: Mapping[str, Any]) -> Iterator[tuple[Location, Any]]:
                 yield (word, index), branch
     for word in NAMED:
         if isinstance(named := schema.get(word), Mapping):
-            for name, one in named.items():
-                yield (word, name), one
+            for name, child in named.items():
+                yield (word, name), child
 
 
 def every(schema: Any) -> Iterator[tuple[Location, Mapping[str, Any]]]:
@@ -40,7 +40,7 @@ def every(schema: Any) -> Iterator[tuple[Location, Mapping[str, Any]]]:
         place, node = pending.pop()
         if isinstance(node, Mapping):
             yield place, node
-            pending.extend(((*place, *step), one) for step, one in inner(node))
+            pending.extend(((*place, *step), child) for step, child in inner(node))
 
 
 def follow(root: Mapping[str, Any], reference: Any) -> Any:
@@ -60,10 +60,10 @@ def follow(root: Mapping[str, Any], reference: Any) -> Any:
 
 
 def normalise(schema: Any, *, titles: bool = True) -> Any:
-    """The schema without what changes nothing about its meaning, so that equal schemas have equal digests.
+    """Return the schema without the parts that do not change its meaning, so that equal schemas have equal digests.
 
-    `required` is sorted; `anyOf` of bare types is a list of types; `additionalProperties: true` and `items: {}`
-    say nothing and go. With `titles=False` titles go too: pydantic makes them up."""
+    `required` is sorted; `anyOf` of bare types is a list of types; `additionalProperties: true` and `items: {}` say nothing
+    and go. With `titles=False` titles go too: pydantic makes them up."""
     if not isinstance(schema, Mapping):
         return schema
     out: dict[str, Any] = {}
@@ -71,9 +71,9 @@ def normalise(schema: Any, *, titles: bool = True) -> Any:
         if word in ONE:
             value = normalise(value, titles=titles)
         elif word in LISTS and isinstance(value, list):
-            value = [normalise(one, titles=titles) for one in value]
+            value = [normalise(item, titles=titles) for item in value]
         elif word in NAMED and isinstance(value, Mapping):
-            value = {name: normalise(one, titles=titles) for name, one in value.items()}
+            value = {name: normalise(item, titles=titles) for name, item in value.items()}
         out[word] = value
     if not titles and isinstance(out.get("title"), str):
         del out["title"]
@@ -99,4 +99,4 @@ def _bare_types(branches: Any) -> list[str] | None:
     ):
         return None
     types = [branch["type"] for branch in branches]
-    return types if all(isinstance(one, str) for one in types) and len(set(types)) == len(types) else None
+    return types if all(isinstance(name, str) for name in types) and len(set(types)) == len(types) else None

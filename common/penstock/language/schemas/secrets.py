@@ -25,7 +25,7 @@ def is_secret(schema: Any) -> bool:
 
 
 def has_secrets(schema: Mapping[str, Any]) -> bool:
-    """Whether anything in the schema is marked: most have nothing, and then there is nothing to do."""
+    """Return whether anything in the schema is marked. Most schemas have no mark, and then there is nothing to do."""
     return any(is_secret(part) for _, part in every(schema))
 
 
@@ -50,7 +50,7 @@ def masked_schema(root: Mapping[str, Any]) -> dict[str, Any]:
             for word in _LISTS_OF_VALUES:
                 if isinstance(part.get(word), list):
                     cast(dict[str, Any], part)[word] = [
-                        _masked(one, [node], root, Budget()) for one in part[word]
+                        _masked(item, [node], root, Budget()) for item in part[word]
                     ]
     return copied
 
@@ -66,14 +66,14 @@ def secret_texts(value: Any, root: Mapping[str, Any]) -> list[str]:
 
 
 def is_secret_at(place: Sequence[str | int], root: Mapping[str, Any]) -> bool:
-    """Whether the value at this place, or one that it is a part of, is marked."""
+    """Return whether the value at this place, or a value that contains it, is marked."""
     schemas: list[Any] = [root]
     budget = Budget()
     for step in place:
         parts = list(_applying(schemas, root, budget))
         if any(map(is_secret, parts)):
             return True
-        schemas = [one for part in parts for one in _of_step(part, step, budget)]
+        schemas = [schema for part in parts for schema in _of_step(part, step, budget)]
     return any(map(is_secret, _applying(schemas, root, budget)))
 
 
@@ -85,10 +85,10 @@ def _masked(value: Any, schemas: Sequence[Any], root: Mapping[str, Any], budget:
         return value
     if isinstance(value, Mapping):
         return {
-            name: _masked(one, _of_parts(parts, name, budget), root, budget) for name, one in value.items()
+            name: _masked(item, _of_parts(parts, name, budget), root, budget) for name, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_masked(one, _of_parts(parts, i, budget), root, budget) for i, one in enumerate(value)]
+        return [_masked(item, _of_parts(parts, i, budget), root, budget) for i, item in enumerate(value)]
     return value
 
 
@@ -99,32 +99,32 @@ def _secret_texts(
     if any(map(is_secret, parts)):
         yield from _leaves(value)
     elif isinstance(value, Mapping):
-        for name, one in value.items():
-            yield from _secret_texts(one, _of_parts(parts, name, budget), root, budget)
+        for name, item in value.items():
+            yield from _secret_texts(item, _of_parts(parts, name, budget), root, budget)
     elif isinstance(value, list | tuple):
-        for index, one in enumerate(value):
-            yield from _secret_texts(one, _of_parts(parts, index, budget), root, budget)
+        for index, item in enumerate(value):
+            yield from _secret_texts(item, _of_parts(parts, index, budget), root, budget)
 
 
 def _leaves(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
-        for one in value:
-            yield from _leaves(one)
+        for item in value:
+            yield from _leaves(item)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         yield str(value)
 
 
 def _applying(schemas: Sequence[Any], root: Mapping[str, Any], budget: Budget) -> Iterator[Mapping[str, Any]]:
     """Yield these schemas and all that apply to the same value: what they refer to, and their branches."""
-    pending, seen = list(schemas), set[int]()
+    pending, node_ids = list(schemas), set[int]()
     while pending:
         node = pending.pop()
-        if not isinstance(node, Mapping) or id(node) in seen:
+        if not isinstance(node, Mapping) or id(node) in node_ids:
             continue
         budget.spend(_STEPS_OF_PART)
-        seen.add(id(node))
+        node_ids.add(id(node))
         yield node
         if "$ref" in node:
             pending.append(follow(root, node["$ref"]))
@@ -135,7 +135,7 @@ def _applying(schemas: Sequence[Any], root: Mapping[str, Any], budget: Budget) -
 
 
 def _of_parts(parts: Sequence[Mapping[str, Any]], step: str | int, budget: Budget) -> list[Any]:
-    return [one for part in parts for one in _of_step(part, step, budget)]
+    return [schema for part in parts for schema in _of_step(part, step, budget)]
 
 
 def _of_step(schema: Mapping[str, Any], step: str | int, budget: Budget) -> Iterator[Any]:
@@ -150,8 +150,8 @@ def _of_step(schema: Mapping[str, Any], step: str | int, budget: Budget) -> Iter
     if step in named:
         yield named[step]
     patterns = [
-        one
-        for pattern, one in schema.get("patternProperties", {}).items()
+        sub
+        for pattern, sub in schema.get("patternProperties", {}).items()
         if search(compiled(pattern), step, budget)
     ]
     yield from patterns

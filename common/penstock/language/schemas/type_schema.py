@@ -37,12 +37,12 @@ def schema_of_type(annotation: Any, *, mode: JsonSchemaMode = "validation") -> d
         adapter: TypeAdapter[Any] = (
             annotation if isinstance(annotation, TypeAdapter) else TypeAdapter(annotation)
         )
-        made = adapter.json_schema(mode=mode, schema_generator=_Plain)
+        schema = adapter.json_schema(mode=mode, schema_generator=_Plain)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         reason = error.message.splitlines()[0].split(" Set `arbitrary_types_allowed")[0]
         raise Wrong(
             f"has no JSON Schema: {reason}",
             "Use types that JSON can carry: text, numbers, lists, dicts, dataclasses, pydantic models, datetimes.",
         ) from None
-    normalised: dict[str, Any] = normalise(made, titles=False)
+    normalised: dict[str, Any] = normalise(schema, titles=False)
     return normalised

@@ -49,7 +49,7 @@ class Node:
 
     @property
     def does(self) -> str:
-        """What it runs, or what it waits for."""
+        """Return the action or workflow that the task runs, or the kind of its wait."""
         waits = "wait_for_event" if self.step.wait_for_event else "inquiry"
         return self.step.action or self.step.workflow or waits
 
@@ -85,7 +85,7 @@ class Graph:
             self.index[EXIT] = self.exit.index
 
     def __len__(self) -> int:
-        """How many tasks there are, without that of `on_exit`."""
+        """Return the number of tasks, without that of `on_exit`."""
         return len(self.nodes)
 
     def __getitem__(self, index: int) -> Node:
@@ -131,8 +131,7 @@ class Graph:
         return Publishers(self)
 
     def comes_before(self, source: int, target: int) -> bool:
-        """Whether `target` always comes after `source`: an edge or a path of edges leads from one to the
-        other."""
+        """Return whether `target` always comes after `source`: an edge or a path of edges leads from one to the other."""
         seen, stack = {target}, [target]
         while stack:
             for before in self.nodes[stack.pop()].sources:
@@ -156,7 +155,7 @@ def _successes(task: Task, has_sources: bool) -> int:
 
 
 class Publishers:
-    """Which tasks may publish a variable. A task sees what the tasks before it publish."""
+    """The tasks that may publish a variable. A task sees what the tasks before it publish."""
 
     def __init__(self, graph: Graph) -> None:
         self.all = [node.index for node in graph.nodes if published(node.step) != frozenset()]
@@ -176,12 +175,12 @@ class Publishers:
                 self._before[node.index] |= self._before[source] | bit.get(source, 0)
 
     def of(self, name: str, reader: int | None) -> bool:
-        """Whether somebody before `reader` (None: anybody) may publish `name`."""
+        """Return whether a task before `reader` (None: any task) may publish `name`."""
         mask = self._of.get(name, 0) | self.anything
         return bool(mask if reader is None else mask & self._before[reader])
 
     def sees(self, reader: int, writer: int) -> bool:
-        """Whether `writer`, which publishes, comes before `reader`."""
+        """Return whether `writer`, which publishes, comes before `reader`."""
         return bool(self._bit.get(writer, 0) & self._before[reader])
 
     def before(self, reader: int | None, names: Iterable[str] | None = None) -> Writers:
@@ -226,8 +225,8 @@ def published(step: Step) -> frozenset[str] | None:
 
 
 def incoming(tasks: Iterable[Task], declared: dict[str, int]) -> list[list[int]]:
-    """For each task, by its declared position, the positions of those that it comes after. Unknown names are
-    left out; `needs` come first, in their order."""
+    """Return, for each task by its declared position, the positions of its sources. Unknown names are left out; `needs` come
+    first, in their order."""
     tasks = list(tasks)
     sources: list[dict[int, None]] = [
         dict.fromkeys(declared[name] for name in task.needs if name in declared) for task in tasks

@@ -1,11 +1,9 @@
-"""What a workflow is: a document of plain JSON, the same whether it was written in Python or in YAML.
+"""The document of a workflow: a document of plain JSON, the same whether it was written in Python or in YAML.
 
-The document is content-addressed, without what has its default value, so that a new option does not change
-the address of an old workflow. A run keeps the version that it started with. `FORMAT` is the version of the
-document's own shape.
+The document is content-addressed, without what has its default value, so that a new option does not change the address of an
+old workflow. A run keeps the version that it started with. `FORMAT` is the version of the document's own shape.
 
-Semantics: docs/workflows.md.
-"""
+Semantics: docs/workflows.md."""
 
 from __future__ import annotations
 
@@ -83,17 +81,17 @@ class Workflow(Options):
         return await connected().start(self.ref, parameters)
 
     async def run(self, **parameters: Any) -> Any:
-        """The same, and wait for its result. Raises what `Client.run` raises too."""
+        """Start the workflow, and wait for its result. Raises the errors of `Client.run` too."""
         return await connected().run(self.ref, parameters)
 
     @property
     def source(self) -> Source:
-        """Where it was written."""
+        """Return the place where it was written."""
         return self._source
 
     @property
     def schedules(self) -> list[Any]:
-        """What `@schedule` above it has declared."""
+        """Return the schedules that `@schedule` above it has declared."""
         return self._schedules
 
     def written_at(self, source: Source) -> Workflow:
@@ -105,7 +103,7 @@ class Workflow(Options):
         return {"format": FORMAT, **self.written()}
 
     def document(self) -> Document:
-        """What is stored. Raises DefinitionError if it is too large, or something in it is not JSON."""
+        """Return the document that is stored. Raises DefinitionError if it is too large, or something in it is not JSON."""
         try:
             whole = {"kind": self.kind, "ref": self.ref, "body": self.body()}
             encoded = check_value(whole, MAX_BYTES, what=f"workflow {self.ref}")

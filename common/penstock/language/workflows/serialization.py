@@ -1,8 +1,7 @@
-"""What was written to workflows, with every problem at its file and line; and workflows to YAML.
+"""The reading of workflows from YAML and JSON, with every problem at its file and line, and their writing to YAML.
 
-In YAML the tasks may be a mapping by name, which is how `to_yaml` writes them, or a list of tasks with names;
-the ref of the workflow stands under `workflow`. Everything else is the stored document.
-"""
+In YAML the tasks may be a mapping by name, which is how `to_yaml` writes them, or a list of tasks with names; the ref of the
+workflow stands under `workflow`. Everything else is the stored document."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ def from_yaml(text: str, file: str = "<text>") -> Workflow:
 
 
 def from_value(value: Mapping[str, Any], source: Source) -> Workflow:
-    """The same for YAML that was read already, perhaps as a part of a larger file."""
+    """Return the workflow of YAML that was read already, perhaps as a part of a larger file."""
     body, moved = _body(value)
     inside = len(source.within)
     lines = {
@@ -107,7 +106,7 @@ def _renamed(place: Location, moved: Mapping[Location, Location]) -> Location:
 
 
 def shape_problems(error: ValidationError, body: Any) -> list[Problem]:
-    """What pydantic found, at places of the body. Of what the members of a union say, one thing is kept."""
+    """Return the errors of pydantic at places of the body. Of the errors of a union's members, one is kept."""
     found: dict[Location, Problem] = {}
     for problem in problems(error):
         place = _existing(problem.at, body)

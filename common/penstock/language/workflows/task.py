@@ -109,27 +109,25 @@ def _tolerate(given: object) -> object:
 
 
 class ItemFailures(Options):
-    """What becomes of a fan-out in which items fail.
+    """The outcome of a fan-out in which items fail.
 
-    Up to `tolerate` (a number, or a text such as `10%`) the task completes all the same. Beyond, it fails:
-    after all its items (`finish`), after those that have begun (`stop`), or these are cancelled too
-    (`cancel`)."""
+    Up to `tolerate` (a number, or a text such as `10%`) the task completes all the same. Beyond, it fails: after all its
+    items (`finish`), after those that have begun (`stop`), or these are cancelled too (`cancel`)."""
 
     tolerate: Annotated[int | str, BeforeValidator(_tolerate)] = 0
     then: Literal["finish", "stop", "cancel"] = "finish"
 
     def tolerated(self, total: int) -> int:
-        """How many of `total` items may fail."""
+        """Return how many of `total` items may fail."""
         if isinstance(self.tolerate, int):
             return self.tolerate
         return total * int(self.tolerate[:-1]) // 100
 
 
 class Step(Options):
-    """What a task does, without its place in the graph: that is all there is to the task of `on_exit`.
+    """The work of a task, without its place in the graph: that is all there is to the task of `on_exit`.
 
-    `retry`, `timeouts` and `recovery` replace those of the action; `timeout` is short for
-    `timeouts.attempt`."""
+    `retry`, `timeouts` and `recovery` replace those of the action; `timeout` is short for `timeouts.attempt`."""
 
     action: Ref | Literal["noop", "fail"] | None = None
     workflow: Ref | None = None
@@ -229,8 +227,8 @@ class Task(Step):
 
 
 def policies_of(step: Step) -> dict[str, Any]:
-    """What a task says of retries, timeouts and lost workers. It replaces what its action says; times that it does
-    not name stay."""
+    """Return the policies of a task for retries, timeouts and lost workers. They replace those of its action; times that the
+    task does not name stay."""
     said: dict[str, Any] = {}
     for name in ("retry", "recovery"):  # whole: what is a default here may not be what the action says
         if (policy := getattr(step, name)) is not None:

@@ -1,4 +1,4 @@
-"""What a workflow function may call besides actions: tasks with options, waits, inquiries, the exit task."""
+"""The calls of a workflow function besides actions: tasks with options, waits, inquiries, the exit task."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def fail(message: Any, **options: Any) -> TaskHandle:
 
 
 def on_exit(called: Any, /, **input: Any) -> None:
-    """What runs when all tasks have ended, however they ended: an action or a workflow with its input, or a task with
-    its options, as `on_exit(release(order=order).set(retry={"max_attempts": 3}))`."""
+    """Declare the task that runs when all tasks have ended, however they ended. It is an action or a workflow with its
+    input, or a task with its options, as `on_exit(release(order=order).set(retry={"max_attempts": 3}))`."""
     recorder, source = _recorder_and_source("on_exit")
     if isinstance(called, TaskHandle) and not input:
         recorder.at_exit(draft_of(called), source)

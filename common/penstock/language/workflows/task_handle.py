@@ -77,7 +77,7 @@ def draft_of(task: TaskHandle) -> TaskDraft:
 
 
 class TaskRule(dict[str, Any]):
-    """How tasks have to come out. `and`, `or` and `not` of Python would leave parts of it out without a word."""
+    """A rule about the outcomes of tasks. `and`, `or` and `not` of Python would leave parts of it out without a word."""
 
     def __bool__(self) -> bool:
         raise of_frame(caller()).wrong(

@@ -161,7 +161,7 @@ def tasks_named(rule: Any) -> set[str]:
 
 
 def about_outcomes(rule: Any) -> bool:
-    """Whether the rule says anything about how tasks ended. One that does not also asks for all_success."""
+    """Return whether the rule is about the outcomes of tasks. A rule that is not also asks for all_success."""
     return any(
         part in NAMED if isinstance(part, str) else isinstance(part, Success | Failed | Skipped)
         for _, part in walk(rule)
@@ -169,8 +169,8 @@ def about_outcomes(rule: Any) -> bool:
 
 
 def handled_failures(rule: Any) -> tuple[bool, frozenset[str]]:
-    """Whose failure the rule asks for: (any of the needs, these tasks). A task that runs by such a rule
-    handles it.
+    """Return the failures that the rule asks for: (any of the needs, these tasks). A task that runs by such a rule handles
+    them.
 
     `{none: [{failed: a}]}` asks for the opposite, and `none` of `none` again for it."""
     anyone, named = False, set()
@@ -188,8 +188,8 @@ def handled_failures(rule: Any) -> tuple[bool, frozenset[str]]:
 
 @dataclass(slots=True)
 class SourceOutcomes:
-    """How the sources of a task came out: how many of them there are, how many came out in each way, and how
-    those that the rule names did."""
+    """The outcomes of the sources of a task: the number of sources, the number of each outcome, and the outcomes of those
+    that the rule names."""
 
     total: int
     success: int = 0

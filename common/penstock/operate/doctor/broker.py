@@ -34,10 +34,10 @@ async def findings(settings: Settings, routes: Sequence[str] = ()) -> list[Findi
         connect_deadline=DEADLINE,
         client=f"penstock doctor {settings.name}",
     )
-    begun = time.perf_counter()
+    connect_start = time.perf_counter()
     try:
         await transport.open()
-        took = (time.perf_counter() - begun) * 1000
+        took_ms = (time.perf_counter() - connect_start) * 1000
         waiting = {queue: await transport.depth(queue) for queue in queues.QUEUES}
         missing = await transport.missing([*queues.QUEUES, *routes])
         unbound = [] if missing else await _unbound(transport, [*PROBED, *routes])
@@ -55,7 +55,7 @@ async def findings(settings: Settings, routes: Sequence[str] = ()) -> list[Findi
     finally:
         await transport.close()
     return [
-        _topology(missing, unbound, settings, took),
+        _topology(missing, unbound, settings, took_ms),
         _backlog({queue: count for queue, count in waiting.items() if count}),
     ]
 
@@ -65,13 +65,13 @@ async def _unbound(transport: RabbitMQTransport, names: Sequence[str]) -> list[s
         Message(queue, envelope.encode(queues.message_type(queue), [new_id()]), f"doctor-{new_id()}", "probe")
         for queue in names
     ]
-    taken = await transport.publish(probes)
-    return [probe.queue for probe, ok in zip(probes, taken, strict=True) if not ok]
+    confirmed = await transport.publish(probes)
+    return [probe.queue for probe, ok in zip(probes, confirmed, strict=True) if not ok]
 
 
-def _topology(missing: Sequence[str], unbound: Sequence[str], settings: Settings, took: float) -> Finding:
+def _topology(missing: Sequence[str], unbound: Sequence[str], settings: Settings, took_ms: float) -> Finding:
     if not missing and not unbound:
-        return ok("rabbitmq", f"answers, exchanges and queues are in place, connected in {took:.0f} ms")
+        return ok("rabbitmq", f"answers, exchanges and queues are in place, connected in {took_ms:.0f} ms")
     says = [f"no queue {name}" for name in missing]
     says += [f"{settings.prefix}.{name} is not bound to the exchange {settings.prefix}" for name in unbound]
     fix = (
@@ -83,9 +83,9 @@ def _topology(missing: Sequence[str], unbound: Sequence[str], settings: Settings
 
 
 def _backlog(waiting: dict[str, int]) -> Finding:
-    said = ", ".join(f"{queue}: {count}" for queue, count in waiting.items()) or "nothing waits"
+    text = ", ".join(f"{queue}: {count}" for queue, count in waiting.items()) or "nothing waits"
     if sum(waiting.values()) < 10_000:
-        return ok("queues", said)
+        return ok("queues", text)
     return warning(
-        "queues", said, "Start more executors: they share the work. See also the line on executors."
+        "queues", text, "Start more executors: they share the work. See also the line on executors."
     )

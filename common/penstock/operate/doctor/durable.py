@@ -20,11 +20,11 @@ async def findings(session: Session) -> list[Finding]:
                 f"{count(sum(r.count for r in runs), 'open run')}, all of the code that is registered",
             )
         ]
-    said = "; ".join(f"{count(run.count, 'open run')} of {run.ref} began with other code" for run in other)
+    text = "; ".join(f"{count(run.count, 'open run')} of {run.ref} began with other code" for run in other)
     return [
         warning(
             "durable functions",
-            said,
+            text,
             f"See whether the new code fits: penstock replay {other[0].example} --against FILE.py. Where it does not, its run "
             "stops and says where; ctx.version keeps old runs on the old way.",
         )

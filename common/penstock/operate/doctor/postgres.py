@@ -25,13 +25,13 @@ async def reach(settings: Settings) -> tuple[Database | None, Finding]:
             "postgresql", "no database is named", "Set PENSTOCK_DATABASE_URL, or run `penstock dev`."
         )
     database = Database(settings, role="doctor")
-    begun = time.perf_counter()
+    start = time.perf_counter()
     try:
         await notifications.ping(database.session())
     except PenstockError as error:
         return None, bad("postgresql", error.message, error.hint or "Correct PENSTOCK_DATABASE_URL.")
-    took = (time.perf_counter() - begun) * 1000
-    return database, ok("postgresql", f"it answers, connected in {took:.0f} ms")
+    took_ms = (time.perf_counter() - start) * 1000
+    return database, ok("postgresql", f"it answers, connected in {took_ms:.0f} ms")
 
 
 async def findings(session: Session) -> list[Finding]:
@@ -68,10 +68,10 @@ async def _clocks(session: Session) -> Finding:
     """The difference at the middle of a round trip; of several, the quickest one says most."""
     trips = []
     for _ in range(3):
-        before = time.time()
+        start = time.time()
         theirs = await server_state.seconds_since_epoch(session)
-        after = time.time()
-        trips.append((after - before, abs(theirs - (before + after) / 2)))
+        end = time.time()
+        trips.append((end - start, abs(theirs - (start + end) / 2)))
     off = min(trips)[1]
     says = f"this machine and the database are {off * 1000:.0f} ms apart"
     fix = "Let both machines keep time by NTP (chrony, systemd-timesyncd)."

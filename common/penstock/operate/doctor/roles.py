@@ -17,20 +17,22 @@ SHOWN = 5
 
 async def findings(session: Session) -> list[Finding]:
     """Look at the roles that sessions of services are open as, and at those that `penstock roles` recorded."""
-    found = await grants.roles(session)
-    said: list[Finding] = []
-    for one in found:
-        if one.owner and one.open and one.service != "look":
-            said.append(
-                warning("roles", f"the {one.service} connects as {one.role}, which owns the schema", FIX)
+    roles = await grants.roles(session)
+    warnings: list[Finding] = []
+    for role in roles:
+        if role.owner and role.open and role.service != "look":
+            warnings.append(
+                warning("roles", f"the {role.service} connects as {role.role}, which owns the schema", FIX)
             )
-        elif more := await grants.excess(session, one.service, one.role):
-            said.append(
-                warning("roles", f"{one.role} may do more than the {one.service} needs: {_some(more)}", FIX)
+        elif excess := await grants.excess(session, role.service, role.role):
+            warnings.append(
+                warning(
+                    "roles", f"{role.role} may do more than the {role.service} needs: {_some(excess)}", FIX
+                )
             )
-    return said or [ok("roles", "every service that is seen has the rights that it needs, and no others")]
+    return warnings or [ok("roles", "every service that is seen has the rights that it needs, and no others")]
 
 
 def _some(names: Sequence[str]) -> str:
-    rest = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    hidden_count = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {hidden_count} more" if hidden_count > 0 else "")

@@ -37,7 +37,7 @@ async def test_tasks_made_early_keep_their_own_results(run: DurableRun) -> None:
 
 
 @crash_everywhere
-async def test_workers_of_a_queue_keep_what_they_took(run: DurableRun) -> None:
+async def test_workers_of_a_queue_keep_their_items_on_replay(run: DurableRun) -> None:
     called: Counter[str] = Counter()
 
     async def work(item: int) -> int:

@@ -177,7 +177,7 @@ def test_budget_ends_with_its_last_step() -> None:
         schema.fits([1] * (STEPS // 2), Budget())
 
 
-def test_recursive_union_costs_what_is_there() -> None:
+def test_recursive_union_costs_its_value_and_not_its_branches() -> None:
     """Not two to the power of its depth: 307 bytes took an executor's connections."""
     check_schema(UNION)
     value = nested({"kind": 2}, 90, lambda inner: {"a": inner, "kind": 2})
@@ -186,7 +186,7 @@ def test_recursive_union_costs_what_is_there() -> None:
     assert STEPS - budget.left < 3_000
 
 
-def test_references_that_multiply_cost_what_is_there() -> None:
+def test_references_that_multiply_are_checked_once() -> None:
     budget = Budget()
     assert Validator(LAUGHS).fits(1, budget)
     assert STEPS - budget.left < 1_000
