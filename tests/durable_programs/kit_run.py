@@ -39,7 +39,7 @@ class VirtualMemory(Memory):
     world: World
 
     @property
-    def now(self) -> datetime:  # type: ignore[override]
+    def now(self) -> datetime:
         return BEGIN + timedelta(seconds=time.monotonic())
 
     @now.setter
@@ -164,7 +164,7 @@ async def _play(program: Program, crashes: Collection[int], seed: int, plays: li
         outcome = ("stuck",)
     except AssertionError as error:
         outcome = ("stuck",) if "what never comes" in str(error) else ("broken", repr(error))
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
         outcome = ("broken", repr(error))
     state = {
         place: run.state(place)

@@ -159,7 +159,9 @@ class Plain:
         waits = asyncio.get_running_loop().create_future()
         if (comes := arrivals(self.program).get(name)) is not None:
             self.instants.append(time.monotonic() + comes)
-            asyncio.get_running_loop().call_later(comes, lambda: waits.done() or waits.set_result(name))
+            asyncio.get_running_loop().call_later(
+                comes, lambda: None if waits.done() else waits.set_result(name)
+            )
         return await self._within(waits, timeout, name)
 
     def now(self) -> datetime:
