@@ -7,7 +7,7 @@ from collections.abc import Collection
 from itertools import pairwise
 
 from tests.durable_programs.kit_run import LOOK, KitPlay, play_in_kit
-from tests.durable_programs.plain import Play, play
+from tests.durable_programs.plain_play import Play, play
 from tests.durable_programs.statements import Program, Step
 from tests.durable_programs.world import Call, World
 

@@ -75,7 +75,8 @@ class DurableExecution(ActionExecution):
     def _call(self, fake: Fake | None, step: Step) -> Outcome:
         if fake is not None and fake.function is not None:
             return super()._call(fake, step)
-        assert self.action is not None and self.action.function is not None
+        assert self.action is not None
+        assert self.action.function is not None
         attempt = Attempt(
             self.memory.begin(),
             self.action.function,
@@ -158,7 +159,7 @@ class DurableExecution(ActionExecution):
             self._settle(key)
 
     def _execution(self, ref: str, name: str, parameters: Any, item: int | None) -> Execution:
-        from penstock.testing.simulated_workflow import execution_of
+        from penstock.testing.simulated_workflow import execution_of  # which knows this module
 
         known, path = self.world.known, f"{self.call.path}.{name}"
         if known.target(ref, is_faked=not self.world.fakes.targets.isdisjoint((ref, path))) is None:
