@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from penstock.language.definitions.schedule import schedule
     from penstock.language.definitions.trigger import trigger
     from penstock.language.durable.context import DurableContext
-    from penstock.language.loading import Definitions, load
+    from penstock.language.loading import Definitions
+    from penstock.language.loading.load import load
     from penstock.language.policies import Recovery, RetryPolicy, Timeouts
     from penstock.language.schemas import Secret
     from penstock.language.workflows import (
@@ -69,11 +70,11 @@ if TYPE_CHECKING:
         skipped,
         success,
         system,
-        task,
         variables,
         wait_for_event,
         workflow,
     )
+    from penstock.language.workflows.task_builders import task
     from penstock.run.context import current
     from penstock.run.executor_registry import register_executor
     from penstock.run.steering import AskInquiry, Defer, NonRetryable, Retry, ask
