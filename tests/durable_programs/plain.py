@@ -42,8 +42,8 @@ class Plain:
         self.state: dict[str, Any] = {}
         self.undos: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.instants: list[float] = []
-        self.told_at: dict[str, int] = {}
-        """How many calls there were when a step's failure was told."""
+        self.told_at: dict[str, tuple[int, frozenset[str]]] = {}
+        """How many calls and which children there were when a step's failure was told."""
         self.running: dict[str, bool] = {}
         """The steps whose function runs, and whether their failure would be told."""
         self._sent: dict[str, list[Any]] = defaultdict(list)
@@ -79,7 +79,7 @@ class Plain:
                     failure = self._failed(name, place, error)
                 finally:
                     del self.running[place]
-        self.told_at.setdefault(place, len(self.world.calls))
+        self.told_at.setdefault(place, (len(self.world.calls), frozenset(self.world.children)))
         raise failure
 
     def _failed(self, name: str, place: str, error: Exception) -> StepFailed:

@@ -122,7 +122,9 @@ def play(
         if not causes:
             attempts = 0
         for place in causes:
-            loose.update(call.place for call in plain.world.calls[plain.told_at[place] :])
+            calls, children = plain.told_at[place]
+            loose.update(call.place for call in plain.world.calls[calls:])
+            loose |= plain.world.children.keys() - children
         loose |= running
         for place in causes | unsaid:
             rounds[place].append(now + PAUSE)
