@@ -159,15 +159,13 @@ class DurableExecution(ActionExecution):
             self._settle(key)
 
     def _execution(self, ref: str, name: str, parameters: Any, item: int | None) -> Execution:
-        from penstock.testing.simulated_workflow import execution_of  # which knows this module
-
         known, path = self.world.known, f"{self.call.path}.{name}"
         if known.target(ref, is_faked=not self.world.fakes.targets.isdisjoint((ref, path))) is None:
             raise NotFound(
                 f"{self.call.ref} runs {ref}, which the simulation does not know",
                 hint=did_you_mean(ref, [*known.actions, *known.workflows]),
             )
-        return execution_of(self.world, self._call_of(ref, name, parameters, item))
+        return self.world.execution_of(self.world, self._call_of(ref, name, parameters, item))
 
     def _call_of(self, ref: str, name: str, parameters: Any, item: int | None) -> Call:
         return Call(ref, dict(parameters), f"{self.call.path}.{name}", self, name, item)
