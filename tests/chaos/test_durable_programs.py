@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import seed as seeded
 
 from tests.durable_programs.agreement import check_crashed
-from tests.durable_programs.plain import play
+from tests.durable_programs.plain_play import play
 from tests.durable_programs.statements import Program
 from tests.durable_programs.strategies import crash_points, programs
 

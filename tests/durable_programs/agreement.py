@@ -7,12 +7,15 @@ from collections.abc import Collection
 from itertools import pairwise
 
 from tests.durable_programs.kit_run import LOOK, KitPlay, play_in_kit
-from tests.durable_programs.plain import Play, play
-from tests.durable_programs.statements import Program, Step
+from tests.durable_programs.plain_play import Play, play
+from tests.durable_programs.statements import DAY, Program, Step
 from tests.durable_programs.world import Call, World
 
 ORDERS = 100
 """Of what happens at once: that many are tried before a run is wrong."""
+
+
+NEVER = 10_000 * DAY
 
 
 class Disagreement(AssertionError):
@@ -125,4 +128,7 @@ def durations(world: World) -> dict[tuple[str, int], float]:
             number = sum(1 for place, _ in taken if place == call.place)
             taken[call.place, number] = call.ended - begin
             del began[call.place]
+    for place in began:  # what was never recorded was cancelled before it could end
+        number = sum(1 for other, _ in taken if other == place)
+        taken[place, number] = NEVER
     return taken

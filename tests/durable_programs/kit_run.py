@@ -20,7 +20,8 @@ from penstock.language.durable.records import Child, Key, Record
 from penstock.testing import DurableRun
 from penstock.testing.durable_memory import AttemptMemory, Memory
 from tests.durable_programs.interpreter import CHILD, Interpreter
-from tests.durable_programs.plain import BEGIN, SOON, Play, arrivals
+from tests.durable_programs.plain import BEGIN, SOON, arrivals
+from tests.durable_programs.plain_play import Play
 from tests.durable_programs.statements import DAY, Program, Value, Wait, span, wait_name
 from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
 from tests.durable_programs.world import MARK, World
@@ -164,7 +165,7 @@ async def _play(program: Program, crashes: Collection[int], seed: int, plays: li
         outcome = ("stuck",)
     except AssertionError as error:
         outcome = ("stuck",) if "what never comes" in str(error) else ("broken", repr(error))
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
         outcome = ("broken", repr(error))
     state = {
         place: run.state(place)

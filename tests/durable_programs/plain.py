@@ -10,18 +10,14 @@ import random
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from penstock import NonRetryable
 from penstock.errors import StepFailed, StepTimedOut
-from tests.durable_programs.failures import chain, failed_as, final
-from tests.durable_programs.interpreter import Interpreter
 from tests.durable_programs.statements import Program, Step, Wait, span, wait_name
-from tests.durable_programs.virtual_time import Stuck, run_virtually
 from tests.durable_programs.world import World
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,19 +32,6 @@ class First(NamedTuple):
     value: Any
 
 
-@dataclass
-class Play:
-    """What became of a program."""
-
-    outcome: tuple[Any, ...]
-    """completed and the result; failed, the error and the places that it names; cancelled; or stuck."""
-    world: World
-    state: dict[str, Any] = field(default_factory=dict)
-    loose: set[str] = field(default_factory=set)
-    """Places that were played between a failure and the end of its attempt: they may be played once more, or not."""
-    instants: list[float] = field(default_factory=list)
-
-
 class Plain:
     """A context that does everything at once."""
 
@@ -59,8 +42,8 @@ class Plain:
         self.state: dict[str, Any] = {}
         self.undos: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.instants: list[float] = []
-        self.told_at: dict[str, int] = {}
-        """How many calls there were when a step's failure was told."""
+        self.told_at: dict[str, tuple[int, frozenset[str]]] = {}
+        """How many calls and which children there were when a step's failure was told."""
         self.running: dict[str, bool] = {}
         """The steps whose function runs, and whether their failure would be told."""
         self._sent: dict[str, list[Any]] = defaultdict(list)
@@ -96,7 +79,7 @@ class Plain:
                     failure = self._failed(name, place, error)
                 finally:
                     del self.running[place]
-        self.told_at.setdefault(place, len(self.world.calls))
+        self.told_at.setdefault(place, (len(self.world.calls), frozenset(self.world.children)))
         raise failure
 
     def _failed(self, name: str, place: str, error: Exception) -> StepFailed:
@@ -151,26 +134,19 @@ class Plain:
 
     def send(self, name: str, value: Any) -> None:
         open_calls = [heard for heard in self._listening[name] if not heard.done()]
-        if open_calls:
-            open_calls[0].set_result(value)
-        else:
-            self._sent[name].append(value)
+        open_calls[0].set_result(value) if open_calls else self._sent[name].append(value)
 
     async def wait_for(self, _: str, timeout: float | None = None, name: str = "") -> Any:
         return {"payload": await self.ask("", timeout=timeout, name=name)}
 
     async def ask(self, _: str, timeout: float | None = None, name: str = "") -> Any:
-        loop = asyncio.get_running_loop()
-        answer = loop.create_future()
-
-        def arrive() -> None:
-            if not answer.done():
-                answer.set_result(name)
-
-        if (delay := arrivals(self.program).get(name)) is not None:
-            self.instants.append(time.monotonic() + delay)
-            loop.call_later(delay, arrive)
-        return await self._within(answer, timeout, name)
+        waits = asyncio.get_running_loop().create_future()
+        if (comes := arrivals(self.program).get(name)) is not None:
+            self.instants.append(time.monotonic() + comes)
+            asyncio.get_running_loop().call_later(
+                comes, lambda: None if waits.done() else waits.set_result(name)
+            )
+        return await self._within(waits, timeout, name)
 
     def now(self) -> datetime:
         return BEGIN + timedelta(seconds=time.monotonic())
@@ -229,69 +205,3 @@ def arrivals(program: Program) -> dict[str, float]:
         for place, wait in program.places()
         if isinstance(wait, Wait) and wait.comes is not None
     }
-
-
-async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseException | None]:
-    """Play the program once. Returns the outcome, and the error if another attempt may follow it."""
-    program, loop = plain.program, asyncio.get_running_loop()
-    for after, name, value in program.signals():
-        plain.instants.append(after)
-        loop.call_at(after, plain.send, name, value)
-    play = Interpreter(plain, plain.world).play(program.body, "0", {})
-    main = asyncio.create_task(play)
-    if program.cancelled is not None:
-        instant = span("cancel", program.cancelled)
-        plain.instants.append(instant)
-        loop.call_at(instant, main.cancel)
-    before = asyncio.all_tasks() - {main}
-    outcome: tuple[Any, ...]
-    try:
-        outcome = ("completed", await main)
-    except asyncio.CancelledError:
-        outcome = ("cancelled",)
-    except Exception as error:
-        if not last and not final(error):
-            return failed_as(error), error
-        outcome = failed_as(error)
-    await cancel_all(asyncio.all_tasks() - before)
-    if outcome[0] != "completed":
-        for function, args in reversed(plain.undos):
-            with suppress(Exception):
-                await function(*args)
-    return outcome, None
-
-
-def play(
-    program: Program,
-    *,
-    seed: int = 0,
-    durations: Mapping[tuple[str, int], float] | None = None,
-    shuffled: bool = False,
-) -> Play:
-    """Play a program without any interruption. `seed` decides what comes first of what happens at once."""
-    rounds: Rounds = defaultdict(list)
-    loose: set[str] = set()
-    attempts = program.attempts
-    while True:
-        attempts -= 1
-        plain = Plain(program, World(seed, shuffled, dict(durations or {}), records_at_once=True), rounds)
-        tried: list[tuple[Any, BaseException | None, float, set[str], set[str]]] = []
-
-        async def attempt(plain: Plain = plain, last: bool = attempts <= 0, tried: list[Any] = tried) -> None:
-            tried.append((*await _attempt(plain, last), time.monotonic(), plain.unsaid(), set(plain.running)))
-
-        try:
-            run_virtually(attempt())
-        except Stuck:
-            return Play(("stuck",), plain.world, instants=plain.instants)
-        [(outcome, error, now, unsaid, running)] = tried
-        if error is None:
-            return Play(outcome, plain.world, plain.state, loose, plain.instants)
-        causes = {error.place for error in chain(error) if hasattr(error, "place")}
-        if not causes:
-            attempts = 0
-        for place in causes:
-            loose.update(call.place for call in plain.world.calls[plain.told_at[place] :])
-        loose |= running
-        for place in causes | unsaid:
-            rounds[place].append(now + PAUSE)

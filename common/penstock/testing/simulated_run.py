@@ -8,6 +8,7 @@ from uuid import UUID
 from penstock.errors import Conflict, ExecutionFailed, NotFound
 from penstock.language.moves import COMPLETED
 from penstock.language.options import did_you_mean
+from penstock.testing.simulated_durable import DurableExecution
 from penstock.testing.simulated_workflow import WorkflowExecution
 from penstock.testing.steps import Step
 from penstock.testing.world import Execution
@@ -105,6 +106,13 @@ class SimulatedRun:
             hint = did_you_mean(path, [q.execution.call.path for q in asked])
             raise NotFound(f"`{path}` asks nothing", hint=hint)
         self._world.answer(found, value, by)
+        self._world.settle()
+
+    def signal(self, name: str, value: Any = None) -> None:
+        """Send a signal to a durable function. Raises Conflict for anything else."""
+        if not isinstance(self._execution, DurableExecution):
+            raise Conflict(f"{self.ref} is not a durable function", hint="Only those wait for signals.")
+        self._execution.signal(name, value)
         self._world.settle()
 
     def cancel(self, reason: str = "asked by the test") -> None:

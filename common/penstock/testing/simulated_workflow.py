@@ -17,6 +17,7 @@ from penstock.language.workflows.task import policies_of
 from penstock.testing.known_definitions import plan_of
 from penstock.testing.memory_workflow import MemoryWorkflow
 from penstock.testing.simulated_action import ActionExecution
+from penstock.testing.simulated_durable import DurableExecution
 from penstock.testing.simulated_wait import WaitExecution
 from penstock.testing.world import Call, Execution, World
 
@@ -139,4 +140,7 @@ def execution_of(world: World, call: Call) -> Execution:
     """A new execution of what is called."""
     if call.ref in WAITS:
         return WaitExecution(world, call)
-    return (WorkflowExecution if call.ref in world.known.workflows else ActionExecution)(world, call)
+    if call.ref in world.known.workflows:
+        return WorkflowExecution(world, call)
+    action = world.known.actions.get(call.ref)
+    return (DurableExecution if action is not None and action.durable else ActionExecution)(world, call)

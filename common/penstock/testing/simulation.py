@@ -30,7 +30,7 @@ class Simulation:
 
     def __init__(self, *sources: Loadable, start: datetime = MIDNIGHT, max_workflow_depth: int = 20) -> None:
         """`sources` are what `load` takes. Raises DefinitionError."""
-        self._world = World(start, max_workflow_depth)
+        self._world = World(start, max_workflow_depth, execution_of)
         self._world.on_end.append(self._start_callbacks)
         self.runs: list[SimulatedRun] = []
         """All that was started by itself, by the test, a rule or a callback."""

@@ -147,7 +147,13 @@ class EventWait:
 class World:
     """One installation, in memory."""
 
-    def __init__(self, now: datetime, max_workflow_depth: int) -> None:
+    def __init__(
+        self,
+        now: datetime,
+        max_workflow_depth: int,
+        execution_of: Callable[[World, Call], Execution],
+    ) -> None:
+        self.execution_of = execution_of
         self.clock = Clock(now)
         self.known = KnownDefinitions()
         self.fakes = Fakes()

@@ -1,4 +1,4 @@
-"""What is wrong with a value that does not fit its schema: place by place, for an error that a person reads."""
+"""The faults of a value that does not fit its schema: place by place, for an error that a person reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a schema is one that can be kept: valid, closed (no reference leads out of it), and of bearable size."""
+"""The check of a schema: valid, closed (no reference leads out of it), and of bearable size."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _check_part(root: Mapping[str, Any], part: Mapping[str, Any], identities: se
 
 
 def _is_part(target: Any, identities: set[int]) -> bool:
-    """Whether a reference leads to a schema: what stands in a default or an example was not checked as one."""
+    """Return true if a reference leads to a schema. A value in a default or an example was not checked as a schema."""
     return isinstance(target, bool) or id(target) in identities
 
 

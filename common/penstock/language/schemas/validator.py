@@ -50,7 +50,7 @@ class Validator:
         return self._words[id(part)]
 
     def target(self, reference: Any) -> Any:
-        """What a reference leads to. Raise DefinitionError where it leads nowhere."""
+        """Return the target of a reference. Raise DefinitionError where it leads nowhere."""
         if (node := follow(self.document, reference)) is None:
             raise DefinitionError(
                 f"the schema refers to {reference!r}, which is not in it", hint="Apply it again, corrected."

@@ -1,4 +1,4 @@
-"""What is wrong with an installation, and what to do about it. `penstock doctor` prints it."""
+"""The troubles of an installation, and their remedies. `penstock doctor` prints it."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ async def _unserved(session: Session, settings: Settings) -> list[Finding]:
 
 
 async def _routes(session: Session, settings: Settings) -> list[Finding]:
-    """Where nothing waits yet: routes that nobody serves, and workers on routes to which nothing goes."""
+    """Find routes without a worker, and workers on routes without work, before anything waits."""
     table = await routes.table(session, settings)
     if not any(use.workers for use in table):
         return []

@@ -1,4 +1,4 @@
-"""Whether each service runs as a role of PostgreSQL that may do what the service needs, and no more."""
+"""The check that each service runs as a PostgreSQL role with the rights that the service needs, and no more."""
 
 from __future__ import annotations
 

@@ -1,0 +1,130 @@
+"""The play of a program by the oracle, attempt by attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock import NonRetryable
+from penstock.errors import StepFailed
+from tests.durable_programs.interpreter import Interpreter, leaves
+from tests.durable_programs.plain import PAUSE, Plain, Rounds, cancel_all
+from tests.durable_programs.statements import Program, span
+from tests.durable_programs.virtual_time import Stuck, run_virtually
+from tests.durable_programs.world import MARK, World
+
+
+@dataclass
+class Play:
+    """What became of a program."""
+
+    outcome: tuple[Any, ...]
+    """completed and the result; failed, the error and the places that it names; cancelled; or stuck."""
+    world: World
+    state: dict[str, Any] = field(default_factory=dict)
+    loose: set[str] = field(default_factory=set)
+    """Places that were played between a failure and the end of its attempt: they may be played once more, or not."""
+    instants: list[float] = field(default_factory=list)
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    """Return the errors that led to this one, itself included."""
+    found: list[BaseException] = []
+    open_errors: list[BaseException | None] = [error]
+    while open_errors:
+        error_or_none = open_errors.pop()
+        if error_or_none is None or error_or_none in found:
+            continue
+        found.append(error_or_none)
+        if isinstance(error_or_none, BaseExceptionGroup):
+            open_errors.extend(error_or_none.exceptions)
+        context = None if error_or_none.__suppress_context__ else error_or_none.__context__
+        open_errors.extend((error_or_none.__cause__, context))
+    return found
+
+
+def failed_as(error: BaseException) -> tuple[Any, ...]:
+    """Return the outcome that an error is."""
+    places = [] if isinstance(error, BaseExceptionGroup) else sorted(set(MARK.findall(str(error))))
+    return ("failed", type(error).__name__, places)
+
+
+def final(error: BaseException) -> bool:
+    """Return whether an error is never tried again."""
+    return any(
+        isinstance(leaf, NonRetryable) or (isinstance(leaf, StepFailed) and leaf.type == "NonRetryable")
+        for leaf in leaves(error)
+    )
+
+
+async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseException | None]:
+    """Play the program once. Returns the outcome, and the error if another attempt may follow it."""
+    program, loop = plain.program, asyncio.get_running_loop()
+    for after, name, value in program.signals():
+        plain.instants.append(after)
+        loop.call_at(after, plain.send, name, value)
+    play = Interpreter(plain, plain.world).play(program.body, "0", {})
+    main = asyncio.create_task(play)
+    if program.cancelled is not None:
+        instant = span("cancel", program.cancelled)
+        plain.instants.append(instant)
+        loop.call_at(instant, main.cancel)
+    before = asyncio.all_tasks() - {main}
+    outcome: tuple[Any, ...]
+    try:
+        outcome = ("completed", await main)
+    except asyncio.CancelledError:
+        outcome = ("cancelled",)
+    except Exception as error:
+        if not last and not final(error):
+            return failed_as(error), error
+        outcome = failed_as(error)
+    await cancel_all(asyncio.all_tasks() - before)
+    if outcome[0] != "completed":
+        for function, args in reversed(plain.undos):
+            with suppress(Exception):
+                await function(*args)
+    return outcome, None
+
+
+def play(
+    program: Program,
+    *,
+    seed: int = 0,
+    durations: Mapping[tuple[str, int], float] | None = None,
+    shuffled: bool = False,
+) -> Play:
+    """Play a program without any interruption. `seed` decides what comes first of what happens at once."""
+    rounds: Rounds = defaultdict(list)
+    loose: set[str] = set()
+    attempts = program.attempts
+    while True:
+        attempts -= 1
+        plain = Plain(program, World(seed, shuffled, dict(durations or {}), records_at_once=True), rounds)
+        tried: list[tuple[Any, BaseException | None, float, set[str], set[str]]] = []
+
+        async def attempt(plain: Plain = plain, last: bool = attempts <= 0, tried: list[Any] = tried) -> None:
+            tried.append((*await _attempt(plain, last), time.monotonic(), plain.unsaid(), set(plain.running)))
+
+        try:
+            run_virtually(attempt())
+        except Stuck:
+            return Play(("stuck",), plain.world, instants=plain.instants)
+        [(outcome, error, now, unsaid, running)] = tried
+        if error is None:
+            return Play(outcome, plain.world, plain.state, loose, plain.instants)
+        causes = {error.place for error in chain(error) if hasattr(error, "place")}
+        if not causes:
+            attempts = 0
+        for place in causes:
+            calls, children = plain.told_at[place]
+            loose.update(call.place for call in plain.world.calls[calls:])
+            loose |= plain.world.children.keys() - children
+        loose |= running
+        for place in causes | unsaid:
+            rounds[place].append(now + PAUSE)
