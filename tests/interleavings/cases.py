@@ -6,6 +6,7 @@ from tests.interleavings import (
     races_of_flows,
     races_of_functions,
     races_of_limits,
+    races_of_lost_work,
     races_of_messages,
     races_of_steps,
     races_of_work,
@@ -13,7 +14,14 @@ from tests.interleavings import (
 
 CASES = {
     case.name: case
-    for part in (races_of_work, races_of_limits, races_of_flows, races_of_steps, races_of_functions)
+    for part in (
+        races_of_work,
+        races_of_limits,
+        races_of_lost_work,
+        races_of_flows,
+        races_of_steps,
+        races_of_functions,
+    )
     for case in part.CASES
 }
 MESSAGES = {case.name: case for case in races_of_messages.CASES}
