@@ -13,7 +13,7 @@ from penstock.client.starts import Request, Starts
 from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import Conflict, WrongClock
 from penstock.messaging.outbox import Publisher
-from penstock.store import executions
+from penstock.store import executions, plain_executions
 from penstock.store.database import Database, Session, Transaction, retried
 from penstock.store.executions import Submission
 from penstock.store.group_commit import GroupCommit
@@ -65,6 +65,9 @@ class Submits:
             nonlocal group
             try:
                 async with session.transaction() as tx:
+                    if plain_executions.are_alike(group):
+                        submitted = await plain_executions.submit(tx, group)
+                        return tx, answers.of_submissions(submitted, group)
                     return tx, await self._write_in(tx, group)
             except WrongClock:
                 group = with_new_ids(group)
