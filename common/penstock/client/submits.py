@@ -30,10 +30,17 @@ class Submits:
         self._group: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
         self._starts = Starts(session)
 
-    async def start(self, request: Request, params: Mapping[str, Any] | None, connection: Any) -> UUID:
-        """As `Client.start`. `connection`: an open asyncpg transaction of the caller's, or None."""
+    async def start(
+        self,
+        request: Request,
+        params: Mapping[str, Any] | None,
+        connection: Any,
+        watcher: UUID | None = None,
+    ) -> UUID:
+        """As `Client.start`. `connection`: an open asyncpg transaction of the caller's, or None. The submit names `watcher`,
+        which is notified of the end."""
         with tracing.producing(START, request.ref, request.tenant):
-            [submission] = await self._starts.prepare(request, [params])
+            [submission] = await self._starts.prepare(request, [params], watcher)
             if connection is not None:
                 [answer] = await self._write_in(CallerTransaction(connection), [submission])
                 return answers.unwrap(answer)
@@ -41,7 +48,7 @@ class Submits:
                 return await self._group.submit(submission)
             except answers.Stale:
                 self._starts.forget()
-                [submission] = await self._starts.prepare(request, [params])
+                [submission] = await self._starts.prepare(request, [params], watcher)
                 return await self._group.submit(submission)
 
     async def start_many(self, request: Request, params: Sequence[Mapping[str, Any]]) -> list[UUID]:

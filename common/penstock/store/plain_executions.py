@@ -11,7 +11,7 @@ from uuid import UUID
 from penstock.language.moves import COMPLETED
 from penstock.store.attempts import AttemptEnd
 from penstock.store.database import Transaction
-from penstock.store.executions import Submission, Submitted
+from penstock.store.executions import Submission, Submitted, with_watchers
 
 MOST_ALIKE = 20
 """Executions of one such submit, and attempts of one such end. A larger group goes to the functions for everything."""
@@ -37,8 +37,7 @@ def are_alike(group: Sequence[Submission]) -> bool:
 async def submit(tx: Transaction, group: Sequence[Submission]) -> Submitted:
     """Create the executions of a group that is alike, in a transaction of their own and in one round trip."""
     first = group[0]
-    [row] = await tx.stage_alone(
-        SUBMIT_ALIKE,
+    arguments = (
         [submission.id for submission in group],
         first.namespace,
         first.definition,
@@ -46,6 +45,7 @@ async def submit(tx: Transaction, group: Sequence[Submission]) -> Submitted:
         [submission.origin for submission in group],
         first.priority,
     )
+    [row] = await tx.stage_alone(*with_watchers(SUBMIT_ALIKE, group, *arguments))
     return Submitted(row["stale"], dict(row["existing"]), dict(row["conflicts"]))
 
 

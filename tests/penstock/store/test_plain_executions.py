@@ -200,11 +200,11 @@ async def ends(played: Played, *, short: bool) -> Any:
             if short
             else attempts.finish(tx, WORKER, batch, claims, alone=True)
         )
-    told = sorted(
+    notices = sorted(
         (message.queue, sorted(played._named(str(id)) for id in message.ids)) for message in tx.staged
     )
     # The short way tells watchers of its own ends, and the long way of the others: two notices instead of one.
-    return {played._named(str(id)) for id in moved}, {(queue, id) for queue, ids in told for id in ids}
+    return {played._named(str(id)) for id in moved}, {(queue, id) for queue, ids in notices for id in ids}
 
 
 @pytest.mark.parametrize("game", [submits, ends])
