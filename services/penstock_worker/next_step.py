@@ -16,7 +16,7 @@ import structlog
 from penstock.advance import turn_spans
 from penstock.advance.ends import NotAtOnce, follow_ends_at_once
 from penstock.advance.remembered import RememberedWorkflows
-from penstock.store import attempts, letting_in
+from penstock.store import attempts, letting_in, plain_executions
 from penstock.store.attempts import AttemptEnd, ClaimAnswer, Claimant
 from penstock.store.database import Session, Transaction, is_transient
 from penstock.store.staged_messages import StagedMessage
@@ -78,7 +78,10 @@ async def finish(
             # Whichever of the two it was: the ends are written down without what follows, or are refused by themselves.
             log.warning("next_step.left_to_executors", reason=str(error))
     async with session.transaction() as tx:
-        moved = await attempts.finish(tx, worker, ends, claims, alone=True)
+        if plain_executions.all_completed(ends):
+            moved = await plain_executions.finish(tx, worker, ends, claims)
+        else:
+            moved = await attempts.finish(tx, worker, ends, claims, alone=True)
     return Finished(moved, tx.staged)
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from penstock.client.start_and_wait import Startable, StartAndWait, named_start
+from penstock.client.start_and_wait import Startable, StartAndWatch, named_start
 from penstock.errors import InvalidInput, WrongClock
 from penstock.language.action_ref import STARTER, ActionRef, Starter, open_starter
 from penstock.language.event_sources import check_source
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # need when it connects. A web server imports it in every process, and a script that only shows its usage too.
 
 
-class Client(StartAndWait):
+class Client(StartAndWatch):
     """Talks to one installation. Safe to share between tasks; make one for each process."""
 
     def __init__(self, settings: Settings, database: Database, publisher: Publisher) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union, overload
 from penstock.language.action_ref import ActionCall, ActionRef
 
 if TYPE_CHECKING:
+    from penstock.client.submits import Submits
     from penstock.language.workflows.model import Workflow
+    from penstock.store.result_watch import ResultWatch
 
 R = TypeVar("R")
 Startable = Union[str, ActionRef[..., Any], ActionCall[Any], "Workflow"]
@@ -63,7 +65,41 @@ class StartAndWait:
     ) -> Any:
         """Start and wait `timeout` seconds at the most: the result. Takes what `start` takes, raises what `result`
         raises."""
-        return await self.result(await self.start(what, params, **options), timeout=timeout)
+        return await self._run(what, params, timeout, options)
+
+    async def _run(
+        self,
+        target: Startable,
+        params: Mapping[str, Any] | None,
+        timeout: float | None,
+        options: Mapping[str, Any],
+    ) -> Any:
+        return await self.result(await self.start(target, params, **options), timeout=timeout)
+
+
+class StartAndWatch(StartAndWait):
+    """The `run` of a client that watches results itself."""
+
+    _submits: Submits
+    _watch: ResultWatch
+
+    async def _run(
+        self,
+        target: Startable,
+        params: Mapping[str, Any] | None,
+        timeout: float | None,
+        options: Mapping[str, Any],
+    ) -> Any:
+        """Name the watcher of this client in the submit: the execution may end before a later statement could say that its end is
+        awaited. Under a key the execution may be another one, which is waited for as any other."""
+        if {"key", "connection"} & options.keys():
+            return await super()._run(target, params, timeout, options)
+        from penstock.client.starts import Request
+
+        ref, params = named_start(target, params)
+        with self._watch.expecting() as watcher:
+            id = await self._submits.start(Request(ref, **options), params, None, watcher)
+            return await self._watch.result(id, timeout=timeout, named=watcher is not None)
 
 
 class BlockingStartAndWait:
@@ -103,4 +139,4 @@ class BlockingStartAndWait:
         """Start and wait `timeout` seconds at the most: the result. Takes what
         `start` takes, raises what `result` raises."""
         client: Any = self  # attributes declared here would hide the types of those that clients have
-        return client.result(client.start(what, params, **options), timeout=timeout)
+        return client._thread.wait(client._client.run(what, params, timeout=timeout, **options))

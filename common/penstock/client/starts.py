@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import orjson
 
@@ -62,7 +63,9 @@ class Starts:
         """Look versions up anew: one of them is not current any more."""
         self._targets.clear()
 
-    async def prepare(self, request: Request, params: Sequence[Mapping[str, Any] | None]) -> list[Submission]:
+    async def prepare(
+        self, request: Request, params: Sequence[Mapping[str, Any] | None], watcher: UUID | None = None
+    ) -> list[Submission]:
         """One for each of `params`. Raises NotFound, InvalidInput."""
         ref, session = request.ref, self._session
         check_tenant(request.tenant)
@@ -104,6 +107,7 @@ class Starts:
                 expires=request.expires_at,
                 key=request.key,
                 digest=hashlib.sha256(f"{ref}\0{body}".encode()).hexdigest() if keyed else None,
+                watcher=watcher,
             )
             for body in bodies
         ]

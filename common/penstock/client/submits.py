@@ -13,7 +13,7 @@ from penstock.client.starts import Request, Starts
 from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import Conflict, WrongClock
 from penstock.messaging.outbox import Publisher
-from penstock.store import executions
+from penstock.store import executions, plain_executions
 from penstock.store.database import Database, Session, Transaction, retried
 from penstock.store.executions import Submission
 from penstock.store.group_commit import GroupCommit
@@ -30,10 +30,17 @@ class Submits:
         self._group: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
         self._starts = Starts(session)
 
-    async def start(self, request: Request, params: Mapping[str, Any] | None, connection: Any) -> UUID:
-        """Start one execution, as `Client.start` does. `connection` is an open asyncpg transaction of the caller, or None."""
+    async def start(
+        self,
+        request: Request,
+        params: Mapping[str, Any] | None,
+        connection: Any,
+        watcher: UUID | None = None,
+    ) -> UUID:
+        """Start one execution, as `Client.start` does. `connection` is an open asyncpg transaction of the caller, or None.
+        The submit names `watcher`, which is notified of the end."""
         with tracing.producing(START, request.ref, request.tenant):
-            [submission] = await self._starts.prepare(request, [params])
+            [submission] = await self._starts.prepare(request, [params], watcher)
             if connection is not None:
                 [answer] = await self._write_in(CallerTransaction(connection), [submission])
                 return answers.unwrap(answer)
@@ -41,7 +48,7 @@ class Submits:
                 return await self._group.submit(submission)
             except answers.Stale:
                 self._starts.forget()
-                [submission] = await self._starts.prepare(request, [params])
+                [submission] = await self._starts.prepare(request, [params], watcher)
                 return await self._group.submit(submission)
 
     async def start_many(self, request: Request, params: Sequence[Mapping[str, Any]]) -> list[UUID]:
@@ -65,6 +72,9 @@ class Submits:
             nonlocal group
             try:
                 async with session.transaction() as tx:
+                    if plain_executions.are_alike(group):
+                        submitted = await plain_executions.submit(tx, group)
+                        return tx, answers.of_submissions(submitted, group)
                     return tx, await self._write_in(tx, group)
             except WrongClock:
                 group = with_new_ids(group)

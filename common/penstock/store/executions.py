@@ -18,7 +18,8 @@ from penstock.tracing import Trace, trace_of
 
 @dataclass(slots=True)  # frozen ones take twice as long to make, and many are made
 class Submission:
-    """A checked request to run something, ready to join a group. `params`, `options` and `origin` are JSON."""
+    """A checked request to run something, ready to join a group. `params`, `options` and `origin` are JSON. `watcher` is
+    notified of its end."""
 
     id: UUID
     namespace: int
@@ -32,6 +33,7 @@ class Submission:
     expires: datetime | None = None
     key: str | None = None
     digest: str | None = None
+    watcher: UUID | None = None
 
 
 class Stages(Protocol):
@@ -51,6 +53,22 @@ from submit_executions($1::uuid[], $2::integer[], $3::integer[], $4::text[], $5:
 """
 
 
+AWAIT = """
+with awaiting as (
+    insert into awaited (execution_id, watcher) select * from unnest(${}::uuid[], ${}::uuid[]) order by 1 on conflict do nothing
+)"""
+
+
+def with_watchers(sql: str, group: Sequence[Submission], *args: Any) -> tuple[Any, ...]:
+    """Return a submit's statement and arguments with the watchers of the group, if it has any. The end may commit a moment after
+    the submit: a watcher that is named by a later statement could miss it."""
+    watched = [submission for submission in group if submission.watcher is not None]
+    if not watched:
+        return sql, *args
+    ids, watchers = [submission.id for submission in watched], [submission.watcher for submission in watched]
+    return AWAIT.format(len(args) + 1, len(args) + 2) + sql, *args, ids, watchers
+
+
 @dataclass(slots=True)
 class Submitted:
     """`stale`: a definition is not current any more, and nothing was stored. `existing` and `conflicts`: by the id given,
@@ -66,8 +84,7 @@ async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
     line with it, if they are not many; else an executor is asked to."""
     keyed = any(s.key is not None for s in group)
     timed = any(s.expires is not None for s in group)
-    [row] = await tx.stage_alone(
-        SUBMIT,
+    arguments = (
         [s.id for s in group],
         [s.namespace for s in group],
         [s.definition for s in group],
@@ -82,6 +99,7 @@ async def submit(tx: Stages, group: Sequence[Submission]) -> Submitted:
         [s.digest for s in group] if keyed else None,
         tx.empty,
     )
+    [row] = await tx.stage_alone(*with_watchers(SUBMIT, group, *arguments))
     return Submitted(row["stale"], dict(row["existing"]), dict(row["conflicts"]))
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +35,10 @@ SAID_AGAIN = 3600.0
 """Seconds after which it is said again who is waited for: it is forgotten after a day."""
 OUTAGE = 60.0
 """Seconds without an answer from PostgreSQL after which whoever waits is told so. They may wait again."""
+DONE_AT_ONCE = 100
+"""Ends after which a statement only says that they are not waited for any more."""
+EARLY = 1000
+"""Ends that are kept at most for submits that have not returned."""
 GONE = 1.0
 """Seconds after which ids that no table knows are looked for in the archive, and then given up."""
 
@@ -54,13 +60,33 @@ class ResultWatch:
         """When all are looked for."""
         self._waiting: dict[UUID, list[asyncio.Future[ExecutionEnd]]] = {}
         self._looking: asyncio.Task[None] | None = None
+        self._expecting = 0
+        """Submits under way that name this watcher."""
+        self._early: dict[UUID, ExecutionEnd | None] = {}
+        """Ends that were told before their submits had returned. None: the execution has ended, and how is to be looked for."""
         self._came = asyncio.Event()
 
-    async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
+    @contextmanager
+    def expecting(self) -> Iterator[UUID | None]:
+        """Give the watcher that a submit may name, while this process listens. Ends that are told before the submit returns are
+        kept for `ended`, which is called inside this block."""
+        self._expecting += 1
+        try:
+            yield self._told.watcher if self._looks and self._told.listens else None
+        finally:
+            self._expecting -= 1
+            if not self._expecting:
+                self._early.clear()
+
+    @property
+    def _looks(self) -> bool:
+        return self._looking is not None and not self._looking.done()
+
+    async def result(self, id: UUID, *, timeout: float | None = None, named: bool = False) -> Any:
         """The result of an execution once it has ended. Raises ExecutionFailed, NotFound, TimeoutError, and what PostgreSQL
-        says when it has not answered for OUTAGE seconds."""
+        says when it has not answered for OUTAGE seconds. `named` as for `ended`."""
         async with asyncio.timeout(timeout):
-            row = await self.ended(id)
+            row = await self.ended(id, named=named)
             if row.status == COMPLETED:
                 return await self.stored.loads(row.result or "null")
         error = orjson.loads(row.error) if row.error is not None else {}
@@ -73,14 +99,22 @@ class ResultWatch:
             status=row.status,
         )
 
-    async def ended(self, id: UUID) -> ExecutionEnd:
-        """The row of an execution once it has ended (id, status, result, error as JSON text)."""
+    async def ended(self, id: UUID, *, named: bool = False) -> ExecutionEnd:
+        """The row of an execution once it has ended (id, status, result, error as JSON text). `named`: the submit named this
+        watcher, so that the end is told. A look only finds it if the connection is lost."""
         id = UUID(str(id))  # an id that came as text would never be found among those that have ended
+        if id in self._early:
+            if (end := self._early.pop(id)) is not None:
+                return end
+            named = False  # its end was too long for a notification: it is looked for
         future: asyncio.Future[ExecutionEnd] = asyncio.get_running_loop().create_future()
+        if named and not self._waiting:
+            self._look_at = time.monotonic() + MOST
         self._waiting.setdefault(id, []).append(future)
-        self._new.add(id)
+        if not named:
+            self._new.add(id)
         self._came.set()
-        if self._looking is None or self._looking.done():
+        if not self._looks:
             self._looking = asyncio.create_task(self._watch(), name="watch")
         try:
             return await future
@@ -131,9 +165,9 @@ class ResultWatch:
     async def _somebody_waits(self) -> bool:
         """False once nobody has waited for a while."""
         until = time.monotonic() + LINGER
-        while not self._waiting and self._told.listens and time.monotonic() < until:
+        while not self._waiting and self._told.listens and (self._expecting or time.monotonic() < until):
             self._came.clear()  # one may be told late of what one found
-            await self._rest(until - time.monotonic())
+            await self._rest(max(FIRST, until - time.monotonic()))
         return bool(self._waiting)
 
     async def _rest(self, seconds: float) -> None:
@@ -153,6 +187,9 @@ class ResultWatch:
             return await retried(lambda: executions.finished(self._session, ids), deadline=OUTAGE)
         if time.monotonic() > self._said_at + SAID_AGAIN:
             self._said_at, new = time.monotonic(), set(self._waiting)
+        if not (ids or new or len(done) > DONE_AT_ONCE):
+            self._done |= done  # until there is something to ask
+            return []
         return await retried(
             lambda: awaited.look(self._session, self._told.watcher, ids, new, done), deadline=OUTAGE
         )
@@ -162,6 +199,8 @@ class ResultWatch:
             self._resolve(end.id, end)
         if not told.ends:  # it has to be looked for
             self._heard.update(told.ids or self._waiting)
+            for id in told.ids:
+                self._keep_early(id, None)
             self._came.set()
 
     async def _find_gone(self) -> None:
@@ -180,9 +219,16 @@ class ResultWatch:
 
     def _resolve(self, id: UUID, row: ExecutionEnd) -> None:
         self._done.add(id)
+        self._keep_early(id, row)
         for future in self._waiting.pop(id, []):
             if not future.done():
                 future.set_result(row)
+
+    def _keep_early(self, id: UUID, row: ExecutionEnd | None) -> None:
+        if id not in self._waiting and self._expecting:
+            self._early[id] = row
+            if len(self._early) > EARLY:
+                del self._early[next(iter(self._early))]
 
     async def close(self) -> None:
         """Stop looking. That this process waits for nothing more is said if PostgreSQL answers at once."""

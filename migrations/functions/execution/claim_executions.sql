@@ -16,6 +16,7 @@ as $$
 declare
     v_tried uuid[] := p_ids[1:p_take];
     v_full uuid[] := '{}';
+    v_writes boolean;
 begin
     claimed := '{}';
     unknown := '{}';
@@ -25,14 +26,20 @@ begin
         select c.fitting, c.full_up into v_tried, v_full from choose_for_executors(p_ids, p_take, p_limited) c;
     end if;
     if v_tried <> '{}' then
+        -- What is announced or subscribed to is the trigger's to say. Else this statement writes the moves itself.
+        v_writes := not exists (select from cluster where announced <> '{}' or subscribed <> '{}');
+        perform set_config('penstock.moves', case when v_writes then 'written' else '' end, true);
         with moved as (
             update execution e
             set status = 'running', attempt = e.attempt + 1, claim = p_worker
             from namespace n
             where e.id = any (v_tried) and e.status = 'scheduled' and n.id = e.namespace_id
                 and n.queue = p_queue and e.definition_id = any (p_definitions)
-            returning e.id, e.attempt, e.failures, n.name, e.definition_id, e.parent, e.task,
+            returning e.id, e.attempt, e.failures, n.name, e.definition_id, e.parent, e.task, e.reason,
                 extract(epoch from clock_timestamp() - e.ready_at)::float8 as waited
+        ), moves as (
+            insert into history (execution_id, at, old, new, attempt, actor, reason)
+            select id, clock_timestamp(), 'scheduled', 'running', attempt, current_setting('application_name'), reason from moved where v_writes
         ), held as (
             insert into claim (id, worker, executions)
             select p_claim, p_worker, array_agg(id) from moved having count(*) > 0
@@ -44,6 +51,7 @@ begin
             (p.origin -> 'trace')::text)::claimed_attempt), '{}')
         into claimed
         from moved m join payload p on p.execution_id = m.id;
+        perform set_config('penstock.moves', '', true);
     end if;
     if cardinality(claimed) = cardinality(p_ids) then
         return;

@@ -1,5 +1,6 @@
 -- The history of an execution begins with its row. One that was born started was requested in that instant, and one that was born
--- in the hands of a worker was scheduled too.
+-- in the hands of a worker was scheduled too. The trigger stands aside for a statement that writes its moves itself, which sets
+-- `penstock.moves` for its transaction.
 create or replace function execution_inserted() returns trigger
 language plpgsql
 as $$
@@ -38,4 +39,4 @@ end $$;
 
 create or replace trigger execution_inserted after insert on execution
 referencing new table as new_rows
-for each statement execute function execution_inserted();
+for each statement when (current_setting('penstock.moves', true) is distinct from 'written') execute function execution_inserted();

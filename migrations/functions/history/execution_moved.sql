@@ -1,4 +1,5 @@
--- Refuses moves that are not declared, and writes the history: one join of the transition tables for both.
+-- Refuses moves that are not declared, and writes the history: one join of the transition tables for both. Stands aside for a
+-- statement that writes its moves itself, as execution_inserted does.
 -- planner: moves
 create or replace function execution_moved() returns trigger
 language plpgsql
@@ -41,4 +42,4 @@ end $$;
 
 create or replace trigger execution_moved after update on execution
 referencing old table as old_rows new table as new_rows
-for each statement execute function execution_moved();
+for each statement when (current_setting('penstock.moves', true) is distinct from 'written') execute function execution_moved();

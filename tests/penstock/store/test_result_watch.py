@@ -140,3 +140,55 @@ async def test_who_waits_again_soon_listens_on_the_same_connection(house: Instal
         await asyncio.sleep(0.05)  # one may be told late of what one has found
     assert len(listening) == 1
     assert None not in listening
+
+
+LATE_COMMIT = """
+create function wait_at_commit() returns trigger language plpgsql as $$
+begin
+    perform pg_advisory_xact_lock(4242);
+    return null;
+end $$;
+create constraint trigger late after insert on awaited deferrable initially deferred
+for each row execute function wait_at_commit();
+"""
+
+
+@pytest.mark.usefixtures("looks_seldom")
+async def test_run_is_told_of_end_before_wait_commits(house: Installation) -> None:
+    """The transaction that says that the end is awaited commits last, after the execution has ended where that is possible."""
+    await house.start(*shop.ALL)
+    await house.client.run("shop.charge", {"order": 1}, timeout=20)  # from now on the client listens
+    url = house.settings().database_url
+    assert url is not None
+    connection = await asyncpg.connect(url.get_secret_value())
+    try:
+        await connection.execute(LATE_COMMIT)
+        await connection.execute("select pg_advisory_lock(4242)")
+        running = asyncio.create_task(house.client.run("shop.charge", {"order": 2}, timeout=20))
+        await house.until("select 1 from pg_locks where objid = 4242 and not granted")
+        await house.until("select 1 where not exists (select from execution where finished_at is null)")
+        await connection.execute("select pg_advisory_unlock(4242)")
+        assert await running == {"order": 2, "charged": 0}
+    finally:
+        await connection.close()
+
+
+@pytest.mark.usefixtures("looks_seldom")
+async def test_run_takes_end_that_is_told_before_submit_returns(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.start(*shop.ALL)
+    await house.client.run("shop.charge", {"order": 1}, timeout=20)
+    watch, start = house.client._watch, house.client._submits.start
+
+    async def late(*args: Any) -> Any:
+        id = await start(*args)
+        async with asyncio.timeout(20):
+            while id not in watch._early:
+                await asyncio.sleep(0.005)
+        return id
+
+    monkeypatch.setattr(house.client._submits, "start", late)
+    monkeypatch.setattr(awaited, "look", None)
+    assert await house.client.run("shop.charge", {"order": 2}, timeout=20) == {"order": 2, "charged": 0}
+    assert not watch._early

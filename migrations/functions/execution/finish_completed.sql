@@ -1,0 +1,59 @@
+-- End at most 20 attempts that completed, in a transaction of their own. Attempts without a workflow, a slot, a trace and a wish to
+-- end are ended by one statement. It also writes the history, instead of the trigger. All others go to finish_attempts: also those
+-- that a canceler or the sweeper moves between the guard and the update. `p_claims` have no attempt left after these ends.
+-- planner: lookups_planned_once
+create or replace function finish_completed(
+    p_worker uuid, p_ids uuid[], p_attempts integer[], p_results text[], p_claims uuid[],
+    out messages message[], out moved uuid[]
+)
+language plpgsql
+as $$
+declare
+    v_size constant integer := cardinality(p_ids);
+    v_messages message[];
+    v_moved uuid[];
+begin
+    moved := '{}';
+    messages := '{}';
+    if v_size = (
+        select count(*) from execution e
+        where e.id = any (p_ids) and e.status = 'running' and e.keys is null and e.parent is null and e.ends_as is null
+            and not exists (select from payload p where p.execution_id = e.id and p.origin ? 'trace')
+            and exists (select from cluster u where u.id = 1 and u.announced = '{}' and u.subscribed = '{}'))
+    then
+        perform set_config('penstock.moves', 'written', true);
+        with ended as (
+            update execution e set status = 'completed', since = null, not_before = null, finished_at = clock_timestamp()
+            from unnest(p_ids, p_attempts, p_results) d (id, attempt, result)
+            where e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status = 'running' and e.ends_as is null
+            returning e.id, e.attempt, e.reason, d.result
+        ), moves as (
+            insert into history (execution_id, at, old, new, attempt, actor, reason)
+            select id, clock_timestamp(), 'running', 'completed', attempt, current_setting('application_name'), reason from ended
+        ), results as (
+            insert into result (execution_id, result) select id, result::jsonb from ended
+        ), closed as (
+            delete from live where execution_id = any (array(select id from ended))
+        ), dropped as (
+            -- A loop that is about to fire a timer has locked it, and waits for these executions: see drop_timers.
+            delete from timer where ctid = any (array(
+                select ctid from timer where execution_id = any (array(select id from ended)) for update skip locked))
+        ), kept as (
+            insert into finished (ids) select array_agg(id) from ended having count(*) > 0
+        )
+        select coalesce(array_agg(id), '{}') into moved from ended;
+        perform set_config('penstock.moves', '', true);
+        messages := tell_awaited(moved);
+    end if;
+    if cardinality(moved) < v_size then
+        select f.messages, f.moved into v_messages, v_moved
+        from (select array_agg(d.id) as ids, array_agg(d.attempt) as attempts, array_agg(d.result) as results
+              from unnest(p_ids, p_attempts, p_results) d (id, attempt, result) where d.id <> all (moved)) d,
+            finish_attempts(p_worker, d.ids, d.attempts, array_fill('completed'::text, array[cardinality(d.ids)]), d.results, null,
+                array_fill(0::double precision, array[cardinality(d.ids)]), null, null, '{}', p_claims) f;
+        messages := messages || v_messages;
+        moved := moved || v_moved;
+    elsif p_claims <> '{}' then
+        delete from claim where id = any (p_claims);
+    end if;
+end $$;
