@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
     suppress_health_check=list(HealthCheck),
 )
 @given(programs(depth=2), crash_points)
-def test_programs_do_what_no_crash_would_change(program: Program, points: list[int]) -> None:
+def test_crashes_change_nothing_in_programs(program: Program, points: list[int]) -> None:
     assume(play(program).outcome != ("stuck",))
     check_crashed(program, points)
 
@@ -37,7 +37,7 @@ def test_plain_play_undoes_last_registered_first() -> None:
     assert [call.place for call in plain.world.undone] == ["0.0|0.1", "0.0|1"]
 
 
-def test_plain_play_tries_again_what_failed_and_nothing_else() -> None:
+def test_plain_play_retries_only_failed_steps() -> None:
     program = Program(s.Branches("group", (s.Step(fails=2, tries=2), s.Step("b"))), attempts=2)
     plain = play(program)
     assert plain.outcome == ("completed", ["a<0|0>", "b<0|1>"])

@@ -119,6 +119,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "drop_partition": ("executor",),
     "secrets_of_attempt": ("worker",),
     "submit_executions": ("executor", "api", "client"),
+    "submit_alike": ("executor", "api", "client"),
     "store_events": ("executor", "api", "client"),
 }
 """The functions that have the owner's rights, and the services that may call each. All others have the rights of their caller,

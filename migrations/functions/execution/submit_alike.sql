@@ -7,7 +7,7 @@ create or replace function submit_alike(
     p_ids uuid[], p_namespace integer, p_definition integer, p_params text[], p_origins text[], p_priority smallint,
     out messages message[], out stale boolean, out existing replaced_id[], out conflicts replaced_id[]
 )
-language plpgsql
+language plpgsql security definer
 as $$
 declare
     v_actor constant text := current_setting('application_name');
