@@ -39,6 +39,10 @@ def records(scene: Scene, id: UUID, worker: UUID | None = None, attempt: int = 1
         [0.0],
         [str(attempt)],
         [None],
+        [0],
+        [1],
+        [None],
+        [None],
     )
 
 

@@ -13,6 +13,8 @@ from tests.servers.postgres import Postgres
 
 AROUND = {
     "common/penstock/client/caller_transaction.py": "a transaction of the caller's own, which he commits",
+    "common/penstock/store/connecting.py": "a setting of a new connection, which no other process sees",
+    "common/penstock/store/grants.py": "an operator's, not a service's",
     "common/penstock/store/connection_pool.py": "options of a connection, which are nobody's state",
     "common/penstock/store/database.py": "the primitive itself",
     "common/penstock/store/heartbeats.py": "the lock of a new connection, taken before anything is done on it",
